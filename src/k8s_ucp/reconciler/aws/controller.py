@@ -16,8 +16,16 @@ from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.aws.resource import AwsResource
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.managed.external import CloudFailed
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME, FAILED, PENDING, SUCCEEDED, Result, reconcile
-from k8s_ucp.managed.references import ResourceReference, lookups_of
+from k8s_ucp.managed.reconcile import (
+    EXTERNAL_NAME,
+    FAILED,
+    PENDING,
+    SUCCEEDED,
+    ReferenceMissing,
+    Result,
+    reconcile,
+)
+from k8s_ucp.managed.references import ResourceReference, lookups_of, resolve, wanted_of
 from k8s_ucp.managed.store import KubeStore
 from k8s_ucp.reconciler.access.core_client import connect
 from k8s_ucp.reconciler.aws.control_planes import ControlPlanes
@@ -35,6 +43,10 @@ next look tells, such as a role's ARN."""
 SOON_SECONDS = 1.0
 LONGEST_SECONDS = 15.0
 """Between two tries: the cloud is on this machine, and no account's limit is to be spared."""
+PATIENCE_SECONDS = 3.0
+"""What refers to something that isn't in the cloud yet is given so long before its first look: many
+objects come at once, and most of them wait for others. It is looked at earlier once it can be made.
+"""
 _OURS = (PENDING, SUCCEEDED, FAILED)
 """Annotations that are notes of our own: what they change is seen by whoever wrote them."""
 
@@ -67,13 +79,15 @@ class AwsController(Controller):
             for name, kind in KINDS.items()
         }
         self._stores = {name: _store(self._kube, runtime, kind) for name, kind in KINDS.items()}
+        self._early: set[str] = set()
+        """Keys of what changed and refers to something that wasn't there yet."""
         self._stopping = threading.Event()
         self._watches = {name: self._watch(name, kind) for name, kind in KINDS.items()}
         self._usages = Usages(self._kube, self._watch_usages(), self._events)
-        self._configs = tuple(map(self._watch_config, CONFIGS.values()))
+        self._configs = {name: self._watch_config(kind) for name, kind in CONFIGS.items()}
 
     def watches(self) -> tuple[Informer, ...]:
-        return (*self._watches.values(), *self._configs, self._usages.watch)
+        return (*self._watches.values(), *self._configs.values(), self._usages.watch)
 
     def take_over(self) -> None:
         """Everything is looked at again."""
@@ -90,6 +104,8 @@ class AwsController(Controller):
             return SOON_SECONDS
         if config := _CONFIGS.get(name):
             return self._usages.account(config, item_name, namespace or None)
+        if self._is_early(key):
+            return PATIENCE_SECONDS
         store = self._stores[name]
         item = self._kube.find(store.kind, item_name, namespace)
         if item is None:
@@ -121,9 +137,14 @@ class AwsController(Controller):
         kind = CONFIGS.get(ref.get("kind", "ClusterProviderConfig"))
         name = ref.get("name", "default")
         namespace = item["metadata"]["namespace"]
-        if kind is None or self._kube.find(kind, name, namespace) is None:
+        if kind is None or not self._has_config(kind, name, namespace):
             raise CloudFailed(f"cannot get referenced {ref.get('kind')} {name}: it does not exist")
         self._usages.track(item, kind, name)
+
+    def _has_config(self, kind: Kind, name: str, namespace: str) -> bool:
+        watch = self._configs[kind.kind]
+        place = f"{namespace}/{name}" if kind.namespaced else name
+        return bool(watch.store.get(place) or self._kube.find(kind, name, namespace))
 
     def _delay(self) -> float:
         with self._rating:
@@ -144,7 +165,10 @@ class AwsController(Controller):
             if after is None:
                 return
             if _is_new(before, after):
-                self.queue.add(_key(name, after))
+                key = _key(name, after)
+                if not self._is_resolvable(name, after):
+                    self._early.add(key)
+                self.queue.add(key)
             if _progress(after) > (_progress(before) if before else 0):
                 self._wake_dependents(kind, after)
 
@@ -183,8 +207,35 @@ class AwsController(Controller):
         for name, store in self._stores.items():
             references = [each for each in store.references if each.kind in named]
             for other in self._failed(name) if references else ():
-                if any(each.asks_for(item) for each in lookups_of(other, references)):
+                asks = any(each.asks_for(item) for each in lookups_of(other, references))
+                if asks and self._is_resolvable(name, other):
                     self.queue.add(_key(name, other))
+
+    def _is_early(self, key: str) -> bool:
+        """It would be looked at for the first time since it changed, and can't be made yet."""
+        if key not in self._early:
+            return False
+        self._early.discard(key)
+        name, _, place = key.partition("/")
+        item = self._watches[name].store.get(place)
+        return item is not None and not self._is_resolvable(name, item)
+
+    def _is_resolvable(self, name: str, item: Object) -> bool:
+        """All that it refers to is in the cloud, as far as the watches know."""
+        if "deletionTimestamp" in item["metadata"]:
+            return True
+        try:
+            for wanted in wanted_of(item, self._stores[name].references):
+                store = self._watches[_NAMES[wanted.reference.kind]].store
+                if wanted.objects is None:
+                    there = store.all()
+                else:
+                    found = (store.get("/".join(place)) for place in wanted.objects)
+                    there = [each for each in found if each]
+                resolve(wanted, there)
+        except ReferenceMissing:
+            return False
+        return True
 
     def _failed(self, name: str) -> list[Object]:
         """Those of a kind that are to be looked at once what was in the way may be gone."""
@@ -206,9 +257,7 @@ def _qualified(kind: AwsKind) -> str:
 
 
 def _store(kube: Kube, runtime: Runtime, kind: AwsKind) -> KubeStore:
-    kinds = {
-        name: each.kind for each in KINDS.values() for name in (each.kind.kind, _qualified(each))
-    }
+    kinds = {each: KINDS[name].kind for each, name in _NAMES.items()}
     references = tuple(ResourceReference(field, named) for field, named in kind.references.items())
     secrets: Mapping[str, str] = {"passwordSecretRef": "password"}
     return KubeStore(kube, kind.kind, references, kinds, secrets, runtime.clock)
@@ -235,6 +284,8 @@ def _config_key(kind: Kind) -> str:
     return f"{kind.kind}.{GROUP}"
 
 
+_NAMES = {each: name for name, kind in KINDS.items() for each in (kind.kind.kind, _qualified(kind))}
+"""Names of kinds in the table, by what references call them."""
 _CONFIGS = {_config_key(each): each for each in CONFIGS.values()}
 
 

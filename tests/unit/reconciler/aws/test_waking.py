@@ -12,8 +12,8 @@ import pytest
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG
 from k8s_ucp.aws.kinds.table import KINDS
-from k8s_ucp.kube import Kind, Kube, Object
-from k8s_ucp.reconciler.aws.controller import LONGEST_SECONDS, AwsController
+from k8s_ucp.kube import Kind, Kube, Object, Unreachable
+from k8s_ucp.reconciler.aws.controller import LONGEST_SECONDS, PATIENCE_SECONDS, AwsController
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.logs import Log
@@ -81,6 +81,33 @@ def test_what_failed_waits_for_what_it_refers_to(controller: AwsController) -> N
     there = {"crossplane.io/external-name": "vpc-1"}
     see(controller, item(VPC, "shared", "ucp-clusters", "True", **there))
     assert queued(controller) == {"shared", "waits"}
+
+
+def test_what_is_declared_with_what_it_refers_to_is_looked_at_after_it(
+    controller: AwsController,
+) -> None:
+    reference = {"vpcIdRef": {"name": "new", "namespace": "ucp-clusters"}}
+    declared = SUBNET.object("first", "team", spec={"forProvider": reference})
+    see(controller, declared)
+    key = controller.queue.take(patience=0.0)
+    assert key and key.endswith("team/first")
+    # The API server isn't asked for it: nobody answers there.
+    assert controller.reconcile(key) == PATIENCE_SECONDS
+    controller.queue.done(key, PATIENCE_SECONDS)
+    see(controller, VPC.object("new", "ucp-clusters"))
+    assert queued(controller) == {"new"}
+    there = {"crossplane.io/external-name": "vpc-2"}
+    see(controller, item(VPC, "new", "ucp-clusters", "True", **there))
+    assert queued(controller) == {"new", "first"}
+
+
+def test_what_refers_to_nothing_is_told_of_it_in_the_end(controller: AwsController) -> None:
+    reference = {"vpcIdRef": {"name": "mistyped"}}
+    see(controller, SUBNET.object("lost", "team", spec={"forProvider": reference}))
+    key = controller.queue.take(patience=0.0)
+    assert key and controller.reconcile(key) == PATIENCE_SECONDS
+    with pytest.raises(Unreachable):
+        controller.reconcile(key)
 
 
 def test_what_failed_is_tried_again_with_a_changed_configuration(
