@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from k8s_ucp.aws.crds import crds
 from k8s_ucp.aws.kinds.table import KINDS
+from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.kube import Kind, Kube, KubeError
 from tests.control_planes import eventually, namespace
 from tests.unit.compositions.platform import definitions
@@ -17,7 +18,13 @@ def serve_platform_api(kube: Kube) -> None:
     """The kinds of AWS without a provider, and the platform's own."""
     kube.apply(namespace("team-a"))
     known = definitions()
-    for each in (*crds(), *known.definitions, *known.compositions):
+    # A start applies them before; of one Crossplane makes it here.
+    early = [
+        composite_kind(each)
+        for each in known.definitions
+        if each["spec"]["names"]["kind"] != "Postgres"
+    ]
+    for each in (*crds(), *early, *known.definitions, *known.compositions):
         kube.apply(dict(each))
 
     def served() -> bool:

@@ -22,6 +22,7 @@ from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
+from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
@@ -29,7 +30,7 @@ from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, 
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually
 from tests.unit.compositions import own_kinds
-from tests.unit.compositions.platform import claim, composed
+from tests.unit.compositions.platform import claim, composed, definitions
 
 from .broken_claims import both_tell, declare_broken, told
 from .platform_api import POSTGRES, serve_platform_api
@@ -230,6 +231,23 @@ def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
         "password": "quiet",
         "database": "app",
     }
+
+
+def test_the_platforms_kinds_are_those_that_crossplane_makes(running: Stack) -> None:
+    """Of one, and of one that was there before its definition, as a start applies it."""
+
+    wanted = {each["metadata"]["name"]: composite_kind(each) for each in definitions().definitions}
+
+    def made() -> list[Object]:
+        return [running.kube.get(CRD, name) for name in wanted]
+
+    eventually(lambda: all(map(is_controlled, made())), made)
+    for each in made():
+        assert each["spec"] == wanted[each["metadata"]["name"]]["spec"]
+
+
+def is_controlled(item: Object) -> bool:
+    return any(each.get("controller") for each in item["metadata"].get("ownerReferences", ()))
 
 
 def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:

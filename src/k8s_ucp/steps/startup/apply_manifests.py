@@ -32,7 +32,7 @@ from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
-from k8s_ucp.steps.startup.seed import is_seeded, keep_seed
+from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_kinds
 
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
@@ -68,6 +68,7 @@ def _foundation(
         from k8s_ucp.aws.installation import manifests
 
         kinds += [written(each, "the cloud on this machine") for each in manifests()]
+        kinds += platform_kinds(context)
     settings = read_marked(
         context,
         _only(

@@ -13,12 +13,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from k8s_ucp import yaml_io
 from k8s_ucp.cluster_provider import Seed, SeedTaker
 from k8s_ucp.clusters import seeds
 from k8s_ucp.clusters.embedded import default_objects
 from k8s_ucp.clusters.embedded.default_objects import PROGRAMS
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.manifests import Manifest, digest
+from k8s_ucp.components.manifests import Manifest, digest, written
+from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import RENDERED
@@ -34,6 +36,8 @@ TEMPLATES = ("platform/reconciler", "bootstrap")
 ENGINES = (argocd.NAME, crossplane.NAME)
 TOOLS = ("kubernetes", "etcd", *ENGINES)
 """That bring these."""
+DEFINITION = "/definition.yaml"
+"""How the files below api/ end that define the platform's own kinds."""
 _MANAGERS = {FIELD_MANAGER, "kube-apiserver"}
 
 
@@ -66,6 +70,26 @@ def keep_seed(context: StartContext, kinds: Sequence[Manifest]) -> None:
         stored = provider.stored_kinds(context.topology.core_cluster)
         if settled(stored, {each.name for each in kinds}):
             seeds.keep(cache_folder(), _key_of(context), Seed(digest(kinds), stored))
+
+
+def platform_kinds(context: StartContext) -> list[Manifest]:
+    """The platform's own kinds, as Crossplane makes them of the definitions in the repository.
+
+    A kind that comes once Argo CD runs makes it read the whole API again, three times. Of what
+    people changed Crossplane alone says whether it is right.
+    """
+    core = context.published.core
+    rendered, there = core.clone.read(RENDERED, "api"), core.read("api")
+    same = {path: text for path, text in there.items() if rendered.get(path) == text}
+    return _kinds_of(same)
+
+
+def _kinds_of(files: Mapping[str, bytes]) -> list[Manifest]:
+    definitions = {each: text for each, text in files.items() if each.endswith(DEFINITION)}
+    return [
+        written(composite_kind(yaml_io.load(text.decode())), path)
+        for path, text in definitions.items()
+    ]
 
 
 def prune_seeds(cache: Path) -> list[str]:
@@ -106,7 +130,10 @@ def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
     files = {each.source for each in kinds}
     rendered = core.clone.read(RENDERED, "platform")
     there = core.read("platform")
-    return any(there.get(each) != rendered.get(each) for each in files & there.keys())
+    if any(there.get(each) != rendered.get(each) for each in files & there.keys()):
+        return True
+    definitions = core.clone.read(RENDERED, "api")
+    return not files >= {each for each in definitions if each.endswith(DEFINITION)}
 
 
 def _key_of(context: StartContext) -> str:
@@ -139,7 +166,13 @@ def key(toolbox: Toolbox, *, simulated: bool) -> str:
 
 
 def _simulated() -> bytes:
-    """The kinds of clouds that are simulated."""
+    """The kinds of clouds that are simulated, and those of the platform that are composed there."""
     from k8s_ucp.aws.crds import crds
 
-    return json.dumps(crds(), sort_keys=True).encode()
+    folder = templates_folder() / "core"
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted((folder / "api").rglob(f"*{DEFINITION}"))
+    }
+    platform = [each.text for each in _kinds_of(files)]
+    return json.dumps([crds(), platform], sort_keys=True).encode()
