@@ -61,7 +61,8 @@ class Usages:
                 "name": metadata["name"],
             },
         )
-        there = self._kube.find(USAGE, uid, metadata["namespace"])
+        # Applied once more, where the watch lags behind, it stays as it is.
+        there = self.watch.store.get(f"{metadata['namespace']}/{uid}")
         if there is None or _differs(there, usage):
             self._kube.apply(usage, manager=MANAGER)
         with self._lock:
