@@ -1,15 +1,18 @@
 """kind's network: shared by all kind clusters of an engine, so it stays unless we brought it.
 
 kind makes it when it is missing. That we were the cause is noted by the network's id in the user's
-cache; it goes with the last container that belongs to it, running or not.
+cache; it goes with the last container that belongs to it, running or not. While a cluster is being
+made anywhere it stays: kind has seen it, and no container belongs to it yet.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from k8s_ucp import locks
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.errors import CommandFailed
 from k8s_ucp.workspace import make_private_folder, write_private_file
@@ -19,34 +22,55 @@ NAME = "kind"
 
 @contextlib.contextmanager
 def noted(engine: ContainerEngine, cache: Path) -> Iterator[None]:
-    """Note the network if it comes to be within the block, however that ends."""
-    before = engine.network(NAME)
-    try:
-        yield
-    finally:
-        if before is None and (made := engine.network(NAME)):
-            make_private_folder(cache)
-            write_private_file(_note(cache, engine), made + "\n")
+    """Note the network if it comes to be within the block, however that ends.
+
+    No other command removes it meanwhile.
+    """
+    make_private_folder(cache)
+    with _lock_file(cache, engine) as lock:
+        locks.share(lock)
+        before = engine.network(NAME)
+        try:
+            yield
+        finally:
+            if before is None and (made := engine.network(NAME)):
+                write_private_file(_note(cache, engine), made + "\n")
 
 
 def remove_if_ours(engine: ContainerEngine, cache: Path) -> bool:
-    """Remove the network when we brought it and nothing belongs to it; True where it went."""
+    """Remove the network when we brought it and nothing belongs to it; True where it went.
+
+    Where a cluster is being made it stays, and goes with that one.
+    """
     note = _note(cache, engine)
     try:
         ours = note.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return False
-    found = engine.network(NAME)
-    if found == ours:
-        if engine.users_of_network(NAME):
+    with _lock_file(cache, engine) as lock:
+        if not locks.take(lock):
             return False
-        try:
-            engine.remove_network(NAME)
-        except CommandFailed:
-            # Somebody's container came in between: theirs now.
-            return False
-    note.unlink(missing_ok=True)
+        found = engine.network(NAME)
+        if found == ours:
+            if engine.users_of_network(NAME):
+                return False
+            try:
+                engine.remove_network(NAME)
+            except CommandFailed:
+                # Somebody's container came in between: theirs now.
+                return False
+        note.unlink(missing_ok=True)
     return found == ours
+
+
+@contextlib.contextmanager
+def _lock_file(cache: Path, engine: ContainerEngine) -> Iterator[int]:
+    path = cache / f"kind-network.{engine.name}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _note(cache: Path, engine: ContainerEngine) -> Path:

@@ -36,7 +36,7 @@ def test_what_we_brought_goes_with_the_last_container(tmp_path: Path) -> None:
     engine.users = []
     assert kind_network.remove_if_ours(engine, tmp_path)
     assert not engine.networks
-    assert list(tmp_path.iterdir()) == []
+    assert [each.name for each in tmp_path.iterdir()] == ["kind-network.docker.lock"]
 
 
 def test_what_was_there_stays(tmp_path: Path) -> None:
@@ -68,4 +68,15 @@ def test_it_is_noted_even_when_the_creation_fails(tmp_path: Path) -> None:
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
+    assert kind_network.remove_if_ours(engine, tmp_path)
+
+
+def test_it_stays_while_another_cluster_is_being_made(tmp_path: Path) -> None:
+    engine = Engine()
+    with kind_network.noted(engine, tmp_path):
+        engine.networks["kind"] = "n1"
+    with kind_network.noted(engine, tmp_path), kind_network.noted(engine, tmp_path):
+        # kind has seen it, and its container is only just coming.
+        assert not kind_network.remove_if_ours(engine, tmp_path)
+        assert engine.networks == {"kind": "n1"}
     assert kind_network.remove_if_ours(engine, tmp_path)
