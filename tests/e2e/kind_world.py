@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind.network import NAME as KIND_NETWORK
+from k8s_ucp.clusters.ports import Ports, default_registry
 from tests.e2e.world import World
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
@@ -36,8 +37,6 @@ def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] 
 
     more: images of the engine's to add to the archive.
     """
-    from k8s_ucp.clusters.kind.checks import free_pair
-
     world.provider = "kind"
     world.topology = f"ucp-{uuid.uuid4().hex[:6]}"
     archive = world.workspace / "images" / "echo.tar"
@@ -48,17 +47,21 @@ def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] 
         names.append(f"{ECHO}:{tag}")
     engine.run("save", "--output", str(archive), *names, *more, timeout=120)
     images = {"archives": ["images/echo.tar"]} | ({"nodeImage": NODE_IMAGE} if NODE_IMAGE else {})
-    http, https = free_pair() or (18080, 18443)
+    ports = reserved_pair(world)
     text = _TOPOLOGY.format(
         name=world.topology,
         image=ECHO,
         tag=TAGS[0],
         images=json.dumps(images),
-        http=http,
-        https=https,
+        **ports,
     )
     (world.workspace / "ucp.yaml").write_text(text)
     world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
+
+
+def reserved_pair(world: World) -> dict[str, int]:
+    """{http, https}: ports that no other test gets while the workspace is there."""
+    return Ports(default_registry()).reserve(str(world.workspace), ("http", "https"))
 
 
 @contextmanager

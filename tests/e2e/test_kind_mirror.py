@@ -12,7 +12,6 @@ import pytest
 
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.images import mirrored
-from k8s_ucp.clusters.kind.checks import free_pair
 from k8s_ucp.clusters.kind.provider import NODE_IMAGE as PINNED
 from k8s_ucp.components.pods.component import POD
 from k8s_ucp.providers import PROVIDERS
@@ -20,6 +19,7 @@ from k8s_ucp.tools.catalogue import PODS
 from k8s_ucp.tools.installer import Installer
 from tests.conftest import CACHE
 from tests.e2e.conftest import make_world
+from tests.e2e.kind_world import reserved_pair
 from tests.e2e.world import World
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ARGOCD, CROSSPLANE, REDIS
@@ -87,12 +87,11 @@ def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> I
 def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
     """A topology that is described, and whose clusters go."""
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
-    http, https = free_pair() or (18080, 18443)
     for world in make_world("work"):
         world.provider, world.topology = "kind", f"ucp-{uuid.uuid4().hex[:6]}"
         world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
         text = TOPOLOGY.format(
-            name=world.topology, mirror=MIRROR, node=node_image, http=http, https=https
+            name=world.topology, mirror=MIRROR, node=node_image, **reserved_pair(world)
         )
         (world.workspace / "ucp.yaml").write_text(text)
         try:
