@@ -14,6 +14,12 @@ _ON_KIND = re.compile(r"/e2e/.*\[(.*-)?kind(-.*)?\]$")
 
 CHAINS = (
     (
+        "tests/golden/test_texts.py",
+        "tests/unit/cli/test_next.py",
+        "tests/unit/test_names.py",
+        "tests/unit/test_provider_names.py",
+    ),
+    (
         "tests/e2e/test_path.py",
         "tests/e2e/test_promotion.py",
         "tests/e2e/test_faults.py",
@@ -31,7 +37,7 @@ CHAINS = (
         "tests/integration/gitops/check/test_accepted.py",
     ),
 )
-"""Files whose tests come one after the other, on a topology or a server that is started once."""
+"""Files whose tests come one after the other, on what is made once: a topology, a server, trees."""
 
 _PLACE_IN_CHAIN = {file: place for chain in CHAINS for place, file in enumerate(chain)}
 _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
@@ -72,7 +78,7 @@ def place(nodeid: str, *, kind: bool) -> tuple[int, int]:
     if kind:
         return len(LONG) + 2, 0
     if file.startswith(QUICK):
-        return 0, 0
+        return 0, _PLACE_IN_CHAIN.get(file, 0)
     name = one_worker(nodeid)
     rank = LONG.index(name) if name in LONG else len(LONG)
     return rank + 1, _PLACE_IN_CHAIN.get(file, 0)

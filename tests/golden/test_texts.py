@@ -18,10 +18,10 @@ import typer.main
 
 from k8s_ucp.check_rules import page_text
 from k8s_ucp.cli import main
+from tests.sources import modules
 
 HERE = Path(__file__).parent / "texts"
 DOCS = Path(__file__).parents[2] / "docs"
-SOURCES = Path(main.__file__).parents[1]
 WIDTH = 100
 
 
@@ -47,12 +47,13 @@ def _pages(command: Any, path: str, parent: Any) -> Iterator[str]:
             yield from _pages(each, f"{path} {name}", context)
 
 
+@cache
 def failures() -> str:
     """Every message that is raised, with what it says to do next."""
     kinds = _failure_names()
     found = {
         text
-        for tree in _modules()
+        for tree in modules().values()
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and _name(call.func) in kinds
         if (text := _said(call))
@@ -63,7 +64,10 @@ def failures() -> str:
 def _failure_names() -> set[str]:
     names = {"UcpError"}
     classes = [
-        each for tree in _modules() for each in ast.walk(tree) if isinstance(each, ast.ClassDef)
+        each
+        for tree in modules().values()
+        for each in ast.walk(tree)
+        if isinstance(each, ast.ClassDef)
     ]
     while (
         more := {each.name for each in classes if names & {_name(base) for base in each.bases}}
@@ -86,7 +90,7 @@ def titles() -> str:
     """What the lines of a plan say while they run."""
     found = {
         text
-        for tree in _modules()
+        for tree in modules().values()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and _name(node.func) in ("step", "PodComponentEntry")
         if (text := _text(node.args[0]))
@@ -103,9 +107,9 @@ def findings() -> str:
     raised = failures()
     found = {
         text
-        for room in ROOMS
-        for file in sorted((SOURCES / room).rglob("*.py"))
-        for text in _sentences(ast.parse(file.read_text("utf-8")))
+        for path, tree in modules().items()
+        if path.startswith(tuple(f"{room}/" for room in ROOMS))
+        for text in _sentences(tree)
     }
     return "\n".join(sorted(each for each in found if each not in raised)) + "\n"
 
@@ -144,11 +148,6 @@ def _text(node: ast.expr) -> str:
 
 def _name(node: ast.expr) -> str:
     return getattr(node, "id", None) or getattr(node, "attr", "")
-
-
-@cache
-def _modules() -> list[ast.Module]:
-    return [ast.parse(each.read_text("utf-8")) for each in sorted(SOURCES.rglob("*.py"))]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import k8s_ucp
+from tests.sources import modules
 
-SOURCES = Path(k8s_ucp.__file__).parent
 GLOSSARY = Path(__file__).parents[2] / "docs/glossary.md"
 
 STOP = {
@@ -26,9 +25,9 @@ STOPPED = {"backup_keeper"}
 
 def _modules() -> dict[str, ast.Module]:
     return {
-        file.relative_to(SOURCES).with_suffix("").as_posix(): ast.parse(file.read_text("utf-8"))
-        for file in sorted(SOURCES.rglob("*.py"))
-        if file.stem != "__init__"
+        path.removesuffix(".py"): tree
+        for path, tree in modules().items()
+        if not path.endswith("__init__.py")
     }
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-import k8s_ucp
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.providers import PROVIDERS
+from tests.sources import modules
 
 Look = Callable[[str, ast.AST], Iterator[str]]
-SOURCES = Path(k8s_ucp.__file__).parent
 NAMES = PROVIDERS.keys() | CLOUDS.keys()
 
 SIMULATED = "aws"
@@ -90,11 +88,7 @@ def named_in_sentences(path: str, tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("look", [found, named_in_sentences])
 def test_nobody_else_names_a_provider_or_a_cloud(look: Look) -> None:
-    wrong = [
-        each
-        for file in sorted(SOURCES.rglob("*.py"))
-        for each in look(file.relative_to(SOURCES).as_posix(), ast.parse(file.read_text("utf-8")))
-    ]
+    wrong = [each for path, tree in modules().items() for each in look(path, tree)]
     assert not wrong, "ask PROVIDERS or CLOUDS for a trait"
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.end_of_run import ends_with_this_run
@@ -74,14 +74,13 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
 
 def furnish(core: Kube, toolbox: Toolbox) -> None:
     """What bootstrap applies to a core: the kinds and namespaces that the reconciler needs."""
-    yaml = YAML(typ="safe", pure=True)
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
     for path in (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications):
-        core.apply(yaml.load(path.read_text("utf-8")), manager="test")
+        core.apply(load_all(path.read_text("utf-8"))[0], manager="test")
     for name in (names.CLUSTERS_NAMESPACE, names.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
-    for item in yaml.load_all(ACCESS.read_text("utf-8")):
+    for item in load_all(ACCESS.read_text("utf-8")):
         core.apply(item, manager="test")
     for plural in (
         "localclusters.k8s-ucp.io/v1alpha1",

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import typer
 
-import k8s_ucp
 from k8s_ucp.cli import main, tools
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError
@@ -19,9 +18,9 @@ from k8s_ucp.inspect.doctor.advice import NEXT, NEXT_BY_KIND
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.sources import modules
 from tests.unit.gitops.topologies import demo
 
-SOURCE = Path(k8s_ucp.__file__).parent
 OPTIONS = ("--help",)
 PROSE = ("and", "by", "installs", "is", "on", "or", "that", "use")
 """Words that follow the name of the program where no command is meant."""
@@ -29,10 +28,10 @@ PROSE = ("and", "by", "installs", "is", "on", "or", "that", "use")
 
 def advice() -> Iterator[tuple[str, str]]:
     """(file, text) of every `next`; what is filled in at run time is a {}."""
-    for file in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for path, tree in modules().items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "next":
-                yield from ((file.name, text) for text in texts(node.value))
+                yield from ((path, text) for text in texts(node.value))
     yield from (("doctor.advice", text) for text in (*NEXT.values(), *NEXT_BY_KIND.values()))
 
 

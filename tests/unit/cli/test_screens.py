@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,14 @@ ROOT = HERE.parents[2]
 SCREENS = ("start", "failed_start", "show_status", "watch", "show_doctor", "promote")
 
 
-def program(name: str) -> list[str]:
-    return ["-c", f"from tests.unit.cli.screens import {name}; {name}()"]
+BREAK = "--- next ---"
+
+
+def program(*names: str) -> list[str]:
+    """Shows one screen after the other, with a line between them."""
+    between = f"; print({BREAK!r}, flush=True); print({BREAK!r}, file=sys.stderr, flush=True); "
+    shown = between.join(f"{each}()" for each in names)
+    return ["-c", f"import sys; from tests.unit.cli.screens import {', '.join(names)}; {shown}"]
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -29,14 +36,15 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "LC_ALL": "C.UTF-8", **more}
 
 
-def run(name: str, terminal: str) -> bytes:
+@cache
+def run(*names: str, terminal: str = "xterm-256color") -> bytes:
     """Every byte that came through the terminal."""
-    return run_in_terminal([sys.executable, *program(name)], ROOT, environment(TERM=terminal))
+    return run_in_terminal([sys.executable, *program(*names)], ROOT, environment(TERM=terminal))
 
 
 @pytest.mark.parametrize("name", SCREENS)
 def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
-    found = "\n".join(seen(run(name, "xterm-256color"))) + "\n"
+    found = "\n".join(seen(run(name))) + "\n"
     golden = HERE / "screens" / f"{name}.txt"
     if not golden.exists():
         golden.parent.mkdir(exist_ok=True)
@@ -45,24 +53,29 @@ def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
 
 
 def test_every_step_is_on_one_line_and_none_is_left_running() -> None:
-    lines = seen(run("start", "xterm-256color"))
+    lines = seen(run("start"))
     assert len(lines) == 28
     assert all(line.startswith("✓ ") for line in lines)
 
 
 def test_a_page_is_redrawn_without_clearing_the_screen_or_what_is_above_it() -> None:
-    data = run("watch", "xterm-256color")
+    data = run("watch")
     assert data.count(b"\x1b[2J") == 1
     assert b"\x1b[3J" not in data
 
 
-@pytest.mark.parametrize("name", SCREENS)
-def test_a_dumb_terminal_and_a_log_get_no_control_characters(name: str) -> None:
+def test_a_dumb_terminal_and_a_log_get_no_control_characters() -> None:
     log = subprocess.run(
-        [sys.executable, *program(name)],
+        [sys.executable, *program(*SCREENS)],
         cwd=ROOT, env=environment(TERM="xterm-256color"), capture_output=True, check=True,
-        stdin=subprocess.DEVNULL, timeout=60,
+        stdin=subprocess.DEVNULL, timeout=120,
     )  # fmt: skip
-    for data in (run(name, "dumb"), log.stdout + log.stderr):
-        assert data
-        assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", data), data
+    line = BREAK.encode() + b"\n"
+    logged = zip(log.stdout.split(line), log.stderr.split(line), strict=True)
+    # A terminal gets both lines, and ends them in its own way.
+    line = BREAK.encode() + b"\r\n"
+    dumb = run(*SCREENS, terminal="dumb").split(line + line)
+    for name, (out, errors), screen in zip(SCREENS, logged, dumb, strict=True):
+        for data in (screen, out + errors):
+            assert data, name
+            assert not re.search(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", data), (name, data)

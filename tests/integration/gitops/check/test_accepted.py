@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from k8s_ucp.components.pods.component import POD
 from k8s_ucp.gitops.check.repositories import check_rendered
 from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.kube import SECRET, Kube, KubeError
@@ -45,9 +45,7 @@ def built(topology: Topology, toolbox: Toolbox, folder: Path, *roots: str) -> li
     return [
         each
         for root in roots
-        for each in YAML(typ="safe", pure=True).load_all(
-            build(toolbox.path("kustomize"), folder / "core" / root)
-        )
+        for each in load_all(build(toolbox.path("kustomize"), folder / "core" / root))
         if each
     ]
 
@@ -66,7 +64,7 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
     )
     found = built(topology, toolbox, tmp_path, *roots)
     monitoring = render(topology, FACTS).core["platform/reconciler/monitoring.yaml"].decode()
-    found += [each for each in YAML(typ="safe").load_all(monitoring) if each]
+    found += [each for each in load_all(monitoring) if each]
     assert refusals(core, found) == []
     kinds = {each["kind"] for each in found}
     assert {

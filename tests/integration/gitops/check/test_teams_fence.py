@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.manifests.kustomize import build
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import render, render_team
 from k8s_ucp.gitops.render.values.claims import ClaimRequest, claim
@@ -42,9 +42,7 @@ def objects(toolbox: Toolbox, folder: Path) -> list[Any]:
     return [
         each
         for root in roots
-        for each in YAML(typ="safe", pure=True).load_all(
-            build(toolbox.path("kustomize"), folder / "core" / root)
-        )
+        for each in load_all(build(toolbox.path("kustomize"), folder / "core" / root))
         if each
     ]
 
@@ -270,7 +268,7 @@ def test_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
     _, app = both
     files = render_team(teams(), SHOP, "service")
     for path in ("apps/shop/base/deployment.yaml", "apps/shop/base/service.yaml"):
-        item = YAML(typ="safe", pure=True).load(files[path].decode())
+        item = load_all(files[path].decode())[0]
         item["metadata"]["namespace"] = "team-shop"
         assert refusal(app, marked(item, "team-shop.shop.stage")) == "", path
     host = {"host": "web.shop.stage.example.org", **INGRESS}

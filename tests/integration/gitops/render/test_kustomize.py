@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.publish.repositories import render_to, team_addresses
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
@@ -23,7 +23,7 @@ TOPOLOGIES = Path(__file__).parents[3] / "golden" / "topologies"
 
 
 def objects(text: str) -> dict[tuple[str, str], Any]:
-    documents = YAML(typ="safe", pure=True).load_all(text)
+    documents = load_all(text)
     return {(each["kind"], each["metadata"]["name"]): each for each in documents if each}
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
 
 from k8s_ucp.gitops.manifests.own import service_port
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import addons
@@ -29,7 +29,7 @@ def files(topology: Topology, folder: Path = Path()) -> dict[str, Any]:
     inputs = replace(FACTS, manifests=read_manifests(topology, folder))
     rendered = render(topology, inputs)
     return {
-        path: list(YAML(typ="safe").load_all(text.decode()))[-1]
+        path: load_all(text.decode())[-1]
         for each in (rendered.core, rendered.apps)
         for path, text in each.items()
         if path.endswith(".yaml")
