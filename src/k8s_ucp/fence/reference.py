@@ -39,7 +39,8 @@ class FenceReference:
         """What a commit of the ref says. Raises UcpError; Rejected where it is another by now."""
         if self.clone.resolve(commit) is None:
             self.clone.git(
-                "fetch", "--quiet", "--no-tags", "--no-recurse-submodules",
+                # Who held it before, start by start, is the remote's to keep.
+                "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
                 "--no-write-fetch-head",  # The one file that git keeps open to others' eyes.
                 "origin", f"+{FENCE}:{FENCE}", timeout=self.seconds,
             )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.fence.record import FenceHolder
+from k8s_ucp.fence.record import FENCE, FenceHolder
 from k8s_ucp.fence.reference import FenceReference
 from k8s_ucp.git import objects
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
@@ -292,3 +292,19 @@ def test_a_private_clone_is_closed_to_others(place: Path) -> None:
     files = [path for each in clones for path in (each.folder, *each.folder.rglob("*"))]
     assert len(files) > 20
     assert [str(path) for path in files if path.stat().st_mode & 0o077] == []
+
+
+def test_who_held_the_fence_before_is_not_fetched(place: Path) -> None:
+    remote = make_remote(place / "r.git")
+    clones = [make_clone(place / name, remote.folder.as_uri()) for name in ("one", "two")]
+    writer, reader = map(FenceReference, clones)
+    holder = FenceHolder("1", "desk", "/home/user/here", "embedded")
+    for _ in range(4):
+        _, record = writer.claim(holder, lambda: 10.0)
+        assert writer.release(holder.id, lambda: 20.0)
+    assert reader.read() != record
+    _, record = reader.claim(holder, lambda: 30.0)
+    assert writer.read() == record
+    history = ["rev-list", "--count", FENCE]
+    assert int(remote.git(*history)) == 9, "the remote keeps it"
+    assert int(reader.clone.git(*history)) == 2
