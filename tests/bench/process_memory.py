@@ -11,7 +11,7 @@ import psutil
 _CLUSTER = re.compile(r"/clusters/\S*?(core|stage|prod)(?=/|\s|$)")
 WHY: Mapping[str, str] = {
     "kube-apiserver of core": "each kind as stored, as served, as two validators and twice as "
-    "OpenAPI, which Argo CD reads; as much again before Go collects",
+    "OpenAPI, which Argo CD reads; three quarters of it again before Go collects",
     "kube-apiserver": "105 MiB in use without any object: 2300 goroutines, a cache for each "
     "resource, OpenAPI; three quarters of it again before Go collects (the floor: as much again)",
     "argocd-application-controller": "every object of the clusters that it manages and each "

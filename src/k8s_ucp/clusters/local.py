@@ -34,8 +34,6 @@ REPOSITORIES = "/srv/k8s-ucp/git"
 """Where the nodes of a core in containers see the folder with the bare repositories."""
 COPY = "rehearsal"
 """Name of the throwaway copy of a core cluster."""
-_CORE_GOGC = "100"
-"""A core takes in many kinds while everything waits for it: a quarter more memory, and less CPU."""
 
 
 def make(
@@ -107,8 +105,6 @@ def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
     core, info = topology.spec.core, PROVIDERS[topology.spec.core.provider]
     said = {CONTEXT: core.context, REGION: core.region, SIZE: core.size}
     parameters = {name: value for name, value in said.items() if value}
-    if info.takes_seed:
-        parameters["gogc"] = _CORE_GOGC
     ports, mounts = {}, {}
     if info.takes_traffic:
         wanted = core.ports or CorePorts()
