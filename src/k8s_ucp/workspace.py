@@ -484,7 +484,9 @@ def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
         else:
             _link_new(temporary, path, text)
             temporary.unlink()
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)  # A write says only that the disk is full.
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)

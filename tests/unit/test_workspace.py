@@ -233,3 +233,16 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr(os, "fsync", sync)
     write_private_file(tmp_path / "backup.key", "key", replace=replace)
     assert synced == [(False, False), (True, True)]
+
+
+def test_a_full_disk_is_told_with_the_file_that_found_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_private_file(tmp_path / "journal.json", "{}")
+    assert caught.value.filename == str(tmp_path / "journal.json")
+    assert list(tmp_path.iterdir()) == []
