@@ -170,7 +170,10 @@ class AwsController(Controller):
                     self._early.add(key)
                 self.queue.add(key)
             if _progress(after) > (_progress(before) if before else 0):
-                self._wake_dependents(kind, after)
+                self._wake_dependents(kind, after, "Synced")
+            if kind.backing and is_true(after, "Ready") and not is_true(before or {}, "Ready"):
+                # What tells how to get into it has looked before, in vain.
+                self._wake_dependents(kind, after, "Ready")
 
         watch.listen(changed)
         return watch
@@ -182,7 +185,7 @@ class AwsController(Controller):
             if after is not None and _is_new(before, after):
                 self.queue.add(_key(_config_key(kind), after))
                 for name in KINDS:
-                    for each in self._failed(name):
+                    for each in self._without(name, "Synced"):
                         self.queue.add(_key(name, each))
 
         watch.listen(changed)
@@ -202,11 +205,12 @@ class AwsController(Controller):
         watch.listen(changed)
         return watch
 
-    def _wake_dependents(self, kind: AwsKind, item: Object) -> None:
+    def _wake_dependents(self, kind: AwsKind, item: Object, waiting_for: str) -> None:
+        """waiting_for: the condition that those have not that are to be looked at."""
         named = {kind.kind.kind, _qualified(kind)}
         for name, store in self._stores.items():
             references = [each for each in store.references if each.kind in named]
-            for other in self._failed(name) if references else ():
+            for other in self._without(name, waiting_for) if references else ():
                 asks = any(each.asks_for(item) for each in lookups_of(other, references))
                 if asks and self._is_resolvable(name, other):
                     self.queue.add(_key(name, other))
@@ -237,10 +241,10 @@ class AwsController(Controller):
             return False
         return True
 
-    def _failed(self, name: str) -> list[Object]:
+    def _without(self, name: str, condition: str) -> list[Object]:
         """Those of a kind that are to be looked at once what was in the way may be gone."""
         there = self._watches[name].store.all()
-        return [each for each in there if not is_true(each, "Synced")]
+        return [each for each in there if not is_true(each, condition)]
 
 
 def _backings(runtime: Runtime) -> Mapping[str, Backing]:

@@ -20,8 +20,9 @@ from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import Settings
 from tests.unit.reconciler.objects import NOW
 
-VPC, SUBNET, ROLE = (
-    KINDS[f"{each}.aws.m.upbound.io"].kind for each in ("VPC.ec2", "Subnet.ec2", "Role.iam")
+VPC, SUBNET, ROLE, CLUSTER, CLUSTER_AUTH = (
+    KINDS[f"{each}.aws.m.upbound.io"].kind
+    for each in ("VPC.ec2", "Subnet.ec2", "Role.iam", "Cluster.eks", "ClusterAuth.eks")
 )
 
 
@@ -99,6 +100,20 @@ def test_what_is_declared_with_what_it_refers_to_is_looked_at_after_it(
     there = {"crossplane.io/external-name": "vpc-2"}
     see(controller, item(VPC, "new", "ucp-clusters", "True", **there))
     assert queued(controller) == {"new", "first"}
+
+
+def test_what_leads_into_a_cluster_is_looked_at_once_that_is_ready(
+    controller: AwsController,
+) -> None:
+    there = {"crossplane.io/external-name": "demo"}
+    see(controller, item(CLUSTER, "demo", "ucp-clusters", "True", **there))
+    spec = {"forProvider": {"clusterNameRef": {"name": "demo"}}}
+    see(controller, {**item(CLUSTER_AUTH, "access", "ucp-clusters", "True"), "spec": spec})
+    queued(controller)
+    ready = item(CLUSTER, "demo", "ucp-clusters", "True", **there)
+    ready["status"]["conditions"].append({"type": "Ready", "status": "True", "reason": "Available"})
+    see(controller, {**ready, "metadata": {**ready["metadata"], "resourceVersion": "later"}})
+    assert queued(controller) == {"access"}
 
 
 def test_what_refers_to_nothing_is_told_of_it_in_the_end(controller: AwsController) -> None:
