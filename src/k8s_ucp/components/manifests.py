@@ -95,8 +95,14 @@ def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APP
     """
     ordered = sorted(manifests, key=lambda each: -len(each.text))
     with ThreadPoolExecutor(min(WORKERS, max(1, len(ordered)))) as pool:
-        for done in [pool.submit(_apply, kube, each, timeout) for each in ordered]:
-            done.result()
+        pending = [pool.submit(_apply, kube, each, timeout) for each in ordered]
+        try:
+            for done in pending:
+                done.result()
+        except BaseException:
+            # A server that doesn't respond would take the timeout of each of them.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from k8s_ucp.components.manifests import Manifest, digest, read
+from k8s_ucp.components.manifests import WORKERS, Manifest, apply_all, digest, read
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import NAMESPACE, Kind, Kube, Unreachable
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9.]{0,20}[a-z0-9])?", fullmatch=True)
 
@@ -68,3 +72,22 @@ def test_a_digest_sees_changes_and_no_order() -> None:
     turned = read({"a": b.encode(), "b": a.encode()})
     assert digest(both) == digest(turned)
     assert digest(both) != digest(both[:1])
+
+
+def test_a_server_that_stops_responding_is_not_asked_for_all_the_rest() -> None:
+    asked: list[str] = []
+
+    class Silent:
+        def kind_of(self, *_: str) -> Kind:
+            return NAMESPACE
+
+        def request(self, _: str, path: str, **__: object) -> None:
+            asked.append(path)
+            time.sleep(0.02)
+            raise Unreachable("etcd is gone")
+
+    texts = (f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: n{i}\n" for i in range(50))
+    found = [one(each) for each in texts]
+    with pytest.raises(Unreachable):
+        apply_all(cast(Kube, Silent()), found)
+    assert len(asked) <= 3 * WORKERS
