@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from k8s_ucp.gitops.manifests.forms import Files, manifest_files
@@ -12,6 +12,8 @@ from k8s_ucp.gitops.manifests.yaml_text import documents
 DEFAULT_PORT = 80
 SHIPPED = "ucp:"
 """In front of the names of manifests that come with ucp."""
+_IMAGE = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:/-]*")
+"""A name that kustomize finds again, which takes it for a pattern."""
 _TAGGED = re.compile(rb"^( *(?:- )?image: [^\s:@]+):[^\s:@]+$", re.MULTILINE)
 
 
@@ -21,7 +23,7 @@ def without_tags(content: bytes) -> bytes:
 
 
 def images_in(files: Files) -> list[tuple[str, str]]:
-    """(image, version) of all containers; without those that stand there with several versions.
+    """(image, version) of all containers, as `one_version` has them.
 
     Raises UsageError for what is no YAML.
     """
@@ -29,9 +31,17 @@ def images_in(files: Files) -> list[tuple[str, str]]:
     for path in manifest_files(files):
         for image in images(documents(files[path], path)):
             name, version = split_image(image)
-            if version:
-                found.setdefault(name, set()).add(version)
-    return sorted((name, each.pop()) for name, each in found.items() if len(each) == 1)
+            found.setdefault(name, set()).add(version)
+    return one_version(found)
+
+
+def one_version(found: Mapping[str, Set[str]]) -> list[tuple[str, str]]:
+    """(image, version) of those with one version, "" where none is given; not what is no name.
+
+    An image without a version can be promoted, too; a placeholder for one can't.
+    """
+    given = {name: each - {""} for name, each in found.items() if _IMAGE.fullmatch(name)}
+    return sorted((name, "".join(each)) for name, each in given.items() if len(each) < 2)
 
 
 def service_port(name: str, files: Files) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, Files
-from k8s_ucp.gitops.manifests.own import images, split_image
+from k8s_ucp.gitops.manifests.own import images, one_version, split_image
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps
 
@@ -24,11 +24,10 @@ _ELSEWHERE = ""
 
 
 def images_of(files: Files, folder: str = "") -> list[tuple[str, str]]:
-    """(image, version) as a kustomization gives them; without those that have several, or none."""
+    """(image, version) as a kustomization gives them, as `one_version` has them."""
     found: Versions = {}
     _collect(found, files, folder, frozenset())
-    known = {name: each - {""} for name, each in found.items()}
-    return sorted((name, next(iter(each))) for name, each in known.items() if len(each) == 1)
+    return one_version(found)
 
 
 def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) -> None:

@@ -36,6 +36,8 @@ from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
+_HUB = re.compile(r"^(?:(?:index\.)?docker\.io/)?(?:library/)?")
+
 
 @dataclass(frozen=True)
 class Intent:
@@ -375,10 +377,18 @@ def _contents(
 
 
 def _find(overlay: Overlay, typed: str) -> str:
-    """The image's name in the overlay for one that was typed: that name, or the one pods have."""
+    """The image's name in the overlay for one that was typed: that name, or the one pods have.
+
+    Docker Hub's images are also found by their other spellings: redis, docker.io/library/redis.
+    """
     if any(target.name == typed for target in overlay.targets):
         return typed
     found = [each for each in overlay.targets if typed in (each.image, each.way())]
+    found = found or [
+        each
+        for each in overlay.targets
+        if each.kind == "image" and _on_hub(each.image) == _on_hub(typed)
+    ]
     if len(found) == 1:
         return found[0].name
     if found:
@@ -389,6 +399,11 @@ def _find(overlay: Overlay, typed: str) -> str:
         )
     known = [target.name for target in overlay.targets]
     raise UcpError(f"{overlay.path} has no image {typed}", next=nearest(typed, known))
+
+
+def _on_hub(image: str) -> str:
+    """An image's name without what a registry's reference leaves out: docker.io/, and library/."""
+    return _HUB.sub("", image)
 
 
 def _withdrawn(decision: Decision, stopped: Decision) -> Decision:

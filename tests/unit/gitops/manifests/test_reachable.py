@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from k8s_ucp.gitops.manifests.own import images_in
 from k8s_ucp.gitops.manifests.reachable import FolderTree, images_of, moved_up, taken_in
 
 DEPLOYMENT = (
@@ -62,6 +63,15 @@ def test_what_a_patch_sets_otherwise_is_left_to_it(patch: str) -> None:
     assert images_of(files) == [("reg/side", "3")]
     files |= {"kustomization.yaml": b"resources: [base]\npatches: [{path: p.yaml}]\n"}
     assert images_of({**files, "p.yaml": patch.encode()}) == [("reg/side", "3")]
+
+
+def test_images_without_a_version_are_known_but_no_placeholders() -> None:
+    pods = [b"web", b"reg/side", b"reg/side:3", b"reg/two:1", b"reg/two:2", b"$(IMAGE)", b"<yours>"]
+    containers = b", ".join(b"{image: '%s'}" % each for each in pods)
+    files = {"pods.yaml": b"kind: Pod\nspec: {containers: [%s]}\n" % containers}
+    kustomization = {**files, "kustomization.yaml": b"resources: [pods.yaml]\n"}
+    assert images_in(files) == [("reg/side", "3"), ("web", "")]
+    assert images_of(kustomization) == images_in(files)
 
 
 def test_images_of_a_remote_base_are_those_that_are_named() -> None:

@@ -207,6 +207,34 @@ class TestSeveralImages:
         there = tip({STAGE: "images:\n- {name: web, newName: ghcr.io/web, newTag: a}\n"})
         assert decide(there, intent(images={"ghcr.io/web": Pin("2")})).status == "promoted"
 
+    @pytest.mark.parametrize(
+        ("there", "typed"),
+        [
+            ("docker.io/redis", "redis"),
+            ("redis", "docker.io/library/redis"),
+            ("docker.io/library/redis", "docker.io/redis"),
+            ("index.docker.io/me/web", "me/web"),
+        ],
+    )
+    def test_docker_hub_s_images_have_several_spellings(self, there: str, typed: str) -> None:
+        decision = decide(
+            tip({STAGE: f"images:\n- {{name: {there}, newTag: a}}\n"}),
+            intent(images={typed: Pin("b")}),
+        )
+        assert decision.writes == {STAGE: f"images:\n- {{name: {there}, newTag: b}}\n".encode()}
+
+    def test_another_registry_s_image_is_another_one(self) -> None:
+        there = tip({STAGE: "images:\n- {name: ghcr.io/library/redis, newTag: a}\n"})
+        with pytest.raises(UcpError, match="no image redis"):
+            decide(there, intent(images={"redis": Pin("2")}))
+
+    def test_one_without_a_version_is_given_its_first(self) -> None:
+        there = tip({STAGE: "images:\n- name: web\n- name: db\n  newTag: a\n"})
+        decision = decide(there, intent(images={"web": Pin("v2")}))
+        assert decision.status == "promoted"
+        text = "images:\n- name: web\n  newTag: v2\n- name: db\n  newTag: a\n"
+        assert decision.writes == {STAGE: text.encode()}
+
     def test_an_unknown_image_names_the_nearest(self) -> None:
         with pytest.raises(UcpError, match="no image wbe") as found:
             decide(self.there, intent(images={"wbe": Pin("2")}))

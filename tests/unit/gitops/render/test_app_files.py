@@ -81,7 +81,7 @@ def test_manifests_by_path_are_taken_as_they_are(tmp_path: Path) -> None:
     assert files["base/deployment.yaml"]["spec"]["containers"][1] == {"image": "c"}
     overlay = files["overlays/prod/kustomization.yaml"]
     assert overlay["resources"] == ["../../base", "hosts.yaml"]
-    assert overlay["images"] == [{"name": "a/b", "newTag": "1"}]
+    assert overlay["images"] == [{"name": "a/b", "newTag": "1"}, {"name": "c"}]
     assert "patches" not in overlay
     assert "replicas" not in overlay
 
