@@ -58,7 +58,7 @@ class Published:
     """What a person should know about the working clone, and about what was not taken."""
 
     def read(self, *under: str) -> dict[str, bytes]:
-        """Files at the tip, or below one folder: {path: content}."""
+        """Files at the tip, or below some folders: {path: content}."""
         return self.clone.read(self.commit, *under)
 
     def environments(self) -> list[str]:

@@ -127,13 +127,11 @@ def _is_settled(kind: Mapping[str, Any]) -> bool:
 
 def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
     core = context.published.core
-    files = {each.source for each in kinds}
-    rendered = core.clone.read(RENDERED, "platform")
-    there = core.read("platform")
-    if any(there.get(each) != rendered.get(each) for each in files & there.keys()):
-        return True
-    definitions = core.clone.read(RENDERED, "api")
-    return not files >= {each for each in definitions if each.endswith(DEFINITION)}
+    rendered, there = core.clone.read(RENDERED, "platform", "api"), core.read("platform", "api")
+    files = there.keys() & {each.source for each in kinds}
+    # What people changed of these isn't among the kinds.
+    files |= {each for each in rendered if each.endswith(DEFINITION)}
+    return any(there.get(each) != rendered.get(each) for each in files)
 
 
 def _key_of(context: StartContext) -> str:

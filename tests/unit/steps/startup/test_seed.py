@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from k8s_ucp.cluster_provider import Seed
 from k8s_ucp.clusters import seeds
+from k8s_ucp.components.manifests import written
 from k8s_ucp.kube import FIELD_MANAGER
-from k8s_ucp.steps.startup.seed import ENGINES, TOOLS, key, prune_seeds, settled
+from k8s_ucp.steps.startup.seed import ENGINES, TOOLS, keep_seed, key, prune_seeds, settled
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.recipe import MODULES, ProgramSource, ways
 from k8s_ucp.tools.store import StoreEntry, ToolStore
 from k8s_ucp.tools.toolbox import Toolbox
+from k8s_ucp.topology import default
 
 
 def stored(conditions: Mapping[str, str], managers: list[str], **metadata: Any) -> dict[str, str]:
@@ -91,3 +94,41 @@ def test_seeds_that_installed_programs_lead_to_are_kept(
         seeds.keep(tmp_path, each, Seed("digest", {}))
     assert prune_seeds(tmp_path) == [f"seeds/{of_others}.json"]
     assert all(seeds.find(tmp_path, each) for each in wanted)
+
+
+DEFINITIONS = {"api/postgres/definition.yaml": b"a: 1", "api/postgres/aws.yaml": b"b: 1"}
+KINDS = {"platform/reconciler/widgets.yaml": b"c: 1"}
+
+
+@pytest.mark.parametrize(
+    ("edited", "kept"),
+    [
+        ({}, True),
+        ({"api/postgres/aws.yaml": b"b: 2"}, True),
+        ({"api/more/definition.yaml": b"d: 1"}, True),
+        ({"api/postgres/definition.yaml": b"a: 2"}, False),
+        ({"platform/reconciler/widgets.yaml": b"c: 2"}, False),
+    ],
+)
+def test_a_seed_is_kept_unless_people_changed_what_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: dict[str, bytes], kept: bool
+) -> None:
+    monkeypatch.setattr("k8s_ucp.tools.installer.find_compiler", lambda _: None)
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
+    files = {**DEFINITIONS, **KINDS}
+    clone = SimpleNamespace(read=lambda ref, *under: files)
+    context: Any = SimpleNamespace(
+        provider=SimpleNamespace(
+            info=SimpleNamespace(takes_seed=True), stored_kinds=lambda name: stored(WELL, OURS)
+        ),
+        published=SimpleNamespace(
+            core=SimpleNamespace(clone=clone, read=lambda *under: files | edited)
+        ),
+        # A cloud that isn't simulated: its definitions are in the repository, its kinds come later.
+        topology=default(),
+        toolbox=installed(tmp_path),
+    )
+    widgets = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": NAMES[0]}}
+    keep_seed(context, [written(widgets, *KINDS)])
+    file = tmp_path / "seeds" / f"{key(context.toolbox, simulated=False)}.json"
+    assert file.exists() == kept
