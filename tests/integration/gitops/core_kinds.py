@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 from ruamel.yaml import YAML
 
 from k8s_ucp.components import argo_rollouts, argocd, crossplane, manifests
+from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.kube import Kube, Object
 from k8s_ucp.tools.catalogue import ROLLOUTS
@@ -64,10 +64,10 @@ def ours(topology: Topology) -> bytes:
 def composites(topology: Topology) -> bytes:
     """The kinds of databases and machines, which Crossplane serves once it has their definitions.
 
-    Here they are CRDs with the schema of the definitions.
+    Here they are the CRDs that it would make.
     """
     found = [
-        as_crd(each)
+        composite_kind(each)
         for path, text in sorted(render(topology, FACTS).core.items())
         if path.startswith("api/") and path.endswith(".yaml")
         for each in YAML(typ="safe", pure=True).load_all(text)
@@ -77,32 +77,3 @@ def composites(topology: Topology) -> bytes:
     stream = BytesIO()
     YAML(typ="safe", pure=True).dump_all(found, stream)
     return stream.getvalue()
-
-
-def as_crd(definition: dict[str, Any]) -> dict[str, Any]:
-    """What Crossplane makes of a definition, as far as the schema goes."""
-    spec = definition["spec"]
-    version = spec["versions"][0]
-    schema = version["schema"]["openAPIV3Schema"]
-    schema["properties"]["spec"]["properties"]["crossplane"] = {
-        "type": "object",
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": definition["metadata"]["name"]},
-        "spec": {
-            "group": spec["group"],
-            "scope": "Namespaced",
-            "names": {**spec["names"], "listKind": f"{spec['names']['kind']}List"},
-            "versions": [
-                {
-                    "name": version["name"],
-                    "served": True,
-                    "storage": True,
-                    "schema": version["schema"],
-                }
-            ],
-        },
-    }

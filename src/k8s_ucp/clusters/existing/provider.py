@@ -138,8 +138,7 @@ class ExistingProvider:
                             f"'{self._file(name)}'"
                         ),
                     ) from error
-            self._file(name).unlink(missing_ok=True)
-            self._lock_file(name).unlink(missing_ok=True)
+            self.forget(name)
 
     def forget(self, name: str) -> None:
         """Let go of one that is gone for good: only our note is removed."""

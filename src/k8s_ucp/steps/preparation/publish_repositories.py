@@ -111,7 +111,7 @@ def publish_repositories(context: StartContext, report: Report) -> None:
         context.published = publish(
             context.topology,
             rendered,
-            context.gitops,
+            folder,
             credentials=RepositoryCredentials(credential, credential),
             resolutions=context.resolutions,
             subject=context.subject,
