@@ -82,9 +82,12 @@ _COMMAND = re.compile(
     r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
     r"|start|status|stop|team|tools|upgrade)\b"
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
-    r"(?: --[a-z-]+(?:[= ](?!-)[\w./,:=-]+)?)*)(?P<rest>[^;,`\n]*)"
+    r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
+    r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
 )
-"""A command with its flags: what follows may be its arguments, or the rest of a sentence."""
+"""A command with its flags: what follows may be its arguments, or the rest of a sentence. What
+follows a flag is its value, unless the flag has none.
+"""
 
 
 def declare(help: str | None = None) -> typer.Typer:

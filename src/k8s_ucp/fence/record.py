@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -23,6 +24,11 @@ class FenceHolder:
     machine: str
     workspace: str
     provider: str
+
+    @property
+    def place(self) -> str:
+        """What follows a command that is to be typed there."""
+        return f"--workspace {shlex.quote(self.workspace)} on machine {self.machine}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def claimed(
     if found.holder is not None and not takeover:
         raise FenceHeld(
             f"another core acts for this topology: {found}",
-            next="ucp stop in that workspace; if it is gone for good: ucp start --takeover",
+            next=f"ucp stop {found.holder.place}; if it is gone for good: ucp start --takeover",
         )
     return FenceRecord(found.epoch + 1, holder, now, taken=found.holder is not None)
 

@@ -33,8 +33,8 @@ def check_fence(context: StartContext) -> None:
     try:
         claimed(found, holder_of(context), time.time())
     except FenceHeld as error:
-        if context.destroys:
-            error.next = "ucp destroy in that workspace; here `ucp stop` ends what runs"
+        if context.destroys and found and found.holder:
+            error.next = f"ucp destroy {found.holder.place}; here `ucp stop` ends what runs"
         raise
 
 

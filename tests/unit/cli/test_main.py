@@ -260,7 +260,13 @@ def test_what_is_blanked_out(text: str, expected: str) -> None:
             "give it up: ucp destroy --delete-data --abandon Instance/orders --abandon vpc-1 "
             "--workspace '/a b'; then",
         ),
+        (
+            "ucp destroy --plan lists what is; ucp start --takeover has it act again",
+            "ucp destroy --plan --workspace '/a b' lists what is; "
+            "ucp start --takeover --workspace '/a b' has it act again",
+        ),
         ("ucp --workspace /c start (completed steps are kept)", None),
+        ("ucp stop --workspace '/c d' on machine desk", None),
         ("ucp start --workspace /c", None),
         ("take a ucp that brings 2.0", None),
         ("edit /x/ucp start.yaml", "edit /x/ucp start.yaml"),

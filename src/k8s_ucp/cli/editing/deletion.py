@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import FenceFiles
+from k8s_ucp.fence.record import FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
 from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, PROTECTED, TRACKING_ID
@@ -178,10 +181,29 @@ def delete_and_wait(kube: Kube, kind: Kind, item: Object, what: str, *, seconds:
     )
 
 
+def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
+    """Another core would do what this one waits for. Raises UcpError.
+
+    again: the command, which is to be typed there.
+    """
+    record = _lost(call, topology)
+    if record and record.holder:
+        raise UcpError(
+            f"another core acts for this topology: {record}; nothing was changed",
+            next=f"{again} {record.holder.place}; here `ucp stop` ends what runs",
+        )
+
+
+def _lost(call: Invocation, topology: Topology) -> FenceRecord | None:
+    """What the fence says where this workspace's core has lost it."""
+    permit = FenceFiles(call.workspace.state(topology.name).fence).permit()
+    return permit.record if permit and permit.verdict is FenceVerdict.LOST else None
+
+
 def open_core(call: Invocation, topology: Topology) -> Kube | None:
-    """The core cluster; None where it isn't running."""
+    """The core cluster; None where it isn't running, or has lost the fence and does nothing."""
     path: Path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
-    if not path.exists():
+    if not path.exists() or _lost(call, topology):
         return None
     try:
         kube = Kube.from_file(path)

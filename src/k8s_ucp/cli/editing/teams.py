@@ -22,7 +22,7 @@ from k8s_ucp.cli.command import (
     notation,
     option,
 )
-from k8s_ucp.cli.editing.deletion import how_far, open_core
+from k8s_ucp.cli.editing.deletion import how_far, open_core, refuse_lost_core
 from k8s_ucp.cli.editing.team_drain import (
     await_claims_gone,
     await_projects_gone,
@@ -185,6 +185,7 @@ def _remove(
         edit_topology(call, edit)
         call.console.say(f"team {name} removed")
         return
+    refuse_lost_core(call, topology, f"ucp team remove {name}")
     core = open_core(call, topology)
     if core is None:
         raise UcpError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, Output
-from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of
+from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of, refuse_lost_core
 from k8s_ucp.cli.editing.removal_plan import foresee_environment
 from k8s_ucp.cli.editing.topology_edit import (
     Edit,
@@ -40,7 +40,8 @@ def stop_environments(
     """
     topology = load(call.workspace.topology_file)
     chosen = chosen_environments(topology, names)
-    words = ", ".join(each.name for each in chosen)
+    words, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
+    refuse_lost_core(call, topology, again)
     leaving = [each for each in chosen if each.state == "running"]
     refuse_protected(leaving, call.workspace.topology_file)
     foreseen = foresee_stop(call, topology, leaving)
@@ -49,7 +50,6 @@ def stop_environments(
         why = f"state: stopped is set for {words}"
         plan_edit(call, editor_of(leaving, "stopped"), output, after=after, why=why)
         return
-    again = f"ucp stop {env_flags(chosen)}"
     with in_parts(call, topology, about(chosen), again) as parts:
         deletions = deletions_of(call, topology, chosen)
         for each in chosen:

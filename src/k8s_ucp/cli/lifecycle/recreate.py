@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.editing.deletion import open_core
+from k8s_ucp.cli.editing.deletion import open_core, refuse_lost_core
 from k8s_ucp.cli.editing.topology_edit import (
     context_of,
     continues,
@@ -127,6 +127,7 @@ def _recreate_environments(
     returning = [each for each in chosen if todo[each.name] is not Remaining.wait]
     refuse_protected(leaving, path)
     again = f"ucp recreate {env_flags(chosen)}"
+    refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
     if core is None:
         raise UcpError(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp import names
+from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
@@ -140,11 +141,14 @@ def _ask(
 
 
 def findings(found: Examined) -> list[Finding]:
-    """The worst first; what only follows from a core that is away is left out."""
+    """The worst first; what only follows from a core that is away, or lost, is left out."""
     answer = [each for check in _CHECKS for each in check(found)]
+    permit = found.seen.permit
     if not found.seen.core_ready:
         kept = _DESTROYED if found.destruction else _WITHOUT_CORE
         answer = [each for each in answer if each.id.startswith(kept)]
+    elif permit and permit.verdict is FenceVerdict.LOST:
+        answer = [each for each in answer if each.id.startswith(_LOST)]
     return sorted(answer, key=lambda each: (_WORST[each.severity], each.id))
 
 
@@ -161,6 +165,10 @@ _WITHOUT_CORE = (
     "remote/",
     "fence/",
 )
+_LOST = tuple(each for each in _WITHOUT_CORE if each != "backup/")
+"""Of a core whose topology another one has: git says nothing about it any more."""
+_WRITERS = (argocd.NAME, crossplane.NAME)
+"""Components that the fence's guard stops."""
 
 
 def _core(found: Examined) -> Iterator[Finding]:
@@ -188,7 +196,7 @@ def _fence(found: Examined) -> Iterator[Finding]:
     elif permit and permit.verdict is FenceVerdict.WAITING:
         yield Finding(name, "info", why, "ucp start waits for it")
     elif permit and why:
-        advice = "ucp stop ends this core; ucp start --takeover has it act again"
+        advice = "`ucp stop` ends this core; `ucp start --takeover` has it act again"
         yield Finding(name, "error", why, advice)
     elif found.fence:
         words = f"another core acts for this topology: {found.fence}"
@@ -197,8 +205,11 @@ def _fence(found: Examined) -> Iterator[Finding]:
 
 
 def _components(found: Examined) -> Iterator[Finding]:
+    permit = found.seen.permit
+    held_back = _WRITERS if permit and permit.why_stopped() else ()
     for each in found.seen.components:
-        if not each.ready:
+        # The guard has stopped it: who starts it again has two cores write.
+        if not each.ready and each.name not in held_back:
             why = f": {each.message}" if each.message else ""
             stopped = not each.message or each.message == "not running"
             yield Finding(

@@ -9,12 +9,13 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import UcpError
-from k8s_ucp.preflight.fence import SECONDS, holder_of, opened_fence
+from k8s_ucp.preflight.fence import SECONDS, holder_of, lost_fence, opened_fence
 
 
 def _foresee_release(context: StartContext) -> Iterator[Foreseen]:
-    settings = context.fence.settings()
-    if settings:
+    if lost := lost_fence(context):
+        yield Foreseen("keep", "fence of the core repository", f"another core has it: {lost}")
+    elif context.fence.settings():
         yield Foreseen("change", "fence of the core repository", "any core may take it afterwards")
 
 

@@ -10,8 +10,12 @@ from k8s_ucp.cli.lifecycle.environment_states import chosen_environments, refuse
 from k8s_ucp.cli.lifecycle.recreate import Remaining, next_of
 from k8s_ucp.cli.main import run
 from k8s_ucp.errors import UsageError
+from k8s_ucp.fence.files import FenceFiles, FencePermit
+from k8s_ucp.fence.record import FenceHolder, FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import Workspace
 
 
 @pytest.mark.parametrize(
@@ -61,3 +65,25 @@ def test_refused_before_the_first_change(
     assert said in " ".join(capsys.readouterr().err.split())
     assert file.read_text() == topology_text(default())
     assert [each.name for each in tmp_path.iterdir()] == ["ucp.yaml"]
+
+
+@pytest.mark.parametrize("words", [["stop", "--env", "stage"], ["recreate", "--env", "stage"]])
+def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ucp.yaml"
+    file.write_text(topology_text(default("demo", ["stage"])))
+    there = FenceHolder("2", "laptop", "/their place", "embedded")
+    record = FenceRecord(4, there, 0.0)
+    state = Workspace.at(tmp_path).state("demo")
+    state.make()
+    FenceFiles(state.fence).write_permit(
+        FencePermit(FenceVerdict.LOST, 0.0, "boot", record, confirmed=True)
+    )
+    assert run(["--workspace", str(tmp_path), *words, "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert "another core acts for this topology" in said
+    assert "nothing was changed" in said
+    assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
+    assert f"`ucp stop --workspace {tmp_path}` ends what runs" in said
+    assert file.read_text() == topology_text(default("demo", ["stage"]))

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.fence.files import FencePermit
+from k8s_ucp.fence.record import FenceHolder, FenceRecord
+from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect.doctor.advice import NEXT
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ComponentStatus
@@ -70,6 +73,34 @@ def test_a_topology_that_was_destroyed_has_not_failed() -> None:
     assert (finding.severity, finding.next) == ("warning", "ucp destroy finishes it")
     assert "half destroyed: its clouds were seen empty at 2026-01-01T00:00:00Z" in finding.message
     assert finding.message.endswith("but for what its core cluster manages: Postgres quotes")
+
+
+@pytest.mark.parametrize("verdict", [FenceVerdict.LOST, FenceVerdict.SILENT])
+def test_nobody_is_told_to_start_what_the_fence_has_stopped(verdict: FenceVerdict) -> None:
+    there = FenceHolder("2", "laptop", "/there", "embedded")
+    permit = FencePermit(verdict, 0.0, "boot", FenceRecord(4, there, 0.0), confirmed=True)
+    stopped = [
+        ComponentStatus(name, "v1", False, "host", "Connection refused")
+        for name in ("argocd", "crossplane")
+    ]
+    found = dataclasses.replace(
+        examined(permit=permit, components=stopped), startable={"argocd", "crossplane"}
+    )
+    (finding,) = findings(found)
+    assert (finding.id, finding.fix) == ("fence/demo", "")
+    held = dataclasses.replace(found, seen=examined(components=stopped).seen)
+    assert {each.fix for each in findings(held)} == {
+        "restart the processes of argocd",
+        "restart the processes of crossplane",
+    }
+
+
+def test_a_core_that_lost_the_fence_says_nothing_more_of_git() -> None:
+    there = FenceHolder("2", "laptop", "/there", "embedded")
+    permit = FencePermit(FenceVerdict.LOST, 0.0, "boot", FenceRecord(4, there, 0.0), True)
+    found = examined(permit=permit, clusters=[refused("Because")])
+    assert only(found)[:2] == ("fence/demo", "error")
+    assert len(findings(examined(clusters=[refused("Because")]))) == 1
 
 
 def test_where_all_is_well_nothing_is_found() -> None:
