@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG
@@ -25,7 +25,7 @@ from k8s_ucp.kube import APPLICATION, Kind, Kube, Object
 from k8s_ucp.managed.comparison import differences
 from k8s_ucp.managed.policies import PAUSED, policies_of
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
-from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
+from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP, REFRESH
 from k8s_ucp.reconciler.runtime.conditions import find
 
 ADOPTING = f"{GROUP}/adopting"
@@ -172,9 +172,10 @@ def _own(context: StartContext, observed: Iterable[tuple[Kind, Object]]) -> None
         kube.patch(kind, item["metadata"]["name"], item["metadata"].get("namespace"), change)
     for each in filter(is_adopting, composites(kube)):
         kind = kube.kind_of(each["apiVersion"], each["kind"])
-        _wake(kube, kind, each, PAUSED)
+        _wake(kube, kind, each, {PAUSED: None})
     for each in filter(is_adopting, kube.list_all(APPLICATION, ARGOCD_NAMESPACE)):
-        _wake(kube, APPLICATION, each, RESTS)
+        # What changed meanwhile, Argo CD looks at when asked, or once its comparison expires.
+        _wake(kube, APPLICATION, each, {RESTS: None, **REFRESH})
 
 
 def _rest(kube: Kube, kind: Kind, name: str, namespace: str | None, annotation: str) -> None:
@@ -182,9 +183,9 @@ def _rest(kube: Kube, kind: Kind, name: str, namespace: str | None, annotation: 
     kube.patch(kind, name, namespace, change)
 
 
-def _wake(kube: Kube, kind: Kind, item: Object, annotation: str) -> None:
+def _wake(kube: Kube, kind: Kind, item: Object, annotations: Mapping[str, str | None]) -> None:
     about = item["metadata"]
-    change = {"metadata": {"annotations": {annotation: None, ADOPTING: None}}}
+    change = {"metadata": {"annotations": {ADOPTING: None, **annotations}}}
     kube.patch(kind, about["name"], about.get("namespace"), change)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.steps.backup import adopt_resources
-from k8s_ucp.steps.backup.adopt_resources import has_begun, unseen
+from k8s_ucp.steps.backup.adopt_resources import ADOPTING, RESTS, has_begun, unseen
 
 
 def resource(status: str, message: str = "", reason: str = "ReconcileError") -> dict[str, Any]:
@@ -51,3 +51,22 @@ def test_a_run_that_was_cut_off_has_begun_as_long_as_anything_rests(
     assert not has_begun(context)
     found[which].append(resting)
     assert has_begun(context)
+
+
+def test_an_application_that_rested_is_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argo CD did not look while it rested, and would next when its comparison expires."""
+    patches: list[dict[str, Any]] = []
+    resting = {"metadata": {"name": "clusters", "annotations": {RESTS: "true", ADOPTING: "null"}}}
+    kube = SimpleNamespace(
+        list_all=lambda *_: [resting], patch=lambda *rest: patches.append(rest[-1])
+    )
+    state = SimpleNamespace(managed=list, restored=tuple, note_restored=lambda *_: None)
+    context = SimpleNamespace(kube=kube, core_state=state, differing=[], recreated=[], adopted=0)
+    monkeypatch.setattr(adopt_resources, "composites", lambda _: [])
+    adopt_resources.adopt_resources.run(cast(StartContext, context), lambda _: None)
+    (changed,) = patches
+    assert changed["metadata"]["annotations"] == {
+        RESTS: None,
+        ADOPTING: None,
+        "argocd.argoproj.io/refresh": "normal",
+    }
