@@ -1,6 +1,7 @@
-"""A ucp with newer pins: this one, whose catalogue names other versions of some tools.
+"""A ucp with other pins: this one, whose catalogue names other versions of some tools.
 
-Run as a program; `NEWER_PINS` holds them: `crossplane=99.0.0 kubernetes=1.35.99`.
+Run as a program; `NEWER_PINS` holds them: `crossplane=99.0.0 kubernetes=1.35.99`. Newer ones are
+made up: each process has its own, as the cache in which they are is shared.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.tools import catalogue
 from k8s_ucp.tools.catalogue import Tool
-from k8s_ucp.tools.go.compiler import find_compiler
-from k8s_ucp.tools.recipe import needed_compiler, recipe_of
+from k8s_ucp.tools.go.compiler import Compiler, find_compiler
+from k8s_ucp.tools.recipe import Recipe, needed_compiler, recipe_of
 from k8s_ucp.tools.store import ToolStore
 
 if TYPE_CHECKING:
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 VARIABLE = "NEWER_PINS"
 COMMAND = (sys.executable, str(Path(__file__).resolve()))
 FAILING = "#!/bin/sh\necho 'this version is broken' >&2\nexit 1\n"
+
+
+def made_up(number: int) -> dict[str, str]:
+    """Newer versions that no other process means; the higher the number, the newer."""
+    kubernetes = f"{catalogue.CATALOGUE['kubernetes'].version}{number}{os.getpid()}"
+    return {"crossplane": f"{number}.0.{os.getpid()}", "kubernetes": kubernetes}
 
 
 def with_versions(pins: Mapping[str, str]) -> dict[str, Tool]:
@@ -42,40 +49,55 @@ def installed(
     *,
     broken: Collection[str] = (),
     edited: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    really: Mapping[str, Path] = MappingProxyType({}),
 ) -> Iterator[None]:
-    """Newer versions in the cache: today's programs under another name. Those in `broken` fail.
+    """Other versions in the cache: today's programs under another name. Those in `broken` fail.
 
     edited: name of a kept file -> a text in it, and what stands there instead.
+    really: tool -> the folder of an entry of another cache, whose programs they are.
     They go again, from a cache that others use.
     """
     store, made = ToolStore(cache), []
     try:
         for name, tool in with_versions(pins).items():
             if name in pins:
-                made.append(_install(store, tool, broken=broken, edited=edited))
+                origin = really.get(name) or _today(store, name)
+                made.append(_install(store, tool, origin, broken=broken, edited=edited))
         yield
     finally:
         for folder in made:
             shutil.rmtree(folder)
 
 
+def _today(store: ToolStore, tool: str) -> Path:
+    """The folder of the entry that this ucp brings."""
+    recipe = recipe_of(catalogue.CATALOGUE[tool])
+    found = store.get(recipe.entry_name(_compiler(recipe))) or store.find(tool, recipe.digest)
+    assert found is not None
+    return store.folder(found.name)
+
+
+def _compiler(recipe: Recipe) -> Compiler | None:
+    assert recipe.module_folder is not None
+    return find_compiler(needed_compiler(recipe.module_folder))
+
+
 def _install(
     store: ToolStore,
     tool: Tool,
+    origin: Path,
     *,
     broken: Collection[str],
     edited: Mapping[str, tuple[str, str]],
 ) -> Path:
-    before, after = recipe_of(catalogue.CATALOGUE[tool.name]), recipe_of(tool)
-    assert before.module_folder is not None
-    compiler = find_compiler(needed_compiler(before.module_folder))
-    found = store.get(before.entry_name(compiler)) or store.find(tool.name, before.digest)
+    after = recipe_of(tool)
+    found = ToolStore(origin.parent.parent).get(origin.name)
     assert found is not None
-    name = after.entry_name(compiler)
+    name = after.entry_name(_compiler(after))
     partial = store.folder(f"{name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     # What runs is told by its path: another name of the same file will do.
-    shutil.copytree(store.folder(found.name), partial, copy_function=os.link)
+    shutil.copytree(origin, partial, copy_function=os.link)
     (partial / "entry.json").unlink()
     for program in set(tool.programs) & set(broken):
         path = partial / "bin" / program
@@ -95,7 +117,7 @@ def _install(
 
 @contextmanager
 def newer(world: World, pins: Mapping[str, str]) -> Iterator[None]:
-    """Commands in the world are those of a ucp with newer pins."""
+    """Commands in the world are those of a ucp with these pins."""
     before = world.command
     world.command = COMMAND
     world.environment[VARIABLE] = " ".join(f"{name}={version}" for name, version in pins.items())

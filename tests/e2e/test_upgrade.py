@@ -12,11 +12,11 @@ from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from tests.conftest import CACHE
 from tests.e2e.killing import KILLED, cut, cut_somewhere
-from tests.e2e.newer_ucp import installed, newer
+from tests.e2e.newer_ucp import installed, made_up, newer
 from tests.e2e.test_faults import well
 from tests.e2e.world import World, until
 
-PINS = {"crossplane": "99.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}9"}
+PINS = made_up(99)
 APPS = ("argocd-application-controller", "argocd-server", "reconciler")
 
 
@@ -68,7 +68,7 @@ def test_a_version_that_does_not_become_healthy_goes_back(
 ) -> None:
     until("well before", lambda: well(demo))
     ids, apps, pinned = demo.uids(), pods(demo, "stage"), versions(demo)["crossplane"]
-    pins = {"crossplane": "98.0.0", "kubernetes": f"{CATALOGUE['kubernetes'].version}8"}
+    pins = made_up(98)
     with installed(CACHE, pins, broken=broken):
         with newer(demo, pins):
             failed = demo.ucp("upgrade", part, "--wait", "20", expect=1, timeout=300).stderr
@@ -104,7 +104,7 @@ def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) 
     ids, objects = demo.uids(), versions_of_objects(demo)
     running, components = control_planes(demo), pids(demo)
     refused = {"apiextensions.crossplane.io_usages.yaml": ("scope: Cluster", "scope: Namespaced")}
-    pins = {"crossplane": "97.0.0"}
+    pins = {"crossplane": made_up(96)["crossplane"]}
     with installed(CACHE, pins, edited=refused), newer(demo, pins):
         # One that is killed leaves its copy to whatever comes next.
         words = ("upgrade", "crossplane", "--rehearse")
@@ -116,10 +116,10 @@ def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) 
         assert "ucp upgrade" in failed.stderr.rpartition("next:")[2]
     assert control_planes(demo) == running
     assert not copy.exists()
-    pins = {"crossplane": "97.0.1", "kubernetes": f"{CATALOGUE['kubernetes'].version}7"}
+    pins = made_up(97)
     with installed(CACHE, pins), newer(demo, pins):
-        words = ("upgrade", "core", "crossplane", "--rehearse", "-o", "json")
-        found = json.loads(demo.ucp(*words, timeout=300).stdout)
+        rehearsed = ("upgrade", "core", "crossplane", "--rehearse", "-o", "json")
+        found = json.loads(demo.ucp(*rehearsed, timeout=300).stdout)
     assert found["well"] and found["compared"]
     assert (found["lost"], found["changed"], found["gone"]) == ([], [], [])
     assert found["kinds"]["namespaces"] > 3 and found["kinds"]["secrets"] > 3
@@ -150,7 +150,7 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
                 for each in plan["steps"]
                 if each["action"] == "change"
             }
-            assert "99.0.0" in changes["component crossplane"]
+            assert PINS["crossplane"] in changes["component crossplane"]
             assert PINS["kubernetes"] in changes["cluster demo-stage"]
             assert versions(demo)["crossplane"] == pinned
 
@@ -161,7 +161,7 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
             # Whatever was half moved comes to its end, without anything else being typed.
             demo.ucp("upgrade", *parts, timeout=300)
             assert demo.status()["unfinished"] == []
-        assert versions(demo)["crossplane"] == "v99.0.0"
+        assert versions(demo)["crossplane"] == f"v{PINS['crossplane']}"
         assert kubernetes_of(demo, "stage") == f"v{PINS['kubernetes']}"
         assert kubernetes_of(demo, "prod") == f"v{CATALOGUE['kubernetes'].version}"
         assert (demo.uids(), pods(demo, "stage")) == (ids, apps)
@@ -171,5 +171,5 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
         until("well after", lambda: well(demo))
         # An older ucp leaves what is newer than it knows.
         demo.ucp("start", "--yes")
-        assert versions(demo)["crossplane"] == "v99.0.0"
+        assert versions(demo)["crossplane"] == f"v{PINS['crossplane']}"
         demo.ucp("stop", "--yes")
