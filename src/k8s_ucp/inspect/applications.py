@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from k8s_ucp.errors import some_of
@@ -42,17 +42,12 @@ def trouble(item: Object) -> str:
     What Argo CD can't read or compare comes first, then the objects that a sync could not apply,
     then warnings. A sync is tried again for ever, so one that has failed is `Running` all the same.
     """
-    status = _status(item)
-    conditions = status.get("conditions") or []
-    texts = [shortened(str(each.get("message"))) for each in conditions if _is_cause(each)]
-    texts += _failed_sync(status.get("operationState") or {})
-    texts += [shortened(str(each.get("message"))) for each in conditions]
-    return texts[0] if texts else ""
+    return _failure(item) or next(_messages(item), "")
 
 
 def reason(item: Object) -> str:
     """Why an Application isn't Synced and Healthy, as well as Argo CD knows."""
-    if said := trouble(item):
+    if said := _failure(item):
         return said
     operation = _status(item).get("operationState") or {}
     if operation.get("phase") == "Running" and operation.get("message"):
@@ -69,7 +64,22 @@ def reason(item: Object) -> str:
         )
         if names
     ]
-    return "; ".join(parts)
+    # Warnings, such as of objects that git doesn't know, leave an Application healthy.
+    return "; ".join(parts) or next(_messages(item), "")
+
+
+def _failure(item: Object) -> str:
+    causes = (str(each.get("message")) for each in _conditions(item) if _is_cause(each))
+    texts = [*map(shortened, causes), *_failed_sync(_status(item).get("operationState") or {})]
+    return next(iter(texts), "")
+
+
+def _messages(item: Object) -> Iterator[str]:
+    return (shortened(str(each.get("message"))) for each in _conditions(item))
+
+
+def _conditions(item: Object) -> list[dict[str, Any]]:
+    return _status(item).get("conditions") or []
 
 
 def troubles(items: Iterable[Object]) -> list[str]:

@@ -86,6 +86,14 @@ def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
     )
 
 
+def test_a_warning_is_not_the_reason_where_something_is_not_well() -> None:
+    """As while an environment's cluster is away: Argo CD then knows fewer of its objects."""
+    cluster = {"kind": "LocalCluster", "name": "demo-stage", "health": {"status": "Degraded"}}
+    found = application(ORPHANS, resources=[cluster])
+    assert reason(found) == "not healthy: LocalCluster demo-stage"
+    assert reason(application(ORPHANS)) == "4 orphaned resources"
+
+
 def test_whoever_waits_is_told_of_every_application_that_is_stuck() -> None:
     stuck = {"metadata": {"name": "clusters"}, **application(FETCH)}
     waiting = {"metadata": {"name": "web"}, **application()}
