@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp.board.versions import Deployed
 from k8s_ucp.gitops.promotion.history import HistoryEvent
-from k8s_ucp.gitops.promotion.message import from_to
+from k8s_ucp.gitops.promotion.message import are_some, from_to
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
@@ -157,7 +157,7 @@ def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]
         source = all_versions.get((version.app, version.source))
         newer = {
             "env": version.source,
-            "tag": from_to(version.newer)[1],
+            "tag": from_to(version.newer, several=are_some(version.newer, version.pins))[1],
             "images": {each.image: str(each.new) for each in version.newer},
             "changed": _change(source),
         }
@@ -178,7 +178,7 @@ def _change(version: Deployed | None) -> Row | None:
 
 def change_row(event: HistoryEvent) -> Row:
     """One change, as `ucp history` tells it."""
-    old, new = from_to(event.changes)
+    old, new = from_to(event.changes, several=event.several)
     return {
         "by": _text(event.author.name),
         "time": event.time,

@@ -52,7 +52,7 @@ def history(
 def _table(found: list[HistoryEvent], width: int | None) -> str:
     rows = []
     for each in found:
-        old, new = from_to(each.changes)
+        old, new = from_to(each.changes, several=each.several)
         rows.append(
             [
                 _time(each.time),

@@ -16,7 +16,7 @@ from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
-from k8s_ucp.gitops.promotion.message import as_data, from_to
+from k8s_ucp.gitops.promotion.message import as_data, change_words
 
 REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
 BRANCH_HELP = "Branch of the app repository (default: its default branch)."
@@ -86,8 +86,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
 def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
-        old, new = from_to(decision.asked)
-        what = f"{old} -> {new}" if old not in ("", new) else new
+        what = change_words(decision.asked, several=note.several)
         place = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")
         if decision.status == "pr":

@@ -16,7 +16,7 @@ from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, promotes_from
-from k8s_ucp.gitops.promotion.message import Change, PromotionNote
+from k8s_ucp.gitops.promotion.message import Change, PromotionNote, are_some
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
     Overlay,
@@ -169,7 +169,14 @@ def _decide(
     verdicts: Sequence[order_of.Verdict],
 ) -> Decision:
     moved = tuple(change for change in changes.values() if change.old != change.new)
-    note = PromotionNote("promote", intent.app, intent.env, moved, intent.order.sequence)
+    note = PromotionNote(
+        "promote",
+        intent.app,
+        intent.env,
+        moved,
+        intent.order.sequence,
+        several=are_some(moved, overlay.pins),
+    )
     asked = overlay.changes(wanted)
     place = f"{intent.app} in {intent.env}"
 

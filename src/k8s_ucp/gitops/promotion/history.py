@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
@@ -12,14 +12,14 @@ from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.promotion.message import Change, read_trailers
+from k8s_ucp.gitops.promotion.message import Change, are_some, read_trailers
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, overlay_folder, read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, content_of
 from k8s_ucp.gitops.promotion.targets.find import is_read
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
-from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
+from k8s_ucp.gitops.promotion.targets.kinds import CHART, ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 
@@ -36,6 +36,8 @@ class HistoryEvent:
     changes: tuple[Change, ...]
     sequence: int | None
     run: str
+    several: bool = False
+    """The overlay has other images or charts besides."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ class _State:
             changes=changes,
             sequence=entry.sequence if entry else None,
             run=entry.run if entry else "",
+            several=are_some(changes, self.after) or _is_chart_beside_images(changes, self.after),
         )
 
 
@@ -163,6 +166,12 @@ class _Replayed:
 
     def folders(self, path: str) -> list[str]:
         return sorted({each.split("/")[0] for each in self.files(path) if "/" in each})
+
+
+def _is_chart_beside_images(changes: Sequence[Change], names: Iterable[str]) -> bool:
+    """In a list of changes a chart's version could be taken for an image's tag."""
+    charts = all(each.image.startswith(CHART) for each in changes)
+    return charts and not all(name.startswith(CHART) for name in names)
 
 
 def _below(app: str, env: str) -> str:

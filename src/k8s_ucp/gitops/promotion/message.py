@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ class PromotionNote:
     env: str
     changes: tuple[Change, ...] = ()
     sequence: int | None = None
+    several: bool = False
+    """The overlay has others of their kind besides: what changes is named."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,34 @@ def subject(notes: Sequence[PromotionNote]) -> str:
     return text if len(text) <= SUBJECT_WIDTH else f"promote {len(notes)} overlays"
 
 
-def from_to(changes: Sequence[Change]) -> tuple[str, str]:
-    """Old and new in words; image names appear only where they are needed to tell apart."""
-    if len({(change.old, change.new) for change in changes}) == 1:
+def from_to(changes: Sequence[Change], *, several: bool = False) -> tuple[str, str]:
+    """Old and new in words; image names appear only where they are needed to tell apart.
+
+    several: the overlay has other images besides, so that a version alone does not say whose it is.
+    """
+    if len({(change.old, change.new) for change in changes}) == 1 and not several:
         return str(changes[0].old), str(changes[0].new or DEFAULT)
     return (
-        ", ".join(f"{change.image}={change.old}" for change in changes),
+        ", ".join(f"{change.image}={change.old}" for change in changes if change.old),
         ", ".join(f"{change.image}={change.new or DEFAULT}" for change in changes),
     )
+
+
+def are_some(changes: Sequence[Change], names: Iterable[str]) -> bool:
+    """There are images besides those that change, or charts besides the charts.
+
+    names: of all images and charts of the overlay.
+    """
+    kinds = {each.image.startswith(CHART) for each in changes}
+    return len(changes) < sum(name.startswith(CHART) in kinds for name in names)
+
+
+def change_words(changes: Sequence[Change], *, several: bool = False) -> str:
+    """The same in one text: `1 -> 2`; of several images with the name, `web 1 -> 2`."""
+    if several and len(changes) == 1:
+        return f"{changes[0].image} {change_words(changes)}"
+    old, new = from_to(changes, several=several)
+    return f"{old} -> {new}" if old not in ("", new) else new
 
 
 def as_data(changes: Sequence[Change]) -> dict[str, Any]:
@@ -115,14 +137,13 @@ def _line(note: PromotionNote) -> str:
         return f"hold {note.app} in {note.env}"
     if not note.changes:
         return f"note sequence of {note.app} in {note.env}"
-    old, new = from_to(note.changes)
-    if len(note.changes) > 1 and "=" in new:
-        old, new = "", f"{len(note.changes)} images"
+    change = change_words(note.changes, several=note.several)
+    if len(note.changes) > 1 and "=" in change:
+        change = f"{len(note.changes)} images"
+    elif all(each.image.startswith(CHART) for each in note.changes) and not note.several:
+        change = f"chart {change}"
     verb = "roll back" if note.kind == "rollback" else "promote"
     preposition = "in" if note.kind == "rollback" else "to"
-    change = f"{old} -> {new}" if old else new
-    if all(each.image.startswith(CHART) for each in note.changes) and "=" not in new:
-        change = f"chart {change}"
     return f"{verb} {note.app} {preposition} {note.env}: {shorten_digests(change)}"
 
 

@@ -9,7 +9,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.decision import Decision, seen_otherwise
-from k8s_ucp.gitops.promotion.message import PromotionNote
+from k8s_ucp.gitops.promotion.message import PromotionNote, are_some
 from k8s_ucp.gitops.promotion.order import Mark
 from k8s_ucp.gitops.promotion.overlay import Overlay, Tip, nearest, read_overlay, written
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent
@@ -48,7 +48,8 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     asked = overlay.changes(wanted)
     changes = tuple(each for each in asked if each.old != each.new)
     kind = "rollback" if wanted else "hold" if rollback.hold else "release"
-    note = PromotionNote(kind, rollback.app, rollback.env, changes)
+    several = are_some(changes, overlay.pins)
+    note = PromotionNote(kind, rollback.app, rollback.env, changes, several=several)
     bad = {each.image: str(rollback.bad.get(each.image, "")) for each in changes}
     meanwhile = seen_otherwise(overlay.pins, {**bad, **rollback.seen})
     if meanwhile:

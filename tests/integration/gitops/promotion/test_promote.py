@@ -241,6 +241,20 @@ def test_history_shows_what_people_edited(repository: AppRepository, ucp: Ucp) -
     assert "A Person" in line
 
 
+def test_what_changes_of_several_images_is_named(repository: AppRepository, ucp: Ucp) -> None:
+    images = "images:\n- {name: web, newTag: v1}\n- {name: db, newTag: '16'}\n"
+    repository.commit({overlay("shop", "stage"): images})
+    repo = ("--repo", repository.url)
+
+    result = ucp("promote", "shop", "--env", "stage", "--image", "web=v2", *repo)
+
+    assert result.code == 0, result.err
+    assert "promoted: shop in stage: web v1 -> v2" in result.err
+    assert "promote shop to stage: web v1 -> v2" in repository.git("log", "-1", "--format=%s")
+    told = ucp("history", "shop", *repo).out.splitlines()
+    assert told[1].split()[3:5] == ["web=v1", "web=v2"]
+
+
 def test_a_branch_can_be_named(repository: AppRepository, ucp: Ucp) -> None:
     repository.git("branch", "release", "main")
     words = ("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.message import (
     Change,
     NoteTrailers,
     PromotionNote,
+    from_to,
     message,
     read_trailers,
 )
@@ -39,6 +42,23 @@ def test_several_images_are_listed() -> None:
 
     assert head == "promote shop to prod: 2 images"
     assert body == f"web: 1 -> 2\ndb: nothing -> {SHA}"
+
+
+def test_the_one_of_several_images_that_changes_is_named() -> None:
+    web, db = Change("web", Pin("1"), Pin("2")), Change("example.org/db", Pin("7"), Pin("8"))
+    one = PromotionNote("promote", "shop", "prod", (web,), several=True)
+    two = PromotionNote("rollback", "shop", "prod", (web, db), several=True)
+    chart = PromotionNote("promote", "shop", "prod", (Change("chart shop", Pin("1"), Pin("2")),))
+
+    assert message([one]).splitlines()[0] == "promote shop to prod: web 1 -> 2"
+    assert message([two]).splitlines()[0] == "roll back shop in prod: 2 images"
+    assert message([chart]).splitlines()[0] == "promote shop to prod: chart 1 -> 2"
+    assert message([replace(chart, several=True)]).splitlines()[0] == (
+        "promote shop to prod: chart shop 1 -> 2"
+    )
+    assert from_to((web,)) == ("1", "2")
+    assert from_to((web,), several=True) == ("web=1", "web=2")
+    assert from_to((Change("web", Pin(), Pin("2")),), several=True) == ("", "web=2")
 
 
 def test_a_batch_is_one_commit() -> None:
