@@ -150,7 +150,7 @@ def _runs(pins: Sequence[str], application: Object) -> bool:
     images = [_parts(each) for each in _images(application)]
     for name, version in map(_parts, pins):
         found = [each for other, each in images if other == name]
-        if found and not any(_same(version, each) for each in found):
+        if found and version and not any(_same(version, each) for each in found):
             return False
     return True
 

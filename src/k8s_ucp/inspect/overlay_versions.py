@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import chart_file
-from k8s_ucp.gitops.manifests.image_edit import read_images
+from k8s_ucp.gitops.manifests.image_edit import Image, read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 
+SHOWN = 2
+_NAME = re.compile(r"(?:.*/)?(?P<last>[^/:@]+)[:@]?(?P<version>[^/]*)")
 _FILE = re.compile(r"apps/([^/]+)/overlays/([^/]+)/(.+)")
 
 
@@ -32,12 +34,31 @@ def versions_in(files: Mapping[str, bytes]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
+def brief(versions: Sequence[str]) -> str:
+    """For a column of a table: the one version, or a few of several by their images' last names."""
+    parts = [_NAME.fullmatch(each) for each in versions]
+    named = [(each["last"], each["version"] or "") for each in parts if each]
+    if len(named) == 1:
+        return named[0][1]
+    held = [f"{last} {version}" for last, version in named if version]
+    more = len(named) - len(held[:SHOWN])
+    return ", ".join([*held[:SHOWN], *([f"{more} more"] if more and held else [])]) or (
+        f"{more} without a version" if more else ""
+    )
+
+
 def _images_of(content: bytes, path: str) -> list[str]:
     try:
         images = read_images(content.decode("utf-8"), path)
     except (NotEditable, ValueError):
         return []
-    return [f"{each.new_name or each.name}:{each.pin}" for each in images]
+    return [_reference(each) for each in images]
+
+
+def _reference(image: Image) -> str:
+    """As pods name it; one that the overlay holds to no version is only a name."""
+    name, mark = image.new_name or image.name, ":" if image.pin.tag else "@"
+    return f"{name}{mark}{image.pin}" if image.pin else name
 
 
 def _chart_of(content: bytes) -> list[str]:

@@ -83,6 +83,8 @@ class ClusterSnapshot:
     components: Sequence[ComponentStatus] = ()
     permit: FencePermit | None = None
     """What the fence's guard says; None where none runs."""
+    stopped: bool = False
+    """`ucp stop` ended it, and nothing of it runs."""
 
 
 Status = dict[str, Any]
@@ -151,6 +153,7 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
             "provider": topology.spec.core.provider,
             "ready": seen.core_ready,
         },
+        **({"stopped": True} if seen.stopped else {}),
         "components": [
             {
                 "name": each.name,

@@ -328,9 +328,13 @@ def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None
 
 def test_a_port_that_was_taken_meanwhile(running: World) -> None:
     running.ucp("stop", "--yes")
+    where = f"--workspace '{running.workspace}'"
+    told = running.ucp("status").stdout
+    assert told.startswith(f"topology demo is stopped; next: ucp start {where}\n")
+    assert "NOT READY" not in told
+    assert f"demo is stopped\n         next: ucp start {where}\n" in running.ucp("doctor").stdout
     for words in (["get", "secrets"], ["mirror", "list"]):
         said = running.ucp(*words, expect=1).stderr
-        where = f"--workspace '{running.workspace}'"
         assert said == (
             f"ucp: the core cluster demo-core is not responding\n  next: ucp start {where}\n"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.differences import Committed, Difference, differences
-from k8s_ucp.inspect.overlay_versions import versions_in
+from k8s_ucp.inspect.overlay_versions import brief, versions_in
 from k8s_ucp.inspect.status import ClusterSnapshot
 from tests.unit.inspect.test_status import TOPOLOGY, cluster, registration
 
@@ -149,3 +149,28 @@ def test_a_chart_may_be_called_like_an_image() -> None:
 
 def test_an_overlay_of_plain_manifests_is_there_without_a_version() -> None:
     assert versions_in({"apps/own/overlays/stage/deployment.yaml": b""}) == {"own": {"stage": []}}
+
+
+def test_an_image_that_an_overlay_holds_to_no_version_may_be_any() -> None:
+    text = b"images: [{name: a/web}, {name: 'r:5/db', newTag: '1'}, {name: c, digest: 'sha256:ab'}]"
+    versions = versions_in({"apps/echo/overlays/stage/kustomization.yaml": text})
+    assert versions == {"echo": {"stage": ["a/web", "r:5/db:1", "c@sha256:ab"]}}
+    item = application("echo", "stage", "a/web:7")
+    committed = replace(COMMITTED, versions={"echo": {"stage": ["a/web"], "prod": []}})
+    assert found(committed, replace(SEEN, applications=[item, *SEEN.applications[1:]])) == {}
+
+
+@pytest.mark.parametrize(
+    ("versions", "words"),
+    [
+        ([], ""),
+        (["r:5000/a/web:1.2"], "1.2"),
+        (["web@sha256:ab"], "sha256:ab"),
+        (["web"], ""),
+        (["a/web:1", "b/db@sha256:ab"], "web 1, db sha256:ab"),
+        (["a/web", "r:5000/db"], "2 without a version"),
+        (["a/web", "db:1", "redis:2", "x:3"], "db 1, redis 2, 2 more"),
+    ],
+)
+def test_versions_in_a_column(versions: list[str], words: str) -> None:
+    assert brief(versions) == words

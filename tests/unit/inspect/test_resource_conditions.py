@@ -165,7 +165,7 @@ def test_a_claim_that_waits_says_why(
 ) -> None:
     made = resource("Instance", instance, "db")
     made["metadata"]["labels"] = {}
-    seen = {"claims": [claim(conditions)], "resources": [made]}
+    seen: dict[str, Any] = {"claims": [claim(conditions)], "resources": [made]}
     assert reasons(ClusterSnapshot(True, **seen)).get("claim Postgres ucp-clusters/orders") == why
     data = summarize(on_eks(), ClusterSnapshot(True, **seen))["claims"]
     ready = conditions is WELL

@@ -38,8 +38,9 @@ from k8s_ucp.cli.editing.topology_edit import (
 from k8s_ucp.clouds import database_providers
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.gitops.publish.merge import Scope
-from k8s_ucp.inspect.overlay_versions import versions_in
+from k8s_ucp.inspect.overlay_versions import brief, versions_in
 from k8s_ucp.topology import APPS, App, Topology, load, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
@@ -370,4 +371,4 @@ def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[
 
 
 def _shown(versions: list[str] | None) -> str:
-    return "" if versions is None else ", ".join(each.rpartition(":")[2] for each in versions)
+    return "" if versions is None else shorten_digests(brief(versions))

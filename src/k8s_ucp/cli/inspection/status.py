@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 from k8s_ucp.tools.kept import kept_versions
-from k8s_ucp.topology.placement import NO_DATA, simulated_databases
+from k8s_ucp.topology.placement import NO_DATA, core_is_existing, simulated_databases
 
 app = declare()
 
@@ -77,7 +78,13 @@ def show(
             summary["destroyed"] = _destroyed(destroyed, summary["topology"], call)
         summary["unfinished"] = [_run(each, call) for each in runs]
         text = (
-            _page(summary, seen, simulated_databases(context.topology), call.console.width)
+            _page(
+                summary,
+                seen,
+                simulated_databases(context.topology),
+                call.console.width,
+                placed("ucp start", call.given),
+            )
             if output is Output.table
             else notation(summary, output)
         )
@@ -94,11 +101,18 @@ def show(
 
 def collect(context: TopologyView) -> ClusterSnapshot:
     """Ask everything that status tells."""
-    return status.collect(
+    seen = status.collect(
         context.topology,
         context.state.kubeconfig,
         lambda: _components(context),
         context.fence.permit(),
+    )
+    placement = context.placement
+    ended = placement.is_stopping() and not placement.states()
+    # A cluster of others runs on: its silence is a failure.
+    return replace(
+        seen,
+        stopped=ended and not seen.core_ready and not core_is_existing(context.topology),
     )
 
 
@@ -135,13 +149,18 @@ def _page(
     seen: ClusterSnapshot,
     databases: Mapping[str, Sequence[str]],
     width: int | None = None,
+    start: str = "ucp start",
 ) -> str:
-    """databases: the simulated ones, with their environments."""
+    """databases: the simulated ones, with their environments. start: the command for here."""
     if "destroyed" in summary:
         return _destroyed_page(summary, width)
-    core, why = summary["core"], status.reasons(seen)
-    away = "" if core["ready"] else "not responding: ucp start, or ucp doctor"
-    rows = [["core cluster", core["name"], core["provider"], _word(core["ready"]), away]]
+    core, why = summary["core"], {} if seen.stopped else status.reasons(seen)
+    away = "" if core["ready"] or seen.stopped else "not responding: ucp start, or ucp doctor"
+
+    def word(ready: bool) -> str:
+        return "stopped" if seen.stopped else _word(ready)
+
+    rows = [["core cluster", core["name"], core["provider"], word(core["ready"]), away]]
     if (fence := summary["fence"]) and fence["message"]:
         advice = f"{fence['message']}; see ucp doctor"
         rows.append(["fence", core["name"], f"epoch {fence['epoch']}", fence["state"], advice])
@@ -158,7 +177,7 @@ def _page(
                         PLACES[each["placement"]],
                     ]
                 ),
-                _word(each["ready"]),
+                word(each["ready"]),
                 why.get(each["name"], ""),
             ]
         )
@@ -169,7 +188,7 @@ def _page(
                 f"environment {each['name']}",
                 cluster["name"],
                 _how(cluster),
-                _environment_word(each),
+                "stopped" if seen.stopped else _environment_word(each),
                 status.why_environment(each, why) if core["ready"] else "",
             ]
         )
@@ -215,7 +234,11 @@ def _page(
             rows.append([f"and {len(waiting) - SHOWN_CLAIMS} more", "", "see -o json"])
         pages.append(table(("claim", "state", "why"), rows, width=width))
     pages += _abandoned(summary, width)
-    head = [f"topology {summary['topology']}", *map(_unfinished, summary.get("unfinished", ()))]
+    what = f" is stopped{NEXT_STEP}{start}" if seen.stopped else ""
+    head = [
+        f"topology {summary['topology']}{what}",
+        *map(_unfinished, summary.get("unfinished", ())),
+    ]
     return "\n".join(head) + "\n\n" + "\n\n".join(pages)
 
 

@@ -172,7 +172,10 @@ _WRITERS = (argocd.NAME, crossplane.NAME)
 
 
 def _core(found: Examined) -> Iterator[Finding]:
-    if not found.seen.core_ready:
+    if found.seen.stopped:
+        name = found.topology.name
+        yield Finding(f"core/{name}", "info", f"{name} is stopped", "ucp start")
+    elif not found.seen.core_ready:
         name = found.topology.core_cluster
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
@@ -205,6 +208,8 @@ def _fence(found: Examined) -> Iterator[Finding]:
 
 
 def _components(found: Examined) -> Iterator[Finding]:
+    if found.seen.stopped:
+        return
     permit = found.seen.permit
     held_back = _WRITERS if permit and permit.why_stopped() else ()
     for each in found.seen.components:

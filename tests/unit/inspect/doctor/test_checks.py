@@ -389,3 +389,12 @@ def test_a_claim_that_is_not_composed_is_told_in_crossplanes_words(
     assert all(
         each.message == "Postgres team-a/orders is not composed: no such size" for each in told
     )
+
+
+def test_a_topology_that_was_stopped_has_no_other_problem() -> None:
+    component = ComponentStatus("argocd", "v1", False, "host", "not running")
+    seen = dataclasses.replace(BASE, core_ready=False, stopped=True, components=[component])
+    found = findings(Examined(TOPOLOGY, seen, 0.0))
+    assert [(each.severity, each.message, each.next) for each in found] == [
+        ("info", "demo is stopped", "ucp start")
+    ]
