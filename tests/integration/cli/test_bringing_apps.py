@@ -514,9 +514,7 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
     far = DEPLOYMENT.replace("{name: web}\n", "{name: web, namespace: far}\n", 1)
     folder = str(write(tmp_path / "theirs", {"role.yaml": role, "web.yaml": far}))
     before = everything(workspace)
-    with pytest.raises(
-        UcpError, match="it creates the cluster-scoped kinds ClusterRole"
-    ) as refused:
+    with pytest.raises(UcpError, match="it creates the cluster-scoped kind ClusterRole") as refused:
         ucp(workspace, "app", "add", "web", "--path", folder)
     flags = "--cluster-kind ClusterRole --namespace far"
     shown = ucp(workspace, "app", "add", "web", folder, "--dry-run")

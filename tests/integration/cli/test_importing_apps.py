@@ -93,7 +93,15 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
 def test_each_environment_is_proposed_once() -> None:
     missing = ["prod-eu", "prod-us", "qa", "staging"]
     flags = ["--map prod-eu=prod", "--skip-env prod-us", "--skip-env qa", "--map staging=stage"]
-    assert proposed_flags(missing, ["stage", "prod"], {}) == flags
+    assert proposed_flags(missing, ["stage", "prod"], {}, {}) == flags
+
+
+def test_an_environment_that_another_app_has_under_its_own_name_is_proposed_too() -> None:
+    ours, missing = ["stage", "prod"], ["production", "staging"]
+    flags = ["--map production=prod", "--map staging=stage"]
+    assert proposed_flags(missing, ours, {}, {"production": {"production"}}) == flags
+    beside = {"production": {"production", "prod"}}
+    assert proposed_flags(missing, ours, {}, beside)[0] != flags[0]
 
 
 def test_chosen_apps_of_a_folder_come_in_one_commit(

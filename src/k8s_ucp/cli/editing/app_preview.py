@@ -127,7 +127,8 @@ class _Permissions:
     def words(self) -> str:
         words = []
         if self.kinds:
-            words.append(f"it creates the cluster-scoped kinds {', '.join(self.kinds)}")
+            kinds = "kind" if len(self.kinds) == 1 else "kinds"
+            words.append(f"it creates the cluster-scoped {kinds} {', '.join(self.kinds)}")
         if self.namespaces:
             there = ", ".join(self.namespaces)
             words.append(f"it writes to {there}, outside its namespace {self.home}")

@@ -288,7 +288,7 @@ def _unfinished(run: Status) -> str:
 def _images(images: list[str]) -> str:
     """The first few of many: `-o json` has them all."""
     more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
-    return shorten_digests(" ".join(images[:SHOWN_IMAGES])) + more
+    return shorten_digests(", ".join(images[:SHOWN_IMAGES])) + more
 
 
 def _claim(each: Status) -> str:

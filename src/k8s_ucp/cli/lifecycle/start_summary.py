@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import some_of
+from k8s_ucp.inspect.crossplane_objects import composites, is_ready
+from k8s_ucp.inspect.status import claim_name
+from k8s_ucp.kube import KubeError
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.steps.waiting.await_environments import all_environments
 from k8s_ucp.topology import Topology
@@ -57,11 +62,8 @@ def summary_table(context: StartContext, seconds: float) -> str:
     ]
     if environments:
         lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
-    if overlays:
-        app, environment = min(overlays, key=lambda each: environments.index(each[1]))
-        file = f"apps/{app}/overlays/{environment}/kustomization.yaml"
-        lines.append(f"  a new tag    change newTag in {file}, commit, push;")
-        lines.append(f"               the repository: {context.gitops.apps}")
+    lines += _new_tag(context, overlays, environments)
+    lines += _coming(context)
     lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
     lines.append("               it opens the backup of passwords in the core repository")
     lines.append("  end it       ucp stop")
@@ -92,6 +94,38 @@ def _overlays(context: StartContext) -> set[tuple[str, str]]:
         for each in parts
         if len(each) > 4 and each[2] == "overlays" and each[3] in running
     }
+
+
+def _new_tag(
+    context: StartContext, overlays: Iterable[tuple[str, str]], environments: Sequence[str]
+) -> list[str]:
+    """How to bring a new version of an app; best of one whose tag stands in one line."""
+    if not overlays:
+        return []
+    apps = context.published.apps
+    held = apps.clone.listing(apps.commit, "apps")
+
+    def file(app: str, environment: str) -> str:
+        return f"apps/{app}/overlays/{environment}/kustomization.yaml"
+
+    app, environment = min(
+        overlays, key=lambda each: (file(*each) not in held, environments.index(each[1]), each[0])
+    )
+    if file(app, environment) not in held:
+        return [f"  a new tag    ucp promote {app} --env {environment} --tag TAG"]
+    return [
+        f"  a new tag    change newTag in {file(app, environment)}, commit, push;",
+        f"               the repository: {context.gitops.apps}",
+    ]
+
+
+def _coming(context: StartContext) -> list[str]:
+    """Databases and other claims that a cloud still makes: it may take long, so no start waits."""
+    try:
+        waiting = [claim_name(each) for each in composites(context.kube) if not is_ready(each)]
+    except KubeError:
+        return []
+    return [f"  not yet      {some_of(waiting)}: ucp status"] if waiting else []
 
 
 def _how(topology: Topology, provider: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
@@ -35,10 +35,16 @@ def unmapped(
     return sorted(theirs - set(ours) - mapping.keys())
 
 
-def mapped(mapping: Mapping[str, str | None], ours: Sequence[str]) -> dict[str, str]:
-    """{environment here: environment there}; equal names count unless something else is said."""
-    found = {name: name for name in ours if name not in mapping}
-    return found | {here: there for there, here in mapping.items() if here is not None}
+def mapped(
+    mapping: Mapping[str, str | None], ours: Sequence[str], theirs: Collection[str]
+) -> dict[str, str]:
+    """{environment here: environment there}, of one app; equal names count unless something else
+    is said.
+
+    theirs: the app's environments. What is said of others doesn't count for it.
+    """
+    said = {here: there for there, here in mapping.items() if here is not None and there in theirs}
+    return {name: name for name in ours if name not in mapping} | said
 
 
 def request_of(

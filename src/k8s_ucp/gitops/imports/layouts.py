@@ -279,7 +279,7 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
     try:
         form = find_form(files).form
     except SeveralFolders as error:
-        first = next((each for each in files if "/" not in each), "FILE")
+        first = next((each for each in manifest_files(files) if "/" not in each), "FILE")
         raise NotImportable(
             f"its manifests lie beside other apps ({', '.join(error.folders[:3])}), which are "
             "listed themselves",
@@ -306,6 +306,11 @@ def _with_kustomizations(
         start = f"{folder}/" if folder else ""
         files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
         if any(each.endswith(".jsonnet") for each in files):
+            if b"tanka.dev/" in files.get("spec.json", b""):
+                raise NotImportable(
+                    "Tanka renders its environments",
+                    "commit what `tk export` writes, and add that by `ucp app add`",
+                )
             raise NotImportable(
                 "each environment has jsonnet of its own, and an app has one",
                 f"ucp app add {name} --path {folder}",

@@ -30,7 +30,8 @@ _ENVIRONMENT = re.compile(r"(?:envs?|environments)/([^/]+)")
 PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
 """Folders of a kustomization, below the one that it is called by."""
 USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
-    *("kustomize", "manifests")
+    *("deployment", "deployments", "helm-chart", "helm-charts", "k8s-manifests"),
+    *("k8s-specifications", "kustomize", "manifests", "release"),
 }
 _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test", "tests"} | {
     *("archive", "contrib", "example", "examples", "extra", "extras", "sample", "samples"),
@@ -41,9 +42,16 @@ _SHOWN = 8
 _LARGE = 200_000
 _TOOL = re.compile(
     r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
-    r"|kubelet\.config\.k8s|kustomize\.config\.k8s)\.(?:io|dev)/"
+    r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
 )
 """Versions of what looks as an object and is settings of a tool that people have beside them."""
+
+
+_COMPOSE = re.compile(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml")
+_CONVERT = (
+    "Docker Compose files describe no objects of Kubernetes: convert them (`kompose convert -o "
+    "DIR`) and choose that folder, or add each image by `ucp app add NAME IMAGE:TAG`"
+)
 
 
 class SeveralFolders(UsageError):
@@ -113,7 +121,9 @@ def find_form(
     if not manifest_files(files):
         raise UsageError(
             f"no manifests: {_candidates(files)}",
-            next="choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
+            next=_CONVERT
+            if any(_COMPOSE.fullmatch(each.rpartition("/")[2]) for each in files)
+            else "choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
             "(in ucp.yaml: `path` of the app)",
         )
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):

@@ -100,11 +100,15 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
     """What to say of an overlay without an image whose version can be promoted."""
     config = config_file(app)
+    place = "path: image.tag"
+    if any(each.endswith(".jsonnet") for each in tip.files(where)):
+        # Argo CD renders it: what it is told stands beside it.
+        place = "file: .argocd-source.yaml, path: directory.jsonnet.tlas.0.value"
     return NotEditable(
         f"{where} has no image whose version can be promoted"
         if tip.read(config) is None
         else f"{where} has none of what {config} names",
-        next=f"name it in {config}: targets: [{{image: NAME, path: image.tag}}]",
+        next=f"name it in {config}: targets: [{{image: NAME, {place}}}]",
     )
 
 

@@ -62,7 +62,8 @@ def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
             yield Foreseen("keep", each, f"{core} is given up: nothing manages it after that")
     for name in ("core", "apps"):
         if getattr(context.gitops, name).exists():
-            yield Foreseen("keep", f"{name} repository", "`ucp stop` deletes no repository")
+            command = "destroy" if context.destroys else "stop"
+            yield Foreseen("keep", f"{name} repository", f"`ucp {command}` deletes no repository")
 
 
 @step("Back up passwords and names of the core cluster", foresee=_foresee_backup)

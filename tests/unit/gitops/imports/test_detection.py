@@ -587,3 +587,31 @@ def test_a_base_may_lie_anywhere() -> None:
     files = kustomized("base/web", {"prod": "clusters/prod/web", "dev": "clusters/dev/web"})
     [only] = found(files).findings
     assert only.path == "base/web"
+
+
+def test_environments_that_tanka_renders_are_named_as_that() -> None:
+    spec = '{"apiVersion": "tanka.dev/v1alpha1", "kind": "Environment"}'
+    files = {"main.jsonnet": "{}", "spec.json": spec}
+    there = found(
+        {f"environments/{env}/{name}": text for env in ("a", "b") for name, text in files.items()}
+    )
+    assert not there.findings
+    assert [each.reason for each in there.refusals] == ["Tanka renders its environments"]
+
+
+def test_what_lies_beside_other_apps_is_proposed_by_a_file_of_manifests() -> None:
+    there = found(
+        {
+            "k8s/Makefile": "all:\n",
+            "k8s/README.md": "read me\n",
+            "k8s/all.yaml": CONFIG,
+            "k8s/web/kustomization.yaml": overlay("web.yaml"),
+            "k8s/web/web.yaml": CONFIG.replace("settings", "web"),
+        }
+    )
+    assert refusal(there, "shop").advice == "ucp app add shop k8s/all.yaml, and so on for each file"
+
+
+def test_folders_that_many_repositories_have_name_no_app() -> None:
+    for folder in ("k8s-specifications", "deploy/helm-chart", "release"):
+        assert [each.name for each in found({f"{folder}/a.yaml": CONFIG}).findings] == ["shop"]

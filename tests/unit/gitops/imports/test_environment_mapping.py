@@ -25,8 +25,17 @@ FILES = place(kustomized("base/web", WEB.overlays) | {"other/all.yaml": ""})
 def test_equal_names_need_no_word() -> None:
     assert unmapped([WEB], OURS, {}) == ["staging"]
     assert unmapped([WEB], OURS, {"staging": None}) == []
-    assert mapped({"staging": "stage"}, OURS) == {"stage": "staging", "prod": "prod"}
-    assert mapped({"prod": "stage"}, OURS) == {"stage": "prod"}
+    assert mapped({"staging": "stage"}, OURS, ["prod", "staging"]) == {
+        "stage": "staging",
+        "prod": "prod",
+    }
+    assert mapped({"prod": "stage"}, OURS, ["prod"]) == {"stage": "prod"}
+
+
+def test_what_is_said_of_another_app_s_environment_leaves_an_equal_name() -> None:
+    said = {"production": "prod", "staging": "stage"}
+    assert mapped(said, OURS, ["prod"]) == {"stage": "stage", "prod": "prod"}
+    assert mapped(said, OURS, ["prod", "production"])["prod"] == "production"
 
 
 def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
@@ -55,7 +64,7 @@ def test_names_that_the_topology_has_need_no_overlay() -> None:
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
     files = place(kustomized("web/base", overlays))
-    found = request_of(app, files, mapped({}, OURS), OURS, pinned=True)
+    found = request_of(app, files, mapped({}, OURS, OURS), OURS, pinned=True)
     assert (found.path, found.overlays, found.notes) == ("web", {}, ())
 
 
@@ -74,7 +83,7 @@ def test_values_follow_their_environment_or_those_of_all() -> None:
 
 def test_what_is_left_out_is_not_found_by_its_name() -> None:
     """An environment of ucp.yaml with the name of one that is left out takes what is common."""
-    mapping = mapped({"prod": None}, OURS)
+    mapping = mapped({"prod": None}, OURS, OURS)
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
     files = place(kustomized("web/base", overlays))

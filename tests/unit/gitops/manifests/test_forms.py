@@ -95,6 +95,13 @@ def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
         find_form(files)
 
 
+@pytest.mark.parametrize("name", ["compose.yaml", "docker-compose.yml", "x/compose.prod.yaml"])
+def test_who_has_docker_compose_only_is_told_a_way(name: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        find_form({name: b"services: {web: {image: nginx}}\n", "Dockerfile": b""})
+    assert "kompose convert" in str(refused.value.next)
+
+
 def test_folders_below_are_told_as_a_person_names_them() -> None:
     kustomized = ("k8s/base", "k8s/overlays/dev", "k8s/components/tls", "tools/x")
     files = {f"{each}/kustomization.yaml": b"" for each in kustomized}
@@ -122,7 +129,14 @@ def test_data_beside_manifests_need_not_be_yaml() -> None:
 
 
 @pytest.mark.parametrize(
-    "version", ["skaffold/v4beta6", "kind.x-k8s.io/v1alpha4", "backstage.io/v1alpha1", "k3d.io/v1"]
+    "version",
+    [
+        "skaffold/v4beta6",
+        "kind.x-k8s.io/v1alpha4",
+        "backstage.io/v1alpha1",
+        "k3d.io/v1",
+        "tanka.dev/v1alpha1",
+    ],
 )
 def test_settings_of_tools_are_no_manifests(version: str) -> None:
     files = {"web.yaml": SERVICE, "tool.yaml": f"apiVersion: {version}\nkind: Config\n".encode()}

@@ -331,6 +331,12 @@ class TestBadInput:
         with pytest.raises(NotEditable, match="no image whose version can be promoted"):
             decide(there, intent("2"))
 
+    def test_of_jsonnet_its_arguments_are_proposed(self) -> None:
+        there = tip({"apps/echo/overlays/stage/main.jsonnet": "function(image) image"})
+        with pytest.raises(NotEditable) as failed:
+            decide(there, intent("2"))
+        assert "path: directory.jsonnet.tlas.0.value}]" in str(failed.value.next)
+
     def test_text_that_is_no_utf8_is_refused(self) -> None:
         with pytest.raises(NotEditable, match="UTF-8"):
             decide(MemoryTip({STAGE: b"images:\n- name: \xff\n"}), intent("2"))

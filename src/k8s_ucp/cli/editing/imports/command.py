@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -129,12 +129,16 @@ def import_apps(
     with contextlib.ExitStack() as undone:
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         choices: list[_ChosenApp] = []
-        refused: list[str] = []
+        refused: dict[tuple[str, str], list[str]] = {}
         items: dict[str, dict[str, Any]] = {}
         for finding in picked:
             try:
                 request = request_of(
-                    finding, opened.place, mapped(mapping, ours), ours, pinned=opened.folder is None
+                    finding,
+                    opened.place,
+                    mapped(mapping, ours, finding.environments),
+                    ours,
+                    pinned=opened.folder is None,
                 )
                 more = _more(finding, flags)
                 wanted = _wanted(finding, request, opened, folder, more, auth)
@@ -147,13 +151,14 @@ def import_apps(
                 if app:
                     raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
                 found = _refused(found, finding, why)
-                refused.append(f"{finding.name} is not added: {why.reason}")
+                refused.setdefault((why.reason, why.advice), []).append(finding.name)
                 continue
             choices.append(_ChosenApp(finding, request, wanted))
             items[finding.name] = item
         if not choices:
-            raise UsageError("\n  ".join(refused), next="ucp app import --help")
-        for each in refused:
+            advice = list(dict.fromkeys(advice for _, advice in refused))
+            raise UsageError("\n  ".join(_not_added(refused)), next="; ".join(advice[:3]))
+        for each in _not_added(refused):
             call.console.warn(each)
         for choice in choices:
             for note in choice.request.notes:
@@ -186,6 +191,14 @@ def import_apps(
             call.console.data(notation({**_data(found), "added": list(items)}, output))
     names = ", ".join(items)
     call.console.say(f"added {names}; {how_far(call, topology, 'ucp status --watch')}")
+
+
+def _not_added(refused: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
+    """A line for each reason. refused: {(reason, advice): apps}"""
+    return [
+        f"{', '.join(apps)} {'is' if len(apps) == 1 else 'are'} not added: {reason}"
+        for (reason, _), apps in refused.items()
+    ]
 
 
 def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
@@ -287,7 +300,10 @@ def _picked(
                 raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
             raise UsageError(f"unknown app {name}; found: {', '.join(known) or 'none'}")
     if not known:
-        raise UsageError("no app was found that can be added", next="ucp app add --help")
+        raise UsageError(
+            "no app was found that can be added",
+            next="ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER",
+        )
     if names:
         return [known[name] for name in dict.fromkeys(names)]
     if every or dry_run:
@@ -312,9 +328,11 @@ def _ask_environments(
 
     missing = unmapped(picked, ours, mapping)
     if missing and not can_ask():
-        theirs = {name for each in picked for name in each.environments}
-        free = [each for each in ours if each not in theirs]
-        flags = " ".join(proposed_flags(missing, free, mapping))
+        beside = {
+            name: {one for each in picked if name in each.environments for one in each.environments}
+            for name in missing
+        }
+        flags = " ".join(proposed_flags(missing, ours, mapping, beside))
         raise UsageError(
             f"ucp.yaml has no environment {', '.join(missing)}; it has {', '.join(ours)}",
             next=f"map them: {flags} (or --skip-env NAME)",
@@ -331,13 +349,20 @@ def _ask_environments(
 
 
 def proposed_flags(
-    missing: Sequence[str], ours: Sequence[str], mapping: Mapping[str, str | None]
+    missing: Sequence[str],
+    ours: Sequence[str],
+    mapping: Mapping[str, str | None],
+    beside: Mapping[str, Collection[str]],
 ) -> list[str]:
-    """Flags that say which environment is which, as far as names tell; each of ours once."""
+    """Flags that say which environment is which, as far as names tell; each of ours once.
+
+    beside: environments of the apps that have one, by its name: of these none is taken twice.
+    """
     free = [each for each in ours if each not in mapping.values()]
     alike: dict[str, str] = {}
     for name in missing:
-        same = (each for each in free if each.startswith(name[:4]) or name.startswith(each))
+        open_ = [each for each in free if each not in beside.get(name, ())]
+        same = (each for each in open_ if each.startswith(name[:4]) or name.startswith(each))
         if here := next(same, None):
             free.remove(here)
             alike[name] = here
