@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 STARTED = "ucp.yaml"
 """In the state folder: the topology file as it was started last; the user's may have changed."""
+_LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
+"""Variables in which shells hand over the line so far."""
 
 
 def chosen_name(call: Invocation) -> str:
@@ -116,3 +121,39 @@ def remember(workspace: Workspace, name: str, text: str) -> None:
     state = workspace.state(name)
     state.make()
     write_private_file(state.root / STARTED, text)
+
+
+def app_names(incomplete: str) -> list[str]:
+    """Apps of ucp.yaml, for the shell's completion.
+
+    Like the others it says nothing where it knows nothing: no message belongs into a half typed
+    line.
+    """
+    return _names(incomplete, lambda topology: [each.name for each in topology.spec.apps])
+
+
+def environment_names(incomplete: str) -> list[str]:
+    """Environments of ucp.yaml, for the same."""
+    return _names(incomplete, _environments)
+
+
+def cluster_names(incomplete: str) -> list[str]:
+    """Environments of ucp.yaml and the core cluster, for the same."""
+    return _names(incomplete, lambda topology: ["core", *_environments(topology)])
+
+
+def _environments(topology: Topology) -> list[str]:
+    return [each.name for each in topology.spec.environments]
+
+
+def _names(incomplete: str, names: Callable[[Topology], Sequence[str]]) -> list[str]:
+    from k8s_ucp.topology import load
+
+    line = next((os.environ[each] for each in _LINES if os.environ.get(each)), "")
+    typed = re.search(r"--workspace[= ](\S+)", line)
+    workspace = Workspace.at(Path(typed[1] if typed else "."))
+    with suppress(UcpError, OSError):
+        return [
+            each for each in names(load(workspace.topology_file)) if each.startswith(incomplete)
+        ]
+    return []

@@ -35,6 +35,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     up_to_date,
 )
+from k8s_ucp.cli.topology_selection import app_names
 from k8s_ucp.clouds import database_providers
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
@@ -289,7 +290,9 @@ app.command("import", short_help="Add the apps of an existing GitOps repository.
 @app.command(short_help="Remove an app from every environment.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the app.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the app.", autocompletion=app_names)
+    ],
     yes: YesOption = False,
     plan: PlanOption = False,
     output: PlanOutputOption = Output.table,

@@ -29,6 +29,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     up_to_date,
 )
+from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
@@ -123,7 +124,12 @@ def add(
 @app.command(short_help="Remove an environment with its apps and its cluster.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="Name of the environment.", autocompletion=environment_names
+        ),
+    ],
     wait: Annotated[
         int,
         option(

@@ -15,7 +15,7 @@ import typer
 
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.cli.topology_selection import app_names, chosen_view, environment_names
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.inspect.events import EventLine, Filter, Places, merged
@@ -34,10 +34,24 @@ COLUMNS = ("time", "cluster", "app", "about", "type", "reason", "message")
 def show(
     ctx: typer.Context,
     of_app: Annotated[
-        str, option("--app", "NAME", "Only Events about this app.", show_default=False)
+        str,
+        option(
+            "--app",
+            "NAME",
+            "Only Events about this app.",
+            show_default=False,
+            autocompletion=app_names,
+        ),
     ] = "",
     environment: Annotated[
-        str, option("--env", "NAME", "Only Events about this environment.", show_default=False)
+        str,
+        option(
+            "--env",
+            "NAME",
+            "Only Events about this environment.",
+            show_default=False,
+            autocompletion=environment_names,
+        ),
     ] = "",
     about: Annotated[
         str,

@@ -10,7 +10,7 @@ import typer
 
 from k8s_ucp import yaml_io
 from k8s_ucp.cli.command import declare, invocation, option
-from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
@@ -31,6 +31,7 @@ def kubeconfig(
         typer.Argument(
             metavar="NAME",
             help="Name of a cluster or environment, such as demo-core, core or stage.",
+            autocompletion=cluster_names,
         ),
     ],
     merge: Annotated[

@@ -52,6 +52,7 @@ from k8s_ucp.workspace import write_private_file
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext
     from k8s_ucp.topology import Environment, Topology
+from k8s_ucp.cli.topology_selection import environment_names
 
 app = declare()
 
@@ -80,6 +81,7 @@ def recreate(
             "--env",
             "NAME",
             "Recreate the cluster of this environment; repeatable. Default: the core cluster.",
+            autocompletion=environment_names,
         ),
     ] = None,
     wait: Annotated[

@@ -23,7 +23,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     stop_environments,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import chosen_context
+from k8s_ucp.cli.topology_selection import chosen_context, environment_names
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UsageError
 
@@ -41,6 +41,7 @@ def stop(
             "NAME",
             "Stop this environment only: its cluster is deleted, its declaration and its "
             "databases are kept; repeatable.",
+            autocompletion=environment_names,
         ),
     ] = None,
     wait: Annotated[

@@ -11,6 +11,7 @@ from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notat
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.git_credentials import app_credential
 from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption
+from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to
 from k8s_ucp.gitops.promotion.overlay import check_name, refuse_unknown
@@ -23,7 +24,15 @@ app = declare()
 def history(
     ctx: typer.Context,
     app: AppArgument,
-    env: Annotated[str, option("--env", "ENV", "List changes of this environment only.")] = "",
+    env: Annotated[
+        str,
+        option(
+            "--env",
+            "ENV",
+            "List changes of this environment only.",
+            autocompletion=environment_names,
+        ),
+    ] = "",
     limit: Annotated[
         int, option("--limit", "N", "Maximum number of changes, newest first.", min=1)
     ] = 20,

@@ -21,6 +21,7 @@ from k8s_ucp.cli.promotion.results import (
     seconds,
     show_landing,
 )
+from k8s_ucp.cli.topology_selection import app_names, environment_names
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.sites import find_site, open_forge
@@ -77,14 +78,18 @@ def promote(
             help="Name of the app; required without --batch.",
             envvar="UCP_PROMOTE_APP",
             show_envvar=False,
+            autocompletion=app_names,
         ),
     ] = "",
-    env: Annotated[str, _option("--env", "ENV", ENV_HELP)] = "",
+    env: Annotated[str, _option("--env", "ENV", ENV_HELP, autocompletion=environment_names)] = "",
     tag: Annotated[str, _option("--tag", "TAG", "Image tag to promote.")] = "",
     digest: Annotated[
         str, _option("--digest", "DIGEST", "Image digest to promote instead of a tag: sha256:…")
     ] = "",
-    source: Annotated[str, _option("--from", "ENV", "Environment to promote from.")] = "",
+    source: Annotated[
+        str,
+        _option("--from", "ENV", "Environment to promote from.", autocompletion=environment_names),
+    ] = "",
     image: Annotated[
         list[str] | None,
         _option("--image", "NAME=TAG", "Tag or digest of one of several images; repeatable."),

@@ -10,6 +10,7 @@ import typer
 
 from k8s_ucp.cli.command import Output, notation, option
 from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.topology_selection import app_names
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import FALLBACK
@@ -23,7 +24,9 @@ BRANCH_HELP = "Branch of the app repository (default: its default branch)."
 ENV_HELP = "Environment to change."
 TIMEOUT_HELP = "How long to retry the push."
 
-AppArgument = Annotated[str, typer.Argument(metavar="APP", help="Name of the app.")]
+AppArgument = Annotated[
+    str, typer.Argument(metavar="APP", help="Name of the app.", autocompletion=app_names)
+]
 RepoOption = Annotated[str, option("--repo", "URL|PATH", REPO_HELP)]
 BranchOption = Annotated[str, option("--branch", "NAME", BRANCH_HELP)]
 

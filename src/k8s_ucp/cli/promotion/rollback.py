@@ -20,6 +20,7 @@ from k8s_ucp.cli.promotion.results import (
     seconds,
     show_landing,
 )
+from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
@@ -40,7 +41,7 @@ app = declare()
 def rollback(
     ctx: typer.Context,
     app: AppArgument,
-    env: Annotated[str, option("--env", "ENV", ENV_HELP)] = "",
+    env: Annotated[str, option("--env", "ENV", ENV_HELP, autocompletion=environment_names)] = "",
     to: Annotated[
         str,
         option(
