@@ -103,6 +103,8 @@ class _Permissions:
     kinds: list[str]
     """Outside of namespaces."""
     namespaces: list[str]
+    unmade: list[str]
+    """Of these namespaces, those that it does not bring itself."""
     moves: bool
     """It has objects in one namespace only, another than its own."""
     outside: list[str]
@@ -132,6 +134,8 @@ class _Permissions:
         if self.namespaces:
             there = ", ".join(self.namespaces)
             words.append(f"it writes to {there}, outside its namespace {self.home}")
+        if self.unmade and not self.moves:
+            words.append(f"it brings no Namespace for {', '.join(self.unmade)}")
         if self.outside:
             words.append(
                 f"it needs {', '.join(self.outside)}, which something else has to create, since "
@@ -154,7 +158,9 @@ def _permissions(app: App, brought: _Brought) -> _Permissions:
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
     moves = found.alone and not app.namespace
-    return _Permissions(app.home, kinds, namespaces, moves, sorted(brought.missing))
+    made = {_namespace_made(each) for each in brought.objects} | {"default"}
+    unmade = [each for each in namespaces if each not in made]
+    return _Permissions(app.home, kinds, namespaces, unmade, moves, sorted(brought.missing))
 
 
 def _forbidden(app: App, brought: _Brought) -> UsageError | None:

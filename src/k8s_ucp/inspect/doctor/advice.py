@@ -130,6 +130,11 @@ _OF_APPLICATION = (
         "set addons: {{argo-rollouts: true}} in ucp.yaml, then ucp start",
     ),
     (
+        r'namespaces "[^"]+" not found',
+        "add a Namespace with this name to {file}, or have its objects go to the app's own "
+        "namespace; commit and push",
+    ),
+    (
         r"no matches for kind|could not find the requested resource"
         r"|the server could not find",
         "install the CRD of this kind on the cluster, or remove the object from {file}",

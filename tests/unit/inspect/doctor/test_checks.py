@@ -289,6 +289,10 @@ REFUSED = "ClusterRole is not permitted in project applications"
             'no matches for kind "Certificate" in version "cert-manager.io/v1"',
             "install the CRD of this kind on the cluster, or remove the object",
         ),
+        (
+            'namespaces "team" not found',
+            "add a Namespace with this name to gitops/demo/apps/apps/web/overlays/stage, or",
+        ),
         ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
     ],
 )

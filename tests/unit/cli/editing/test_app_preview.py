@@ -1,0 +1,36 @@
+"""What an app needs beyond its own namespace, in the words of the question."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.cli.editing.app_preview import _Brought, _permissions
+from k8s_ucp.topology import App
+
+
+def config(namespace: str, kind: str = "ConfigMap") -> dict[str, object]:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": namespace}}
+
+
+@pytest.mark.parametrize(
+    ("brings", "words"),
+    [
+        (
+            [config("prod"), config("staging")],
+            "it writes to prod, staging, outside its namespace web and it brings no Namespace for "
+            "prod, staging",
+        ),
+        (
+            [
+                config("more"),
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}},
+                config("web"),
+            ],
+            "it writes to more, outside its namespace web",
+        ),
+        ([config("more")], "it writes to more, outside its namespace web"),
+    ],
+)
+def test_a_namespace_that_nothing_creates_is_told(brings: list[object], words: str) -> None:
+    app = App.model_validate({"name": "web", "path": "manifests/web"})
+    assert _permissions(app, _Brought(brings)).words == words  # type: ignore[arg-type]
