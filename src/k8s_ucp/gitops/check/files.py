@@ -62,6 +62,8 @@ class Tree:
             try:
                 found[path] = [e for e in documents(content, path) if isinstance(e, dict)]
             except UcpError as error:
+                if self._is_data_of_chart(path):
+                    continue
                 words = error.message.removeprefix(f"{path} is ")
                 self.unreadable.append(Fault("yaml-invalid", words, path))
         return found
@@ -74,6 +76,14 @@ class Tree:
             for each in self.files
             if each == "Chart.yaml" or each.endswith("/Chart.yaml")
         ]
+
+    def _is_data_of_chart(self, path: str) -> bool:
+        """Templates may read it as text (`.Files.Get`, `tpl`), whatever its name says."""
+        chart = max((each for each in self.charts if path.startswith(each)), key=len, default=None)
+        if chart is None:
+            return False
+        top, inside, _ = path[len(chart) :].partition("/")
+        return bool(inside) and top != "crds"
 
     @cached_property
     def kustomizations(self) -> dict[str, Object]:

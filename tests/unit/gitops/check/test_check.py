@@ -329,6 +329,11 @@ def test_templates_of_a_chart_are_no_yaml() -> None:
     }
     assert list(find_file_faults(tree(chart))) == []
     assert list(tree(chart).plain()) == []
+    read = {"apps/web/overlays/stage/rules/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
+    assert list(find_file_faults(tree(chart | read))) == [], "templates read it as text"
+    for name in ("values.yaml", "crds/a.yaml"):
+        broken = {f"apps/web/overlays/stage/{name}": "a: ["}
+        assert [each.path for each in find_file_faults(tree(chart | broken))] == list(broken)
     beside = {"apps/web/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
     assert [each.path for each in find_file_faults(tree(chart | beside))] == list(beside)
 
