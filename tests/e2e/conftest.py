@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import CACHE
+from tests.e2e.canaries import leaks
 from tests.e2e.cluster_of_others import TheirCluster, their_cluster
 from tests.e2e.kind_world import (
     KIND_FLAGS,
@@ -111,15 +112,20 @@ def kind_demo() -> Iterator[World]:
 
 
 def make_world(name: str) -> Iterator[World]:
-    """A workspace of that name; whatever was started in it is ended when the generator goes on."""
+    """A workspace of that name; whatever was started in it is ended when the generator goes on.
+
+    No secret of it may stand by then where others can see it, whatever its tests did.
+    """
     folder = Path(tempfile.mkdtemp(prefix="ucp-e2e-"))
     home, workspace = folder / "home", folder / name
     home.mkdir()
     workspace.mkdir()
-    world = World(workspace, home)
+    world = World(workspace, home, watched=True)
     ends_with_this_run(folder, world.identifier)
     try:
         yield world
+        found = [] if world.real else leaks(world)
+        assert found == []
         if world.state.is_dir():
             world.ucp("stop", "--yes")
         assert world.processes() == []

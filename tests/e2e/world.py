@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +27,7 @@ from k8s_ucp.components import databases
 from k8s_ucp.components.host import postgres
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
 from k8s_ucp.workspace import Workspace
+from tests.e2e import canaries
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -50,6 +51,12 @@ class World:
     logged_out: float = 0
     """When the login ended in which it was started."""
     uids_in_login: dict[str, str] = field(default_factory=dict)
+    watched: bool = False
+    """For its secrets: see canaries.py. Not where a bench measures."""
+    heard: dict[str, str] = field(default_factory=dict, repr=False)
+    """All that commands have said, with the words of the first that said it."""
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    """Values that nobody may see, with where they lie."""
 
     @property
     def real(self) -> bool:
@@ -107,7 +114,9 @@ class World:
         self, *words: str, timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
         """The same, whatever the code."""
-        return subprocess.run(
+        if self.watched and set(words[:1]) & canaries.ENDS:
+            canaries.learn(self)
+        done = subprocess.run(
             [*self.as_user, *self.command, "--workspace", str(self.workspace), *words],
             env=self.env,
             cwd=self.home,
@@ -117,6 +126,16 @@ class World:
             timeout=timeout or (1200 if self.real else 180),
             check=False,
         )
+        self.hear(words, done.stdout, done.stderr)
+        if self.watched:
+            canaries.learn_files(self)
+        return done
+
+    def hear(self, words: Sequence[str], *said: str) -> None:
+        """Note what a command has said, unless it is there to tell secrets."""
+        if self.watched and not canaries.TELLS.intersection(words):
+            for each in said:
+                self.heard.setdefault(each, " ".join(words))
 
     def shell(self, script: str, toolbox: Toolbox) -> str:
         """What a page has people type into bash, in the workspace; what it printed."""
@@ -163,6 +182,7 @@ class World:
             redirect_stderr(io.StringIO()) as said,
         ):
             code = main.run(["--workspace", str(self.workspace), *words])
+        self.hear(words, out.getvalue(), said.getvalue())
         return code, out.getvalue(), said.getvalue()
 
     def is_well(self, *, clusters: str, applications: int) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.canaries import leaks
 from tests.e2e.world import World
 from tests.end_of_run import ends_with_this_run
 
@@ -24,14 +25,16 @@ spec: {environments: [], apps: []}
 
 @contextmanager
 def make_world() -> Iterator[World]:
-    """Nothing is started in it; whatever a test starts is ended."""
+    """Nothing is started in it; whatever a test starts is ended, and has told no secret."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-cli-"))
-    world = World(folder / "work space", folder / "home")
+    world = World(folder / "work space", folder / "home", watched=True)
     world.home.mkdir()
     world.workspace.mkdir()
     ends_with_this_run(folder, world.identifier)
     try:
         yield world
+        found = leaks(world, asking=False)
+        assert found == []
         if world.processes():
             world.ucp("stop", "--yes")
         assert world.processes() == []

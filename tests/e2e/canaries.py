@@ -1,0 +1,209 @@
+"""The secrets of a topology, and every place that others may see in which none of them may stand.
+
+What tests have commands say is looked through as well, so whatever they force to fail counts.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import SECRET, Kube, Object
+
+if TYPE_CHECKING:
+    from tests.e2e.world import World
+
+SHORTEST = 12
+"""Characters of a value that is looked for: tests have passwords such as `first`."""
+LARGEST = 64 * 1024
+"""Bytes of a file that may be a key."""
+PUBLIC = frozenset(
+    {"ca.crt", "tls.crt", "namespace", "namespaces", "url", "project", "type", "name", "server"}
+    | {"username", "user", "region", "host", "endpoint", "port", "database", "clusterResources"}
+    | {"admin.passwordMtime"}
+)
+"""Keys of Secrets whose values everybody may see."""
+_HIDDEN = re.compile(r"(?i)pass|token|secret|private|key-data|keydata|^key$|^auth$")
+_LINE = re.compile(r"(?im)^\s*\S*(?:pass|token|secret|key-data)\S*\s*[=:]\s*(\S+)\s*$")
+_KEY_FILES = re.compile(r"\.key$|password|token|keys\.json$|account\.json$|kubeconfig")
+_PRIVATE = ("PRIVATE KEY", "AGE-SECRET-KEY-")
+TELLS = frozenset({"kubeconfig", "get"})
+"""Commands that print secrets: it is what they are for."""
+ENDS = frozenset({"stop", "destroy", "recreate", "upgrade"})
+"""Commands after which a core has other secrets, or can't be asked any more."""
+
+
+def learn(world: World) -> None:
+    """Note the secrets that there are now, with where they lie."""
+    learn_files(world)
+    with contextlib.suppress(UcpError):  # A core may end while it is asked.
+        for value, place in _of_core(world):
+            if len(value) >= SHORTEST:
+                world.secrets.setdefault(value, place)
+
+
+def learn_files(world: World) -> None:
+    """The same of this machine alone: no server is asked."""
+    for value, place in _of_files(world):
+        if len(value) >= SHORTEST:
+            world.secrets.setdefault(value, place)
+
+
+def leaks(world: World, *, asking: bool = True) -> list[str]:
+    """Which secret stands where it must not, each by its beginning and where it lies.
+
+    asking: clusters for their objects, and for a bundle.
+    """
+    learn(world)
+    found = []
+    wanted = {
+        form: place
+        for value, place in world.secrets.items()
+        for form in (value.encode(), base64.b64encode(value.encode()))
+    }
+    for name, text in _public(world, asking=asking):
+        found += [
+            f"{form[:4].decode()}… of {place} stands in {name}"
+            for form, place in wanted.items()
+            if form in text
+        ]
+    return found
+
+
+def _of_files(world: World) -> Iterator[tuple[str, str]]:
+    for folder in (world.workspace / "creds", world.state):
+        for path in folder.rglob("*"):
+            name = path.relative_to(world.workspace).as_posix()
+            if folder == world.state and not _KEY_FILES.search(name):
+                continue
+            with contextlib.suppress(OSError):  # Things come and go while it is looked.
+                if path.is_file() and path.stat().st_size <= LARGEST:
+                    text = path.read_text("utf-8", "replace")
+                    yield from ((each, name) for each in values_of(path.name, text))
+
+
+def _of_core(world: World) -> Iterator[tuple[str, str]]:
+    for _, kube in _clusters(world, "core"):
+        for item in kube.list_all(SECRET):
+            about = item["metadata"]
+            place = f"the Secret {about['namespace']}/{about['name']}"
+            for key, encoded in (item.get("data") or {}).items():
+                if key not in PUBLIC:
+                    text = base64.b64decode(encoded).decode("utf-8", "replace")
+                    yield from ((each, place) for each in values_of(key, text))
+
+
+def values_of(key: str, text: str) -> Iterator[str]:
+    """What is secret of one value, which may be a document, a key or an INI file."""
+    if text.lstrip().startswith(("{", "[{")):
+        with contextlib.suppress(ValueError):
+            yield from _leaves(key, json.loads(text))
+            return
+    lines = text.strip().splitlines()
+    if any(each in text for each in _PRIVATE):
+        yield from (each for each in lines if each.startswith("AGE-SECRET-KEY-"))
+        if "PRIVATE KEY" in text and len(lines) > 2:
+            yield lines[len(lines) // 2]
+    elif len(lines) > 1:  # An INI file, or a kubeconfig in YAML.
+        yield from _LINE.findall(text)
+    elif lines:
+        yield lines[0].strip()
+
+
+def _leaves(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _leaves(str(name), each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _leaves(key, each)
+    elif isinstance(value, str) and _HIDDEN.search(key):
+        yield value
+
+
+def _public(world: World, *, asking: bool) -> Iterator[tuple[str, bytes]]:
+    for text, words in world.heard.items():
+        yield f"what ucp {words} says", text.encode()
+    for each in world.processes():
+        with contextlib.suppress(Exception):
+            yield f"the command line of {each.name()}", " ".join(each.cmdline()).encode()
+    logs = (*world.state.glob("logs/**/*.log*"), *world.state.glob("clusters/**/logs/*.log"))
+    notes = (*world.state.glob("*.json"), *world.state.glob("unfinished/*.json"))
+    for path in (*logs, *notes, world.workspace / "ucp.yaml"):
+        with contextlib.suppress(OSError):
+            yield path.relative_to(world.workspace).as_posix(), path.read_bytes()
+    for git in (*world.gitops.glob("*.git"), *world.gitops.glob("*/.git")):
+        yield git.relative_to(world.workspace).as_posix(), _objects_of_git(world, git)
+    if asking:
+        yield from _bundle(world)
+        yield from _objects(world)
+
+
+def _objects_of_git(world: World, folder: Path) -> bytes:
+    """All of them, also those that no branch has."""
+    return subprocess.run(
+        [*world.as_user, "git", "-C", str(folder), "cat-file", "--batch-all-objects", "--batch"],
+        env=world.env,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+
+def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
+    """What `ucp doctor` and its bundle say. Not for others' files: they ask as themselves."""
+    if world.as_user or not world.state.is_dir():
+        return
+    bundle = world.home / "canaries.tar.gz"
+    bundle.unlink(missing_ok=True)
+    _, out, said = world.run_here("doctor", "--bundle", str(bundle))
+    yield "ucp doctor", (out + said).encode()
+    if bundle.exists():
+        with tarfile.open(bundle) as archive:
+            for each in archive:
+                if content := archive.extractfile(each):
+                    yield f"{each.name} of the bundle", content.read()
+
+
+def _objects(world: World) -> Iterator[tuple[str, bytes]]:
+    """All objects of the clusters; of Secrets, what is not their data."""
+    for cluster, kube in _clusters(world, "*"):
+        for path in _listings(kube):
+            items = _asked(kube, path).get("items", [])
+            if path == "/api/v1/secrets":
+                items = [{**each, "data": None} for each in items]
+            yield f"{path} of {cluster}", json.dumps(items).encode()
+
+
+def _listings(kube: Kube) -> Iterator[str]:
+    """Paths of lists: of each group in the version that it prefers."""
+    groups = _asked(kube, "/apis").get("groups", [])
+    versions = (f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups)
+    for root in ("/api/v1", *versions):
+        for each in _asked(kube, root).get("resources", []):
+            if "/" not in each["name"] and "list" in each["verbs"]:
+                yield f"{root}/{each['name']}"
+
+
+def _asked(kube: Kube, path: str) -> Object:
+    """Nothing where nobody answers: an API may be served by a pod that does not run."""
+    with contextlib.suppress(UcpError):
+        return kube.request("GET", path)
+    return {}
+
+
+def _clusters(world: World, name: str) -> Iterator[tuple[str, Kube]]:
+    """Those that answer; one that ends while it is asked says nothing more."""
+    for path in world.state.glob(f"kubeconfigs/{world.topology}-{name}.yaml"):
+        kube = Kube.from_file(path)
+        if kube.ready():
+            yield path.stem, kube
+        kube.close()
