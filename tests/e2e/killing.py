@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +22,18 @@ KILLED = -signal.SIGKILL
 MOST_EFFECTS = 40
 SEED = int(os.environ.get("UCP_SEED") or 739945)
 """Draws the points of `make test`; the soak takes all of them."""
+MOMENTS = tuple(f"inside:{number}:command" for number in (1, 2, 4, 8, 16, 32))
+"""Points of a command that has no plan: effects."""
+TEARDOWN = (
+    "install-tools",
+    "publish-repositories",
+    "await-clusters-gone",
+    "publish-repositories#2",
+)
+RETURN = ("publish-repositories", "await-environments", "await-applications")
+"""Steps of `ucp recreate --env`, which runs plans between waits. What is torn down comes back by
+itself once git says so: the second part is all that a stopped one needs.
+"""
 
 
 def points(plan: Plan[StartContext], dice: random.Random) -> list[str]:
@@ -34,10 +46,19 @@ def points_of(step: str, dice: random.Random) -> list[str]:
     return [f"before:{step}", f"inside:{moment}:{step}", f"after:{step}"]
 
 
+def points_of_steps(steps: Sequence[str], dice: random.Random) -> list[str]:
+    return [point for each in steps for point in points_of(each, dice)]
+
+
 def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
     """Kill a command at a point of its plan that the seed draws; whether it got there."""
     dice = random.Random(SEED)
-    point = dice.choice(points(plan, dice))
+    return cut_at_one_of(world, points(plan, dice), dice, *words)
+
+
+def cut_at_one_of(world: World, chosen: Sequence[str], dice: random.Random, *words: str) -> bool:
+    """The same at one of these points."""
+    point = dice.choice(chosen)
     done = cut(world, point, *words)
     assert done.returncode in (KILLED, 0), f"{point} of {words}: {done.stderr}"
     return done.returncode == KILLED
@@ -77,7 +98,7 @@ def cut(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that ends at a point of its plan."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    return subprocess.run(
+    done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.e2e.cut_off", point),
             *("--workspace", str(world.workspace), *words),
@@ -90,3 +111,5 @@ def cut(
         timeout=600,
         check=False,
     )
+    world.hear(words, done.stdout, done.stderr)
+    return done

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from k8s_ucp import plans
+from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.topology import load
@@ -64,6 +65,13 @@ def named(world: World, program: str, detail: str) -> list[psutil.Process]:
         elif words and Path(words[0]).name.split(":")[0] == program and detail in line:
             found.append(process)
     return found
+
+
+def host_placement(world: World) -> HostPlacement:
+    """What runs its components."""
+    workspace = Workspace.at(world.workspace)
+    folder = workspace.runtime_folder(world.topology)
+    return HostPlacement(workspace.state(world.topology), folder)
 
 
 def well(world: World) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import random
 import re
 import signal
 import stat
@@ -42,7 +43,8 @@ from tests.e2e.environment_of_others import (
     refuses_another_workspace,
     their_environment,
 )
-from tests.e2e.test_faults import named, well
+from tests.e2e.killing import RETURN, SEED, cut_at_one_of, points_of_steps
+from tests.e2e.test_faults import host_placement, named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
@@ -188,6 +190,36 @@ def test_a_logout_changes_nothing(demo: World) -> None:
 def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
     assert "no problems found" in demo.ucp("doctor").stdout
+
+
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_the_doctor_mends_what_it_offers_to_mend(demo: World) -> None:
+    key, config = demo.workspace / "creds/backup.key", demo.state / "kubeconfigs/demo-stage.yaml"
+    access = json.loads(config.read_text())
+    assert host_placement(demo).pause(["crossplane"]) == ["crossplane"]
+    config.unlink()
+    key.chmod(0o644)
+    offered = {each["id"]: each["fix"] for each in doctor(demo) if each["fix"]}
+    assert set(offered) == {
+        "component/crossplane",
+        f"credential/{key}",
+        "kubeconfig/demo-stage",
+    }
+    refused = demo.ucp("doctor", "--fix", expect=2).stderr
+    assert "ucp doctor --fix --yes" in refused
+    assert stat.S_IMODE(key.stat().st_mode) == 0o644, "nobody has said yes"
+    said = demo.ucp_any("doctor", "--fix", "--yes").stderr
+    assert [each for each in offered.values() if f"fixed: {each}\n" not in said] == []
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert json.loads(config.read_text()) == access
+    until("crossplane runs again", lambda: len(named(demo, "crossplane", "")) == 1)
+    until("nothing is wrong", lambda: doctor(demo) == [])
+    assert "nothing that --fix could do" in demo.ucp("doctor", "--fix", "--yes").stderr
+
+
+def doctor(world: World) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = json.loads(world.run_here("doctor", "-o", "json")[1])["findings"]
+    return found
 
 
 def test_nothing_differs(demo: World) -> None:
@@ -521,7 +553,12 @@ def test_an_environment_stops_and_comes_back_alone(demo: World) -> None:
     states = {each["name"]: each["state"] for each in demo.status()["environments"]}
     assert states == {"stage": "stopped", "prod": "running"}
     assert demo.application("echo-stage") is None
-    demo.ucp("recreate", "--env", "stage", "--yes")
+    words = ("recreate", "--env", "stage", "--yes")
+    dice = random.Random(SEED)
+    if cut_at_one_of(demo, points_of_steps(RETURN, dice), dice, *words):
+        assert demo.status()["unfinished"]
+        demo.ucp(*words)
+    assert demo.status()["unfinished"] == []
     assert healthy(demo, "echo-stage", "0.9.3")
     assert image(demo.kube("stage")) == "ealen/echo-server:0.9.3"
     assert not set(demo.uids("stage").values()) & set(old.values())

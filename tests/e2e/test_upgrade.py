@@ -13,7 +13,7 @@ from k8s_ucp.topology import load
 from tests.conftest import CACHE
 from tests.e2e.killing import KILLED, cut, cut_somewhere
 from tests.e2e.newer_ucp import installed, made_up, newer
-from tests.e2e.test_faults import well
+from tests.e2e.test_faults import host_placement, well
 from tests.e2e.world import World, until
 
 PINS = made_up(99)
@@ -22,12 +22,7 @@ APPS = ("argocd-application-controller", "argocd-server", "reconciler")
 
 def pids(world: World) -> dict[str, int]:
     """Of the components that nobody upgrades here."""
-    from k8s_ucp.components.host.placement import HostPlacement
-    from k8s_ucp.workspace import Workspace
-
-    workspace = Workspace.at(world.workspace)
-    folder = workspace.runtime_folder(world.topology)
-    states = HostPlacement(workspace.state(world.topology), folder).states()
+    states = host_placement(world).states()
     return {name: states[name].pid for name in APPS}
 
 
