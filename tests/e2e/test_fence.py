@@ -76,6 +76,11 @@ def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[World, World]]:
             yield one, two
 
 
+def head(world: World) -> str:
+    """Of the core repository, which both have."""
+    return world.git(world.gitops / "core", "ls-remote", "origin", "refs/heads/main")
+
+
 def ledger(world: World) -> list[CloudLedgerEntry]:
     lines = (world.state / "components/cloud/ledger.jsonl").read_text().splitlines()
     return [CloudLedgerEntry(**json.loads(each)) for each in lines]
@@ -191,7 +196,14 @@ def test_a_core_that_was_frozen_and_taken_over_writes_nothing_more(
     assert {epoch(each) for each in entries if each.time > began} == {2}
     assert 2 * PERIOD <= first - began <= 3 * PERIOD
     findings = json.loads(one.ucp("doctor", "-o", "json", expect=1).stdout)["findings"]
-    assert any(each["id"] == "fence/demo" and "takeover" in each["next"] for each in findings)
+    assert [each["id"] for each in findings if each["severity"] == "error"] == ["fence/demo"]
+    assert "takeover" in findings[0]["next"]
+    assert [each for each in findings if each["fix"]] == [], "the guard has stopped it"
+    before = head(one)
+    for words in (("recreate", "--env", "stage"), ("stop", "--env", "stage"), ("start",)):
+        refused = one.ucp(*words, "--yes", expect=1).stderr
+        assert str(two.workspace) in refused
+    assert head(one) == before, "nothing was committed that the taker would carry out"
     two.ucp("stop", "--yes", timeout=300)
     one.ucp("start", "--yes", timeout=600)
     until("the first is back", lambda: {2, 4} <= made_by(one, 3), 300)

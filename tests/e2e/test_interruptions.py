@@ -158,10 +158,16 @@ CASES = (
 )
 
 
+FACTS = ("points", "met", "seconds", "same", "secrets")
+
+
 def _page(cases: Cases) -> str:
     missing = [each for each in CASES if each not in cases]
     rows = [
-        (f"`{name}`" if name.startswith("ucp ") else name, *found.values())
+        (
+            f"`{name}`" if name.startswith("ucp ") else name,
+            *(found.get(each, "not looked for") for each in FACTS),
+        )
         for name, found in cases.items()
     ]
     columns = (

@@ -44,7 +44,7 @@ from tests.e2e.environment_of_others import (
     their_environment,
 )
 from tests.e2e.killing import RETURN, SEED, cut_at_one_of, points_of_steps
-from tests.e2e.test_faults import host_placement, named, well
+from tests.e2e.test_faults import PROCESSES, host_placement, named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
@@ -215,6 +215,25 @@ def test_the_doctor_mends_what_it_offers_to_mend(demo: World) -> None:
     until("crossplane runs again", lambda: len(named(demo, "crossplane", "")) == 1)
     until("nothing is wrong", lambda: doctor(demo) == [])
     assert "nothing that --fix could do" in demo.ucp("doctor", "--fix", "--yes").stderr
+
+
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_the_doctor_starts_what_nobody_is_left_to_start(demo: World) -> None:
+    """supervisord and the watcher, which start each other, end together; their programs run on."""
+    victims = [*named(demo, "supervisord", ""), *named(demo, "watcher", "")]
+    assert len(victims) == 2
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for each in victims:
+            each.send_signal(number)
+    offered = {each["id"]: each["fix"] for each in doctor(demo) if each["fix"]}
+    assert set(offered) == {f"component/{name}" for name in ("argocd", "crossplane", "reconciler")}
+    said = demo.ucp_any("doctor", "--fix", "--yes").stderr
+    assert [each for each in offered.values() if f"fixed: {each}\n" not in said] == []
+    until("all is well again", lambda: well(demo))
+    until("nothing is wrong", lambda: doctor(demo) == [])
+    for program, detail in PROCESSES:
+        if detail or program in ("redis-server", "crossplane", "watcher", "supervisord"):
+            assert len(named(demo, program, detail)) == 1, program
 
 
 def doctor(world: World) -> list[dict[str, str]]:
