@@ -50,6 +50,11 @@ def points_of_steps(steps: Sequence[str], dice: random.Random) -> list[str]:
     return [point for each in steps for point in points_of(each, dice)]
 
 
+def dice_of(command: str) -> random.Random:
+    """Of a command that has few points: the seed alone would draw the first of each."""
+    return random.Random(f"{SEED} {command}")
+
+
 def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
     """Kill a command at a point of its plan that the seed draws; whether it got there."""
     dice = random.Random(SEED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import random
 import re
 import signal
 import stat
@@ -43,7 +42,7 @@ from tests.e2e.environment_of_others import (
     refuses_another_workspace,
     their_environment,
 )
-from tests.e2e.killing import RETURN, SEED, cut_at_one_of, points_of_steps
+from tests.e2e.killing import RETURN, cut_at_one_of, dice_of, points_of_steps
 from tests.e2e.test_faults import PROCESSES, host_placement, named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
@@ -566,7 +565,7 @@ def test_an_environment_stops_and_comes_back_alone(demo: World) -> None:
     assert states == {"stage": "stopped", "prod": "running"}
     assert demo.application("echo-stage") is None
     words = ("recreate", "--env", "stage", "--yes")
-    dice = random.Random(SEED)
+    dice = dice_of("recreate")
     if cut_at_one_of(demo, points_of_steps(RETURN, dice), dice, *words):
         assert demo.status()["unfinished"]
         demo.ucp(*words)

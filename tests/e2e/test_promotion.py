@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.kube import NAMESPACE, SERVICE_ACCOUNT, Kube
-from tests.e2e.killing import MOMENTS, SEED, cut_at_one_of
+from tests.e2e.killing import MOMENTS, cut_at_one_of, dice_of
 from tests.e2e.world import World, until
 
 ECHO = "ealen/echo-server"
@@ -97,7 +96,7 @@ def test_the_gate_needs_no_more_than_to_read_applications(started: World, tmp_pa
 def test_a_promotion_that_is_killed_and_repeated_is_one_commit(started: World) -> None:
     """It has no plan: it is killed at an effect that the seed draws."""
     words = ("--env", "stage", "--tag", "7.0.4")
-    cut_at_one_of(started, MOMENTS, random.Random(SEED), "promote", "echo", *words)
+    cut_at_one_of(started, MOMENTS, dice_of("promote"), "promote", "echo", *words)
     assert promote(started, *words)["status"] in ("promoted", "unchanged")
     apps = started.gitops / "apps.git"
     subjects = started.git(apps, "log", "--format=%s", "main").splitlines()

@@ -10,6 +10,7 @@ from tests.integration.cli.conftest import CORE_ALONE, make_world
 def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
     canary = "canary-Xk29-sings"
     with make_world() as world:
+        world.watched = False  # A secret is put into a log on purpose.
         state = world.workspace / ".ucp/demo"
         (state / "logs").mkdir(parents=True)
         (state / "ucp.yaml").write_text(CORE_ALONE)
