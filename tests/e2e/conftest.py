@@ -96,7 +96,7 @@ def kind_demo() -> Iterator[World]:
 
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     engine = ContainerEngine()
-    for world in make_world("work"):
+    for world in make_world("work", watched=False):
         describe_kind(world, engine, more=[make_ingress(engine), *make_quote(engine).values()])
         network_of_others = engine.network(KIND_NETWORK) is not None
         try:
@@ -111,20 +111,20 @@ def kind_demo() -> Iterator[World]:
             world.remove_clusters()
 
 
-def make_world(name: str) -> Iterator[World]:
+def make_world(name: str, *, watched: bool = True) -> Iterator[World]:
     """A workspace of that name; whatever was started in it is ended when the generator goes on.
 
-    No secret of it may stand by then where others can see it, whatever its tests did.
+    watched: no secret of it may stand by then where others can see it, whatever its tests did.
     """
     folder = Path(tempfile.mkdtemp(prefix="ucp-e2e-"))
     home, workspace = folder / "home", folder / name
     home.mkdir()
     workspace.mkdir()
-    world = World(workspace, home, watched=True)
+    world = World(workspace, home, watched=watched)
     ends_with_this_run(folder, world.identifier)
     try:
         yield world
-        found = leaks(world) if world.watched and not world.real else []
+        found = leaks(world) if world.watched else []
         assert found == []
         if world.state.is_dir():
             world.ucp("stop", "--yes")

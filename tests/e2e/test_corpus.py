@@ -60,7 +60,7 @@ def test_a_shape_of_an_app_goes_the_whole_way(tried: Trial, shape: Shape) -> Non
 def test_every_shape(toolbox: Toolbox, tmp_path: Path) -> None:
     failures: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    for world in make_world("corpus"):
+    for world in make_world("corpus", watched=False):
         (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
         world.ucp("start", "--yes", timeout=600)
         with sources(tmp_path, SHAPES) as served:

@@ -42,7 +42,7 @@ def engine() -> ContainerEngine:
 
 @pytest.fixture(scope="module")
 def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Iterator[World]:
-    for world in make_world("kind work"):
+    for world in make_world("kind work", watched=False):
         world.topology = f"ucp-{uuid.uuid4().hex[:8]}"
         archive = world.workspace / "images" / "echo.tar"
         archive.parent.mkdir()

@@ -87,7 +87,7 @@ def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> I
 def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
     """A topology that is described, and whose clusters go."""
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
-    for world in make_world("work"):
+    for world in make_world("work", watched=False):
         world.provider, world.topology = "kind", f"ucp-{uuid.uuid4().hex[:6]}"
         world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
         text = TOPOLOGY.format(
