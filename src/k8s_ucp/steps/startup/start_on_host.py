@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from k8s_ucp.aws.account import account_file, write_account
@@ -19,7 +19,7 @@ from k8s_ucp.components import (
 from k8s_ucp.components.argo_rollouts import ArgoRollouts
 from k8s_ucp.components.composition_functions import UserCode
 from k8s_ucp.components.host import redis
-from k8s_ucp.components.manifests import apply_all, digest, read, wait_served
+from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait_served
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.context import StartContext, await_ready, persistent
@@ -83,7 +83,7 @@ def start_crossplane(context: StartContext, report: Report) -> None:
     """Initialise it, whose kinds are applied, and start it."""
     path = f"platform/{crossplane.NAME}/engine"
     kinds = read(context.published.core.read(path))
-    known = digest(kinds)
+    known = initialised_by(context.toolbox.version(crossplane.NAME), kinds)
     if not is_applied(context.kube, "start-crossplane", known, kinds):
         report("certificates and default objects")
         context.crossplane.initialise(programs=context.cancel.programs)
@@ -104,6 +104,11 @@ def start_cloud(context: StartContext, report: Report) -> None:
     report("waiting until it is ready")
     await_ready(context, cloud.NAME, context.cloud.ready, seconds=CLOUD_SECONDS)
     write_account(account_file(context.state), context.cloud.account())
+
+
+def initialised_by(version: str | None, kinds: Iterable[Manifest]) -> str:
+    """What is noted of a Crossplane: another one may do more at its beginning to the same kinds."""
+    return f"{version} {digest(kinds)}"
 
 
 def _start_functions(context: StartContext) -> None:
