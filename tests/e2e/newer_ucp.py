@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 VARIABLE = "NEWER_PINS"
 COMMAND = (sys.executable, str(Path(__file__).resolve()))
-FAILING = "#!/bin/sh\necho 'this version is broken' >&2\nexit 1\n"
+FAILING = """\
+#!/bin/sh
+{unless} && exec "$0-itself" "$@"
+echo 'this version is broken' >&2
+exit 1
+"""
 
 
 def made_up(number: int) -> dict[str, str]:
@@ -50,11 +55,13 @@ def installed(
     broken: Collection[str] = (),
     edited: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     really: Mapping[str, Path] = MappingProxyType({}),
+    unless: str = "false",
 ) -> Iterator[None]:
     """Other versions in the cache: today's programs under another name. Those in `broken` fail.
 
     edited: name of a kept file -> a text in it, and what stands there instead.
     really: tool -> the folder of an entry of another cache, whose programs they are.
+    unless: a command of the shell; where it succeeds, what is broken runs all the same.
     They go again, from a cache that others use.
     """
     store, made = ToolStore(cache), []
@@ -62,7 +69,8 @@ def installed(
         for name, tool in with_versions(pins).items():
             if name in pins:
                 origin = really.get(name) or _today(store, name)
-                made.append(_install(store, tool, origin, broken=broken, edited=edited))
+                failing = dict.fromkeys(broken, FAILING.format(unless=unless))
+                made.append(_install(store, tool, origin, failing=failing, edited=edited))
         yield
     finally:
         for folder in made:
@@ -87,7 +95,7 @@ def _install(
     tool: Tool,
     origin: Path,
     *,
-    broken: Collection[str],
+    failing: Mapping[str, str],
     edited: Mapping[str, tuple[str, str]],
 ) -> Path:
     after = recipe_of(tool)
@@ -99,10 +107,10 @@ def _install(
     # What runs is told by its path: another name of the same file will do.
     shutil.copytree(origin, partial, copy_function=os.link)
     (partial / "entry.json").unlink()
-    for program in set(tool.programs) & set(broken):
+    for program in set(tool.programs) & set(failing):
         path = partial / "bin" / program
-        path.unlink()
-        path.write_text(FAILING)
+        path.rename(path.with_name(f"{program}-itself"))
+        path.write_text(failing[program])
         path.chmod(0o755)
     for file, (old, new) in edited.items():
         for path in partial.rglob(file):

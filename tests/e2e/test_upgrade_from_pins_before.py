@@ -17,6 +17,7 @@ import pytest
 
 from k8s_ucp.kube import Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.steps.startup.apply_manifests import noted
 from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory, read_inventory
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
@@ -83,12 +84,13 @@ OF_USERS: tuple[Object, ...] = (
 )
 """Made by hand on stage, one of several kinds that Kubernetes stores by itself."""
 BROKEN = {
-    "core": "kube-scheduler",
-    "crossplane": "crossplane",
-    "argocd": "argocd",
-    "stage": "kube-scheduler",
+    "core": ("kube-scheduler", "false"),
+    # What it does once, before it runs, is done.
+    "crossplane": ("crossplane", '[ "$2" = init ]'),
+    "argocd": ("argocd", '[ "$ARGOCD_BINARY_NAME" != argocd-application-controller ]'),
+    "stage": ("kube-scheduler", "false"),
 }
-"""Part -> its program that doesn't run in the newer version; the others do, on its data."""
+"""Part -> its program that doesn't run in the newer version, and when it does; all others do."""
 WAIT = "30"
 """Seconds until a part that doesn't become healthy goes back."""
 
@@ -203,7 +205,8 @@ def goes_back(seen: Observer, part: str, number: int) -> float:
     """A newer version of one part that is broken; how long until the older one is well again."""
     world = seen.world
     pins = {**made_up(number), "argocd": f"{number}.0.{os.getpid()}"}
-    with installed(CACHE, pins, broken=[BROKEN[part]]), newer(world, pins):
+    program, unless = BROKEN[part]
+    with installed(CACHE, pins, broken=[program], unless=unless), newer(world, pins):
         began = time.monotonic()
         said = world.ucp("upgrade", part, "--wait", WAIT, expect=1, timeout=600).stderr
         seconds = time.monotonic() - began
@@ -248,6 +251,9 @@ def assert_runs(world: World, pins: Mapping[str, str]) -> None:
     assert {found[each] for each in ("argocd", "crossplane")} == {
         f"v{pins[each]}" for each in ("argocd", "crossplane")
     }
+    core = world.kube("core")
+    assert str(noted(core, "start-crossplane")).startswith(f"{pins['crossplane']} ")
+    core.close()
     for each in CLUSTERS:
         assert kubernetes_of(world, each) == world.kube(each).version() == f"v{pins['kubernetes']}"
 
@@ -286,7 +292,7 @@ def write_evidence(
                 [
                     ("first start of the older ones", f"{started:.0f}"),
                     *(
-                        (f"{part}: a newer {BROKEN[part]} fails, back", f"{seconds:.0f}")
+                        (f"{part}: a newer {BROKEN[part][0]} fails, back", f"{seconds:.0f}")
                         for part, seconds in back.items()
                     ),
                     *((f"{part}: upgraded", f"{seconds:.0f}") for part, seconds in forth.items()),
@@ -295,8 +301,10 @@ def write_evidence(
             "How": (
                 "Real older programs, built from their sources like today's, run a core, two "
                 "environments with an app, and a machine in the simulated cloud. `ucp upgrade` "
-                "to a newer version of today's programs, of which one is broken, takes each part "
-                f"back after `--wait {WAIT}`: the older ones run on what the newer ones wrote. "
+                "to a newer version of today's programs takes each part back, as one of them is "
+                "broken (a scheduler; Crossplane once it has initialised itself; Argo CD's "
+                f"application controller; `--wait {WAIT}`): the older ones run on what the newer "
+                "ones wrote. "
                 "Then each part moves for good. Objects are those of all kinds on all three "
                 "clusters but Events, Leases and what Kubernetes itself writes anew (default "
                 "roles, API services, endpoints). In the end it is stopped and started, "
