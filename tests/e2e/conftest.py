@@ -40,7 +40,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _is_ours(item):
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
+            # A module may say another one, which a mark of the test would hide.
+            if "kind" in item.keywords or item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
 
 
 def _is_ours(item: pytest.Item) -> bool:
