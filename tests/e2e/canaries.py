@@ -35,6 +35,8 @@ _HIDDEN = re.compile(r"(?i)pass|token|secret|private|key-data|keydata|^key$|^aut
 _LINE = re.compile(r"(?im)^\s*\S*(?:pass|token|secret|key-data)\S*\s*[=:]\s*(\S+)\s*$")
 _KEY_FILES = re.compile(r"\.key$|password|token|keys\.json$|account\.json$|kubeconfig")
 _PRIVATE = ("PRIVATE KEY", "AGE-SECRET-KEY-")
+_CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICATE").decode()
+"""Begin of what a cloud says of a cluster in public, and a connection Secret, too."""
 TELLS = frozenset({"kubeconfig", "get"})
 """Commands that print secrets: it is what they are for."""
 ENDS = frozenset({"stop", "destroy", "recreate", "upgrade"})
@@ -114,7 +116,7 @@ def values_of(key: str, text: str) -> Iterator[str]:
             yield lines[len(lines) // 2]
     elif len(lines) > 1:  # An INI file, or a kubeconfig in YAML.
         yield from _LINE.findall(text)
-    elif lines:
+    elif lines and not lines[0].startswith(_CERTIFICATE):
         yield lines[0].strip()
 
 

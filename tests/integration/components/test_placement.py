@@ -220,6 +220,18 @@ def test_a_start_works_without_the_state_that_somebody_removed(placement: HostPl
     wait_until(lambda: len(processes_of(placement)) == 2)
 
 
+def test_one_that_is_ending_runs_nothing_any_more(placement: HostPlacement) -> None:
+    """Where the state folder was removed, one step of a start ends it while another asks it."""
+    run(placement, "stubborn", code=STUBBORN)
+    wait_until(lambda: "up" in placement.log("stubborn").read_text())
+    with SupervisorClient(placement.runtime / "supervisor.sock") as control:
+        control.shut_down()
+        wait_until(lambda: placement.states() == {})
+    assert any(map(runs, processes_of(placement))), "it waits for a program that does not end"
+    placement.stop_all(grace=0.1)
+    assert not any(map(runs, processes_of(placement)))
+
+
 def test_programs_run_on_where_no_new_socket_can_be_made(placement: HostPlacement) -> None:
     """The folder of a login goes with the login; what runs is all that there is."""
     run(placement, "one")

@@ -18,13 +18,14 @@ from k8s_ucp.errors import UcpError
 
 CALL_SECONDS = 5.0
 
+_ENDING = 6
 _ALREADY_STARTED = 60
 _NOT_RUNNING = 70
 _ALREADY_ADDED = 90
 
 
 class SupervisorSilent(UcpError):
-    """supervisord does not answer on its socket."""
+    """supervisord does not answer on its socket, or ends and answers nothing any more."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,8 @@ class SupervisorClient:
         except xmlrpc.client.Fault as fault:
             if fault.faultCode == ignore:
                 return None
+            if fault.faultCode == _ENDING:
+                raise SupervisorSilent("supervisord is shutting down") from fault
             raise UcpError(f"supervisord: {method}: {fault.faultString}") from fault
         except (OSError, http.client.HTTPException, xmlrpc.client.Error) as error:
             raise SupervisorSilent(
