@@ -34,7 +34,6 @@ OTHERS = "others"
 @pytest.mark.timeout(1200)
 def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) -> None:
     """As docs/walkthroughs/aws-without-an-account.md goes, with looks between its lines."""
-    world.watched = False
     made: dict[tuple[str, str, str], int] = {}
 
     def they_are_there() -> None:
