@@ -93,6 +93,7 @@ def test_the_gate_needs_no_more_than_to_read_applications(started: World, tmp_pa
     assert promote(pipeline, *words)["status"] == "promoted"
 
 
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)  # On kind no image has that tag.
 def test_a_promotion_that_is_killed_and_repeated_is_one_commit(started: World) -> None:
     """It has no plan: it is killed at an effect that the seed draws."""
     words = ("--env", "stage", "--tag", "7.0.4")
