@@ -144,6 +144,11 @@ class FenceFiles:
         except (TypeError, KeyError, ValueError):
             return None
 
+    def lost_to(self) -> FenceRecord | None:
+        """What the fence says where the guard has seen that this core lost it."""
+        permit = self.permit()
+        return permit.record if permit and permit.verdict is FenceVerdict.LOST else None
+
     def write_permit(self, permit: FencePermit) -> None:
         self._write(self._permit, permit)
 

@@ -11,7 +11,6 @@ from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.fence.record import FenceHeld, FenceHolder, FenceRecord, claimed
 from k8s_ucp.fence.reference import FenceReference
-from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
@@ -76,5 +75,4 @@ def opened_fence(
 
 def lost_fence(view: TopologyView) -> str:
     """Who has taken it from this core, as its guard has seen it; empty where nobody has."""
-    permit = view.fence.permit()
-    return str(permit.record) if permit and permit.verdict is FenceVerdict.LOST else ""
+    return str(view.fence.lost_to() or "")

@@ -13,7 +13,6 @@ from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.record import FenceRecord
-from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
 from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, PROTECTED, TRACKING_ID
@@ -195,9 +194,7 @@ def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
 
 
 def _lost(call: Invocation, topology: Topology) -> FenceRecord | None:
-    """What the fence says where this workspace's core has lost it."""
-    permit = FenceFiles(call.workspace.state(topology.name).fence).permit()
-    return permit.record if permit and permit.verdict is FenceVerdict.LOST else None
+    return FenceFiles(call.workspace.state(topology.name).fence).lost_to()
 
 
 def open_core(call: Invocation, topology: Topology) -> Kube | None:

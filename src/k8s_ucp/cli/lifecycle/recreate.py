@@ -43,6 +43,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.providers import PROVIDERS
@@ -52,7 +53,6 @@ from k8s_ucp.workspace import write_private_file
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext
     from k8s_ucp.topology import Environment, Topology
-from k8s_ucp.cli.topology_selection import environment_names
 
 app = declare()
 
