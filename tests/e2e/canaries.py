@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,14 +47,16 @@ def learn(world: World) -> None:
     """Note the secrets that there are now, with where they lie."""
     learn_files(world)
     with contextlib.suppress(UcpError):  # A core may end while it is asked.
-        for value, place in _of_core(world):
-            if len(value) >= SHORTEST:
-                world.secrets.setdefault(value, place)
+        _note(world, _of_core(world))
 
 
 def learn_files(world: World) -> None:
     """The same of this machine alone: no server is asked."""
-    for value, place in _of_files(world):
+    _note(world, _of_files(world))
+
+
+def _note(world: World, found: Iterable[tuple[str, str]]) -> None:
+    for value, place in found:
         if len(value) >= SHORTEST:
             world.secrets.setdefault(value, place)
 
