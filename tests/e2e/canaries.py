@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import SECRET, Kube, Object
+from tests.living_files import paths_below
 
 if TYPE_CHECKING:
     from tests.e2e.world import World
@@ -84,7 +85,7 @@ def leaks(world: World, *, asking: bool = True) -> list[str]:
 
 def _of_files(world: World) -> Iterator[tuple[str, str]]:
     for folder in (world.workspace / "creds", world.state):
-        for path in folder.rglob("*"):
+        for path in paths_below(folder):
             name = path.relative_to(world.workspace).as_posix()
             if folder == world.state and not _KEY_FILES.search(name):
                 continue

@@ -61,6 +61,7 @@ from tests.integration.gitops.promotion.git_servers import (
     serving,
 )
 from tests.integration.gitops.promotion.soak import Cases, SoakRecord
+from tests.living_files import paths_below
 
 CODE = (
     "src/k8s_ucp/plans.py",
@@ -377,7 +378,7 @@ def figures(world: World) -> dict[str, int]:
         for each in process.net_connections(kind="tcp")
         if each.status == "LISTEN"
     ]
-    files = [each for each in world.state.rglob("*") if each.is_file()]
+    files = [each for each in paths_below(world.state) if each.is_file()]
     return {
         "processes": len(found),
         "open files": sum(each.num_fds() for each in found),

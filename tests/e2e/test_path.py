@@ -46,6 +46,7 @@ from tests.e2e.killing import RETURN, cut_at_one_of, dice_of, points_of_steps
 from tests.e2e.test_faults import PROCESSES, host_placement, named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
+from tests.living_files import modes_below, paths_below
 from tests.terminal import run_in_terminal, seen
 
 if TYPE_CHECKING:
@@ -619,8 +620,8 @@ def test_another_user_of_the_machine_gets_at_nothing(demo: World) -> None:
     keys = demo.workspace.glob("creds/*.key")
     targets = [
         *(str(each.pid) for each in processes),
-        *(f"read:{each}" for each in (*demo.state.rglob("*"), *keys, *sockets)),
-        *(f"write:{each}" for each in (demo.workspace, *demo.workspace.rglob("*"))),
+        *(f"read:{each}" for each in (*paths_below(demo.state), *keys, *sockets)),
+        *(f"write:{each}" for each in (demo.workspace, *paths_below(demo.workspace))),
     ]
     tried = subprocess.run(
         ["bash", "-c", ANOTHER_USER],
@@ -643,10 +644,9 @@ def test_state_is_private(demo: World) -> None:
     # they hold no secret and lie below a folder that is private.
     cache = demo.state / "components/argocd/.kube/cache"
     assert stat.S_IMODE(cache.parent.parent.stat().st_mode) == 0o700
-    for path in [demo.state, *demo.state.rglob("*")]:
-        if path.is_symlink() or path.is_socket() or path.is_relative_to(cache):
+    for path, mode in modes_below(demo.state).items():
+        if path.is_socket() or path.is_relative_to(cache):
             continue
-        mode = stat.S_IMODE(path.stat().st_mode)
         if mode & 0o077:
             wrong.append((oct(mode), str(path.relative_to(demo.state))))
     assert wrong == []

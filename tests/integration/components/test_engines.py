@@ -29,6 +29,7 @@ from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import control_planes, eventually
+from tests.living_files import modes_below
 from tests.unit.compositions import own_kinds
 from tests.unit.compositions.platform import claim, composed, definitions
 
@@ -123,9 +124,8 @@ def test_the_repo_server_turns_strangers_away(running: Stack, tmp_path: Path) ->
 
 
 def test_state_is_private(running: Stack) -> None:
-    for path in running.host.state.components.rglob("*"):
-        mode = path.lstat().st_mode & 0o777
-        assert not mode & 0o077 or path.is_symlink(), (path, oct(mode))
+    for path, mode in modes_below(running.host.state.components).items():
+        assert not mode & 0o077, (path, oct(mode))
 
 
 def test_a_second_run_changes_nothing(running: Stack) -> None:

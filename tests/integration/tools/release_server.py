@@ -105,9 +105,9 @@ def publisher() -> Iterator[Publisher]:
             self.send_body(body)
 
         def send_body(self, body: bytes) -> None:
+            found.sent += len(body)  # First: who got the last byte may look at once.
             self.wfile.write(body)
             self.wfile.flush()
-            found.sent += len(body)
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -37,6 +37,7 @@ from tests.control_planes import (
     namespace,
     quiet,
 )
+from tests.living_files import modes_below
 
 pytestmark = pytest.mark.engines
 
@@ -88,11 +89,7 @@ def test_it_is_private_to_this_machine_and_user(
     for own in find_own(folder):
         assert "CANARY_TOKEN" not in psutil.Process(own.pid).environ()
 
-    modes = {
-        path: stat.S_IMODE(path.stat().st_mode)
-        for path in [folder.root, folder.lock, *folder.root.rglob("*")]
-        if not path.is_symlink()
-    }
+    modes = modes_below(folder.root) | {folder.lock: stat.S_IMODE(folder.lock.stat().st_mode)}
     assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
 
 
