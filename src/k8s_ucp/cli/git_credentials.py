@@ -66,8 +66,7 @@ def app_credential(call: Invocation, repo: str) -> Credential | None:
     """
     if (said := git_credential()) or repo:
         return said
-    clones = call.workspace.root.glob("gitops/*/apps")
-    if not any(not each.with_suffix(".git").exists() for each in clones):
+    if not has_remotes_of_others(call.workspace):
         return None
     from k8s_ucp.cli.topology_selection import chosen_topology
 
@@ -77,3 +76,9 @@ def app_credential(call: Invocation, repo: str) -> Credential | None:
         # Which repository is meant is asked elsewhere, in better words.
         return None
     return credential_of(topology, call.workspace)
+
+
+def has_remotes_of_others(workspace: Workspace) -> bool:
+    """A topology's clones come from elsewhere than from this machine's own repositories."""
+    clones = workspace.root.glob("gitops/*/apps")
+    return any(not each.with_suffix(".git").exists() for each in clones)

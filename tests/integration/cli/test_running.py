@@ -466,10 +466,10 @@ def test_a_full_disk_is_told_and_a_rerun_heals() -> None:
 
 
 def test_repositories_of_the_users_own(world: World) -> None:
-    """On a server that asks for the credential which the topology names."""
+    """On a server that asks for the credential which the topology names, not on its main branch."""
     host = world.home / "git host"
     for name in ("core", "apps"):
-        world.git(world.home, "init", "-q", "--bare", "-b", "trunk", str(host / f"{name}.git"))
+        world.git(world.home, "init", "-q", "--bare", "-b", "main", str(host / f"{name}.git"))
     with http_git(host, world.env) as served:
         urls = {name: served.url(host / f"{name}.git") for name in ("core", "apps")}
         git = json.dumps({"provider": "url", "branch": "trunk", "auth": "forge", **urls})

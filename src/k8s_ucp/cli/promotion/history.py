@@ -9,13 +9,13 @@ import typer
 
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.git_credentials import app_credential
+from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to
 from k8s_ucp.gitops.promotion.overlay import check_name, refuse_unknown
-from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import open_branch
 
 app = declare()
 
@@ -45,7 +45,7 @@ def history(
     if env:
         check_name("environment", env)
     call = invocation(ctx)
-    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
+    place = app_repository(call, repo, branch)
     with open_branch(place, apps=[app], message=lambda _: "", history=True) as there:
         tip = there.fetch()
         refuse_unknown(tip, app, env)

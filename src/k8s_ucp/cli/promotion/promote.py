@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.git_credentials import app_credential
+from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.results import (
     BRANCH_HELP,
     ENV_HELP,
@@ -44,7 +44,7 @@ from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.gitops.promotion.proposal import propose
-from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import open_branch
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing
 from k8s_ucp.gitops.promotion.tip import GitTip
 
@@ -228,7 +228,7 @@ def land_promotions(
     proposing: Proposing | None,
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
-    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
+    place = app_repository(call, repo, branch)
     forge = None
     if proposing:
         site = find_site(place.remote, proposing.forge, os.environ, call.workspace.credentials)

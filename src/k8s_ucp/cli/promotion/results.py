@@ -20,7 +20,7 @@ from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import as_data, change_words
 
 REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
-BRANCH_HELP = "Branch of the app repository (default: its default branch)."
+BRANCH_HELP = "Branch of the app repository (default: the topology's, with --repo the default one)."
 ENV_HELP = "Environment to change."
 TIMEOUT_HELP = "How long to retry the push."
 

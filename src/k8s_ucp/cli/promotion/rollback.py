@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.git_credentials import app_credential
+from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.results import (
     ENV_HELP,
     TIMEOUT_HELP,
@@ -30,7 +30,7 @@ from k8s_ucp.gitops.promotion.history import charts_in, past_at, pasts
 from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import check_name, read_overlay
-from k8s_ucp.gitops.promotion.repository_ref import find_place, open_branch
+from k8s_ucp.gitops.promotion.repository_ref import open_branch
 from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback, named, previous
 from k8s_ucp.gitops.promotion.tip import GitTip
 
@@ -90,7 +90,7 @@ def land_rollback(
 ) -> tuple[Landing, str]:
     """(what came of it, what a person should know besides)."""
     run = find_run(os.environ)
-    place = find_place(repo, branch, call.workspace, call.topology, app_credential(call, repo))
+    place = app_repository(call, repo, branch)
     only_hold = wanted.hold or (wanted.release_hold and not to)
     with open_branch(
         place,
