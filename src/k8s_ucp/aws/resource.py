@@ -32,6 +32,11 @@ class AwsResource:
     def named_by_us(self) -> bool:
         return self.kind.named_by_us
 
+    @property
+    def whole_at_once(self) -> bool:
+        # What runs behind a resource takes its time to come up.
+        return not self.kind.backing
+
     def observe(self, declared: Declared) -> ExternalObservation:
         if not declared.name:
             return ABSENT

@@ -63,6 +63,10 @@ class External(Protocol):
     def named_by_us(self) -> bool:
         """The external name is the object's unless it says otherwise; else the cloud makes it."""
 
+    @property
+    def whole_at_once(self) -> bool:
+        """What was made is all there when the creation is answered: nothing is to be waited for."""
+
     def observe(self, declared: Declared) -> ExternalObservation: ...
 
     def create(self, declared: Declared) -> str:

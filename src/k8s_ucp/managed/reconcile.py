@@ -151,15 +151,26 @@ def _look(item: Object, external: External, store: Store, policies: Policies) ->
         store.write(item, ManagedChange(parameters=resolved.found))
         return _failed("backoff", "the external resource does not exist")
     if not seen.exists:
-        return _create(item, external, store, declared, resolved.found)
-    if seen.details:
-        store.publish(item, seen.details)
-    late = seen.late if policies.may("LateInitialize") else {}
-    store.write(item, ManagedChange(parameters=merged(resolved.found, late), finalizer=True))
+        return _create(item, external, store, declared, resolved.found, policies)
+    _keep(item, store, seen, resolved.found, policies)
     if not seen.up_to_date and policies.may("Update"):
         external.update(declared)
         return replace(_well(seen), again="soon", event=_note("UpdatedExternalResource", ""))
     return _well(seen)
+
+
+def _keep(
+    item: Object,
+    store: Store,
+    seen: ExternalObservation,
+    found: Mapping[str, Any],
+    policies: Policies,
+) -> None:
+    """What the cloud says of a resource, where others read it. found: references to be written."""
+    if seen.details:
+        store.publish(item, seen.details)
+    late = seen.late if policies.may("LateInitialize") else {}
+    store.write(item, ManagedChange(parameters=merged(found, late), finalizer=True))
 
 
 def _create(
@@ -168,6 +179,7 @@ def _create(
     store: Store,
     declared: Declared,
     found: Mapping[str, Any],
+    policies: Policies,
 ) -> Result:
     """found: references that are to be written, before the cloud is asked for anything."""
     item = store.write(item, ManagedChange({PENDING: store.now()}, found, finalizer=True))
@@ -180,9 +192,33 @@ def _create(
             _failed("backoff", error.message, reason="CannotCreateExternalResource"),
             ready=_CREATING,
         )
-    store.write(item, ManagedChange({SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
+    item = store.write(item, ManagedChange({SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
     note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
-    return Result("next", _SYNCED, _CREATING, event=note)
+    created = Result("next", _SYNCED, _CREATING, event=note)
+    if not external.whole_at_once:
+        return created
+    return _look_at_new(item, external, store, replace(declared, name=name), policies, created)
+
+
+def _look_at_new(
+    item: Object,
+    external: External,
+    store: Store,
+    declared: Declared,
+    policies: Policies,
+    created: Result,
+) -> Result:
+    """The next look, at once: everybody who watches the object looks once less. Where it doesn't
+    find all well it says nothing, and the one that comes later does.
+    """
+    try:
+        seen = external.observe(declared)
+        if not seen.exists or not seen.up_to_date:
+            return created
+        _keep(item, store, seen, {}, policies)
+    except CloudFailed:
+        return created
+    return replace(_well(seen), event=created.event)
 
 
 def _delete(item: Object, external: External) -> Result | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -32,6 +32,7 @@ class MemoryCloud:
     """Resources that the cloud names, found again by the tag with the object's name."""
 
     named_by_us: bool = False
+    whole_at_once: bool = False
     tells: bool = True
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: int = 0
@@ -172,6 +173,41 @@ def test_from_a_declaration_to_a_resource_and_back() -> None:
     assert (cloud.resources, there.item["metadata"]["finalizers"]) == ({}, [])
 
 
+def test_what_is_whole_at_once_is_told_of_in_the_same_look() -> None:
+    there, cloud = store(), MemoryCloud(whole_at_once=True)
+
+    well = look(there, cloud)
+
+    assert (well.again, well.ready) == ("poll", ("True", "Available", ""))
+    assert well.event is not None
+    assert well.event[0] == "CreatedExternalResource"
+    assert cloud.calls == ["observe", "create", "observe"]
+    # Before it was looked at, what was made had been written down.
+    assert list(there.changes[1].annotations) == [SUCCEEDED, EXTERNAL_NAME]
+    assert there.item["spec"]["forProvider"]["zone"] == "a"
+    assert there.published == {"id": "r-1"}
+
+
+@pytest.mark.parametrize("how", ["fails", "not there yet", "differs"])
+def test_a_new_resource_that_is_not_well_at_once_is_looked_at_later(how: str) -> None:
+    there, cloud = store(), MemoryCloud(whole_at_once=True)
+    there.item["metadata"]["annotations"][EXTERNAL_NAME] = "gone"
+    seen = cloud.observe
+
+    def observe(declared: Declared) -> ExternalObservation:
+        found = seen(declared)
+        if how == "fails" and found.exists:
+            raise CloudFailed("throttled")
+        return ABSENT if how == "not there yet" else replace(found, up_to_date=False)
+
+    cloud.observe = observe  # type: ignore[method-assign]
+    result = look(there, cloud)
+
+    assert (result.again, result.ready) == ("next", ("False", "Creating", ""))
+    assert (result.synced or "")[0] == "True"
+    assert [each for each in cloud.calls if each != "observe"] == ["create"]
+
+
 def test_before_a_creation_one_write_says_all_of_it() -> None:
     there, cloud = store(forProvider={"size": 1, "networkRef": {"name": "shared"}}), MemoryCloud()
     written: list[int] = []
@@ -303,11 +339,12 @@ def test_a_refused_creation_is_tried_again_with_the_clouds_own_words() -> None:
     deaths=st.lists(st.integers(0, 6), max_size=6),
     losses=st.lists(st.sampled_from(["", "lost create", "create", "observe"]), max_size=6),
     ours=st.booleans(),
+    whole=st.booleans(),
 )
 def test_whatever_dies_or_is_lost_one_resource_is_made_and_none_is_left(
-    deaths: list[int], losses: list[str], ours: bool
+    deaths: list[int], losses: list[str], ours: bool, whole: bool
 ) -> None:
-    there, cloud = store(), MemoryCloud(named_by_us=ours)
+    there, cloud = store(), MemoryCloud(named_by_us=ours, whole_at_once=whole)
     for place in range(20):
         there.dies = deaths[place] if place < len(deaths) else 0
         loss = losses[place] if place < len(losses) else ""
