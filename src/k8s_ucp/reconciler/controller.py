@@ -83,16 +83,24 @@ class Runtime:
         )
 
     def watch(
-        self, selection: WatchSpec, *, on: Kube | None = None, where: str = "core"
+        self,
+        selection: WatchSpec,
+        *,
+        on: Kube | None = None,
+        where: str = "core",
+        seconds: float | None = None,
     ) -> Informer:
-        """A watch, not started. on: an app cluster's connection; where: its name, for metrics."""
+        """A watch, not started. on: an app cluster's connection; where: its name, for metrics.
+
+        seconds: until the server ends it; None for as long as most.
+        """
         return Informer(
             on or self.kube,
             selection,
             self.log,
             metrics=self.metrics,
             where=where,
-            seconds=self.settings.watch_seconds,
+            seconds=seconds or self.settings.watch_seconds,
         )
 
 
