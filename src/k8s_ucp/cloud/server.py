@@ -227,9 +227,31 @@ def serve(listener: socket.socket, cloud: SimulatedCloud) -> None:
     make_server(host, port, cloud, threaded=True, fd=listener.fileno()).serve_forever()
 
 
+def read_endpoints_once() -> None:
+    """For each list of regions and each role of EKS moto makes a session of boto3, and each of them
+    would read all of AWS's endpoints again: a tenth of a second, most of what such a call takes.
+
+    Models of services are read by each session: their clients change them.
+    """
+    from botocore.loaders import JSONFileLoader, Loader
+
+    read: dict[str, Any] = {}
+
+    class ReadOnce(JSONFileLoader):  # type: ignore[misc]
+        def load_file(self, file_path: str) -> Any:
+            if Path(file_path).name not in ("endpoints", "partitions"):
+                return super().load_file(file_path)
+            if file_path not in read:
+                read[file_path] = super().load_file(file_path)
+            return read[file_path]
+
+    Loader.FILE_LOADER_CLASS = ReadOnce
+
+
 def _moto() -> Any:
     # Roles of EKS take AWS's own policies, which moto knows only when it is told to.
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+    read_endpoints_once()
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
     return DomainDispatcherApplication(create_backend_app)
