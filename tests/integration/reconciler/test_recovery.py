@@ -107,7 +107,8 @@ def test_rights_that_were_taken_away_come_back(world: World) -> None:
 def expired_token(planes: Planes, cluster: str, like: str) -> str:
     """A token as the cluster itself would have signed it, long ago."""
     from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import padding, rsa
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
     def decoded(part: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
@@ -121,8 +122,9 @@ def expired_token(planes: Planes, cluster: str, like: str) -> str:
     text = f"{head}.{encoded(json.dumps(claims).encode())}"
     keys = ClusterFolder(planes.folder / "clusters", cluster).root.rglob("admin.key")
     key = serialization.load_pem_private_key(next(keys).read_bytes(), password=None)
-    assert isinstance(key, rsa.RSAPrivateKey)
-    return f"{text}.{encoded(key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    numbers = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
+    return f"{text}.{encoded(b''.join(each.to_bytes(32, 'big') for each in numbers))}"
 
 
 def test_an_expired_token_is_replaced(world: World, planes: Planes) -> None:

@@ -68,7 +68,7 @@ def _server(port: int, component: str) -> str:
 
 
 def _anybody() -> ssl.SSLContext:
-    """They sign for themselves, anew at each start; nothing is told to them but the path."""
+    """In older clusters they sign for themselves; nothing is told to them but the path."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -43,6 +43,7 @@ from k8s_ucp.clusters.embedded.folder import (
     Record,
     clusters_in,
 )
+from k8s_ucp.clusters.embedded.keys import make_keys
 from k8s_ucp.clusters.embedded.mending import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.processes import (
     end_all,
@@ -390,6 +391,7 @@ class EmbeddedProvider:
         kwokctl.write_settings(
             folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
         )
+        make_keys(folder)
         kwokctl.create(folder, timeout=_left(until))
         cache, key = cache_folder(), default_objects.key(paths)
         has_defaults = default_objects.sow(folder.home, cache, key)

@@ -16,8 +16,8 @@ PROGRAM_PATHS = {each: Path("/tools") / each for each in (*RUN, "true")}
 
 def told() -> dict[str, object]:
     ports = {name: 20000 + number for number, name in enumerate(PORTS)}
-    stages = Path("/clusters/one/stages.yaml")
-    return settings(ports, PROGRAM_PATHS, "token", stages=stages, version="v1.35.4", gogc=150)
+    folder = ClusterFolder(Path("/clusters"), "one")
+    return settings(folder, ports, PROGRAM_PATHS, "token", version="v1.35.4", gogc=150)
 
 
 def test_every_port_is_given_and_every_address_is_loopback() -> None:

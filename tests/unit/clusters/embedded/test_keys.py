@@ -1,0 +1,42 @@
+"""What a new cluster's certificates say."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.keys import make_keys
+
+
+def test_the_admin_is_who_kwokctl_would_have_made(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path, "one")
+    make_keys(folder)
+
+    authority, admin = (
+        x509.load_pem_x509_certificate(folder.certificate(f"{name}.crt").read_bytes())
+        for name in ("ca", "admin")
+    )
+    admin.verify_directly_issued_by(authority)
+    assert authority.subject.rfc4514_string() == "CN=kwok-ca"
+    assert admin.subject.rfc4514_string() == "CN=kwok-admin,O=system:masters"
+    names = admin.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert "kubernetes.default.svc" in names.get_values_for_type(x509.DNSName)
+    assert "127.0.0.1" in map(str, names.get_values_for_type(x509.IPAddress))
+    for name, certificate in (("ca", authority), ("admin", admin)):
+        file = folder.certificate(f"{name}.key")
+        key = load_pem_private_key(file.read_bytes(), None)
+        assert isinstance(key, EllipticCurvePrivateKey)
+        assert key.public_key() == certificate.public_key()
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_no_two_clusters_have_the_same(tmp_path: Path) -> None:
+    folders = [ClusterFolder(tmp_path, name) for name in ("one", "two")]
+    for each in folders:
+        make_keys(each)
+    assert len({each.certificate("ca.crt").read_bytes() for each in folders}) == 2
