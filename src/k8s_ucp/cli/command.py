@@ -50,16 +50,27 @@ class Invocation:
         return Console(quiet=self.quiet, verbose=self.verbose, color=self.color)
 
     def show_list(
-        self, output: Output, data: Any, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+        self,
+        output: Output,
+        data: Any,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[Any]],
+        *,
+        none: str = "",
     ) -> None:
-        """Print data in the wanted notation; columns and rows: the same as a table."""
+        """Print data in the wanted notation; columns and rows: the same as a table.
+
+        none: what a person is told in place of a table without rows.
+        """
         from k8s_ucp.cli.console import table
 
         console = self.console
-        as_table = output is Output.table
-        console.data(
-            table(columns, rows, width=console.width) if as_table else notation(data, output)
-        )
+        if output is not Output.table:
+            console.data(notation(data, output))
+        elif none and not rows:
+            console.say(none)
+        else:
+            console.data(table(columns, rows, width=console.width))
 
 
 def placed(advice: str, given: Mapping[str, str]) -> str:

@@ -51,6 +51,25 @@ def test_the_page_is_followed(workspace: Path) -> None:
     assert "apps/shop/base/deployment.yaml" in files(workspace)
 
 
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("team list", "ucp team add NAME"),
+        ("claim list", "ucp team add NAME"),
+        ("app list", "ucp app add NAME FOLDER"),
+    ],
+)
+def test_an_empty_list_says_what_fills_it(
+    workspace: Path, capsys: pytest.CaptureFixture[str], line: str, command: str
+) -> None:
+    assert ucp(line) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"add one: {command}" in said.err
+    assert ucp(f"{line} -o json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
 def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ucp("team add shop") == 0
     before = files(workspace)

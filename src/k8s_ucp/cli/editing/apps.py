@@ -80,7 +80,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.show_list(output, data, ("app", "from", *environments), rows)
+    none = "no apps; add one: ucp app add NAME FOLDER"
+    call.show_list(output, data, ("app", "from", *environments), rows, none=none)
 
 
 @app.command(short_help="Add an app to all environments.")

@@ -49,7 +49,7 @@ def show(ctx: typer.Context, team: TeamOption = None, output: OutputOption = Out
     columns = ("team", "claim", "kind", "environment", "size", "file", "state", "why")
     keys = ("team", "name", "kind", "environment", "size", "path", "state", "why")
     rows = [[each[key] or "" for key in keys] for each in data]
-    call.show_list(output, data, columns, rows)
+    call.show_list(output, data, columns, rows, none=_none(topology))
 
 
 @app.command(short_help="Write a claim for a database or a machine.")
@@ -136,6 +136,12 @@ def remove(
     full = full_name(whose, name)
     open_team(call, topology, whose).commit(f"Remove the claim {full}\n", change)
     call.console.say(f"claim {full} removed; what was made of it is being deleted")
+
+
+def _none(topology: Topology) -> str:
+    if not topology.spec.teams:
+        return "no claims, as there are no teams; add one: ucp team add NAME"
+    return "no claims; write one: ucp claim new KIND NAME --team TEAM"
 
 
 def _add_states(call: Invocation, topology: Topology, data: list[dict[str, Any]]) -> None:

@@ -75,7 +75,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     columns = ("environment", "cluster", "provider", "promotes from", "state")
-    call.show_list(output, data, columns, rows)
+    none = "no environments; add one: ucp env add NAME"
+    call.show_list(output, data, columns, rows, none=none)
 
 
 @app.command(short_help="Add an environment and create its cluster.")

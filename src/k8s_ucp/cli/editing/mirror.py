@@ -37,7 +37,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         for each in data
     ]
     columns = ("mirror", "copies", "to", "done", "state", "why")
-    call.show_list(output, data, columns, rows)
+    none = "no mirrors; add one: ucp mirror add NAME --from NAMESPACE/NAME --to NAMESPACE"
+    call.show_list(output, data, columns, rows, none=none)
 
 
 @app.command(short_help="Add a mirror to ucp.yaml and the core repository.")

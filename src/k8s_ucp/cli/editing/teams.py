@@ -74,7 +74,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         [each["name"], each["namespace"], ", ".join(each["claims"]), each["repository"]]
         for each in data
     ]
-    call.show_list(output, data, ("team", "namespace", "claims", "repository"), rows)
+    columns = ("team", "namespace", "claims", "repository")
+    call.show_list(output, data, columns, rows, none="no teams; add one: ucp team add NAME")
 
 
 @app.command(short_help="Add a team, with a repository of its own.")

@@ -95,7 +95,8 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     found = [asdict(each) for each in _admin(call)[1].faults()]
     columns = ("kind", "service", "operation", "region", "times", "seconds")
     rows = [[each[column] for column in columns] for each in found]
-    call.show_list(output, found, columns, rows)
+    none = "no faults; add one: ucp cloud fault add KIND"
+    call.show_list(output, found, columns, rows, none=none)
 
 
 @fault.command(short_help="Remove all faults.")
