@@ -213,12 +213,17 @@ def _look_at_new(
     """
     try:
         seen = external.observe(declared)
-        if not seen.exists or not seen.up_to_date:
+        if not seen.exists:
             return created
         _keep(item, store, seen, {}, policies)
+        result = replace(_well(seen), event=created.event)
+        if not seen.up_to_date and policies.may("Update"):
+            # What no creation takes, such as the DNS of a VPC.
+            external.update(declared)
+            result = replace(result, again="soon")
     except CloudFailed:
         return created
-    return replace(_well(seen), event=created.event)
+    return result
 
 
 def _delete(item: Object, external: External) -> Result | None:

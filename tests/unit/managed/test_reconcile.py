@@ -188,24 +188,50 @@ def test_what_is_whole_at_once_is_told_of_in_the_same_look() -> None:
     assert there.published == {"id": "r-1"}
 
 
-@pytest.mark.parametrize("how", ["fails", "not there yet", "differs"])
+@pytest.mark.parametrize(
+    ("policies", "again", "more"),
+    [(["*"], "soon", ["update"]), (["Observe", "Create"], "poll", [])],
+)
+def test_what_no_creation_takes_is_updated_at_once(
+    policies: list[str], again: str, more: list[str]
+) -> None:
+    there, cloud = store(managementPolicies=policies), MemoryCloud(whole_at_once=True)
+    seen = cloud.observe
+
+    def observe(declared: Declared) -> ExternalObservation:
+        found = seen(declared)
+        return replace(found, up_to_date="update" in cloud.calls) if found.exists else found
+
+    cloud.observe = observe  # type: ignore[method-assign]
+
+    assert look(there, cloud).again == again
+    assert cloud.calls == ["observe", "create", "observe", *more]
+    assert look(there, cloud).again == "poll"
+    assert cloud.made == 1
+
+
+@pytest.mark.parametrize("how", ["fails", "not there yet", "can't be updated"])
 def test_a_new_resource_that_is_not_well_at_once_is_looked_at_later(how: str) -> None:
     there, cloud = store(), MemoryCloud(whole_at_once=True)
-    there.item["metadata"]["annotations"][EXTERNAL_NAME] = "gone"
+    cloud.fails["update"] = CloudFailed("throttled")
     seen = cloud.observe
 
     def observe(declared: Declared) -> ExternalObservation:
         found = seen(declared)
         if how == "fails" and found.exists:
             raise CloudFailed("throttled")
-        return ABSENT if how == "not there yet" else replace(found, up_to_date=False)
+        if how == "not there yet" or not found.exists:
+            return ABSENT
+        return replace(found, up_to_date=False)
 
     cloud.observe = observe  # type: ignore[method-assign]
     result = look(there, cloud)
 
     assert (result.again, result.ready) == ("next", ("False", "Creating", ""))
-    assert (result.synced or "")[0] == "True"
-    assert [each for each in cloud.calls if each != "observe"] == ["create"]
+    assert result.synced is not None
+    assert result.synced[0] == "True"
+    updates = ["update"] if how == "can't be updated" else []
+    assert [each for each in cloud.calls if each != "observe"] == ["create", *updates]
 
 
 def test_before_a_creation_one_write_says_all_of_it() -> None:
