@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,8 +88,10 @@ def await_environments(context: StartContext, report: Report) -> None:
     causes = _CloudCauses(context)
 
     def look() -> str:
-        items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
-        missing = not_yet(near, items) or _silent(context, near)
+        missing: list[str] = []
+        if near:
+            items = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
+            missing = not_yet(near, items) or _silent(context, near)
         if len(near) < len(wanted):
             secrets = context.kube.list_all(
                 SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
@@ -158,7 +159,8 @@ class _CloudCauses:
     """Why clusters in clouds aren't there, as it was a moment ago."""
 
     context: StartContext
-    _asked: float = -math.inf
+    _asked: float = field(default_factory=time.monotonic)
+    """At the beginning nothing has been made that could say anything."""
     _found: Mapping[str, Cause] = field(default_factory=dict)
 
     def known(self) -> Mapping[str, Cause]:
