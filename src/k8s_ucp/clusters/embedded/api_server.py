@@ -168,8 +168,12 @@ def add_nodes(config: dict[str, Any], count: int) -> None:
 
 
 def _node(name: str) -> dict[str, Any]:
-    """A node without limits that matter: kwok gives it 1000 cores, 1 TiB and room for pods."""
+    """A node without limits that matter: kwok gives it 1000 cores, 1 TiB, a disk and room for pods.
+
+    Pods that spread over zones are scheduled only to nodes that say theirs.
+    """
     machine = platform.machine()
+    zone = int(name.rpartition("-")[2]) % len(_ZONES)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -180,6 +184,8 @@ def _node(name: str) -> dict[str, Any]:
                 "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/region": "local",
+                "topology.kubernetes.io/zone": f"local-{_ZONES[zone]}",
                 "type": "kwok",
             },
         },
@@ -187,6 +193,7 @@ def _node(name: str) -> dict[str, Any]:
 
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_ZONES = "abc"
 
 
 def _last_words(folder: ClusterFolder, component: str) -> str:

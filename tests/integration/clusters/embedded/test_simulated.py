@@ -83,6 +83,10 @@ OBJECTS = """
 def deployed(name: str, annotations: dict[str, str]) -> dict[str, Any]:
     labels = {"app": name}
     probe = {"httpGet": {"path": "/", "port": 80}}
+    # What the scheduler finds only on nodes that have a disk, and that say their zone.
+    disk = {"requests": {"ephemeral-storage": "1Gi"}}
+    spread = {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    main = {"name": "main", "image": "app", "readinessProbe": probe, "resources": disk}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -97,7 +101,10 @@ def deployed(name: str, annotations: dict[str, str]) -> dict[str, Any]:
                         {"name": "first", "image": "init"},
                         {"name": "beside", "image": "sidecar", "restartPolicy": "Always"},
                     ],
-                    "containers": [{"name": "main", "image": "app", "readinessProbe": probe}],
+                    "containers": [main],
+                    "topologySpreadConstraints": [
+                        {**spread, "maxSkew": 1, "labelSelector": {"matchLabels": labels}}
+                    ],
                 },
             },
         },
