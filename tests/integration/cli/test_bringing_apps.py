@@ -36,6 +36,24 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: "example.org/web:1.0.0"}]}
 """
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec:
+  rules:
+    - host: web.example.org
+      http:
+        paths:
+          - path: /
+            pathType: Prefix
+            backend: {service: {name: web, port: {number: 80}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+"""
 
 
 @pytest.fixture
@@ -230,6 +248,27 @@ def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_
 
     assert (copy / "web.yaml").read_text() == DEPLOYMENT
     assert [each.name for each in copy.parent.iterdir()] == ["web"]
+
+
+def test_a_host_that_another_app_has_is_refused_before_the_first_start(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    folders = [write(tmp_path / name, {"web.yaml": f"{DEPLOYMENT}---\n{INGRESS}"}) for name in "ab"]
+    ucp(workspace, "app", "add", "a", str(folders[0]))
+    before = everything(workspace)
+    with pytest.raises(UcpError) as refused:
+        ucp(workspace, "app", "add", "b", str(folders[1]))
+    assert "the host web.example.org is already used by apps/a/overlays/stage" in str(refused.value)
+    assert "apps/a/overlays/prod claims, too [host-path-duplicate]" in str(refused.value)
+    assert everything(workspace) == before
+    # Shared on purpose, it is for the user to say.
+    topology = workspace / "ucp.yaml"
+    shared = "".join(
+        f"{{rule: {rule}, app: b, reason: two paths}}, "
+        for rule in ("host-taken", "host-path-duplicate")
+    )
+    topology.write_text(topology.read_text() + f"  checks: {{ignore: [{shared}]}}\n")
+    ucp(workspace, "app", "add", "b", str(folders[1]))
 
 
 def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:

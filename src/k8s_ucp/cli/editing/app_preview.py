@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.gitops.check.findings import CheckFinding
+    from k8s_ucp.gitops.check.repositories import CheckResult
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
@@ -61,6 +62,32 @@ def grant(
         if wanted.any:
             lacking[app.name] = wanted
     _ask(lacking, items, named=named)
+
+
+def refuse_new_errors(call: Invocation, edit: Edit, names: Collection[str]) -> None:
+    """Check what people bring before the first start, which would refuse it halfway.
+
+    Of a topology that was started the push of the edit is checked. Raises UcpError.
+    """
+    from k8s_ucp.gitops.check.repositories import shown
+    from k8s_ucp.topology import load
+
+    text, topology = _edited(call, edit)
+    brought = any(_is_brought(each) for each in topology.spec.apps if each.name in names)
+    if not brought or call.workspace.gitops(topology.name).core.exists():
+        return
+    after = _checked(call, _rendered(call, text.encode(), topology), topology).errors
+    if not after:
+        return
+    path = call.workspace.topology_file
+    known = load(path)
+    before = _checked(call, _rendered(call, path.read_bytes(), known), known).errors
+    if new := [each for each in after if each not in before]:
+        raise UcpError(
+            "\n".join(["the check of the repositories refuses it:", *shown(new)]),
+            next="fix it, then run the command again; each rule is explained in docs/checks.md, "
+            f"and what may be ignored goes to spec.checks.ignore in {path.name}",
+        )
 
 
 def _ask(
@@ -337,15 +364,19 @@ def changes(
 def _findings(
     call: Invocation, after: Rendered, topology: Topology, names: Sequence[str]
 ) -> list[CheckFinding]:
+    starts = tuple(f"apps/{each}/" for each in names)
+    found = _checked(call, after, topology).findings
+    return [each for each in found if each.path.startswith(starts)]
+
+
+def _checked(call: Invocation, rendered: Rendered, topology: Topology) -> CheckResult:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.check.repositories import check_rendered, transports
 
-    checked = check_rendered(
-        kustomize(), after, also=transports(topology), helm=pinned_helm(call, topology)
+    return check_rendered(
+        kustomize(), rendered, also=transports(topology), helm=pinned_helm(call, topology)
     )
-    starts = tuple(f"apps/{each}/" for each in names)
-    return [each for each in checked.findings if each.path.startswith(starts)]
 
 
 def _differing(before: Rendered, after: Rendered) -> list[tuple[str, str]]:
@@ -363,6 +394,7 @@ def _objects(
     kustomize: Path, helm: Path, apps: Path, name: str, environment: str, topology: Topology
 ) -> str:
     """The objects of an app on an environment, as YAML."""
+    from k8s_ucp.git.failures import HostUnreachable, classify
     from k8s_ucp.gitops.check.repositories import transports
     from k8s_ucp.gitops.manifests.build_charts import build_charts
     from k8s_ucp.gitops.manifests.forms import manifest_files
@@ -375,9 +407,12 @@ def _objects(
         try:
             return build(kustomize, place, also=transports(topology))
         except BuildFailed as error:
+            why = classify("fetch", folder, error.message)
             raise BuildFailed(
                 f"{name} on {environment}: {error.message.replace(f'{apps}/', '')}",
-                next="correct the kustomization that you brought, then run the command again",
+                next=why.next
+                if isinstance(why, HostUnreachable)
+                else "correct the kustomization that you brought, then run the command again",
             ) from error
     if (place / "Chart.yaml").exists():
         home = next(each.home for each in topology.spec.apps if each.name == name)

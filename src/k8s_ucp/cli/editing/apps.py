@@ -19,7 +19,7 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
-from k8s_ucp.cli.editing.app_preview import grant, preview, tell
+from k8s_ucp.cli.editing.app_preview import grant, preview, refuse_new_errors, tell
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
 from k8s_ucp.cli.editing.imports.command import import_apps
@@ -281,6 +281,7 @@ def add(
             raise typer.Exit
         tell(call, edit, name)
         grant(call, edit, {name: item})
+        refuse_new_errors(call, edit, [name])
         topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 

@@ -330,9 +330,9 @@ def _guard_rail_faults(
 def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """One host, one app on one environment: whoever comes second is told."""
     owners: dict[tuple[str, str], str] = {}
-    routes: dict[str, set[tuple[str, str]]] = {}
+    routes: dict[str, dict[tuple[str, str], str]] = {}
     for folder, _, environment in sorted(tree.places):
-        routed = routes.setdefault(environment, set())
+        routed = routes.setdefault(environment, {})
         items = built.objects.get(folder)
         if items is None:  # Not built this time: what the overlay itself says.
             items = [
@@ -354,10 +354,12 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                     words = f"the host {host} is already used by {other}"
                     yield of_object(item, Fault("host-taken", words, folder, value=host))
             if built.objects.get(folder) is not None:
-                for host, path in sorted(claimed & routed):
-                    words = f"duplicate host and path {host}{path}"
+                for host, path in sorted(claimed & routed.keys()):
+                    other = routed[host, path]
+                    where = "" if other == folder else f", which {other} claims, too"
+                    words = f"duplicate host and path {host}{path}{where}"
                     yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
-                routed |= claimed
+                routed.update(dict.fromkeys(claimed - routed.keys(), folder))
 
 
 def refuse(checked: CheckResult, what: str) -> None:

@@ -14,7 +14,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of, read_item
-from k8s_ucp.cli.editing.app_preview import changes, grant, tell
+from k8s_ucp.cli.editing.app_preview import changes, grant, refuse_new_errors, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.source import ImportSource, open_source, renderer
@@ -177,6 +177,7 @@ def import_apps(
         for name in items:
             tell(call, edit, name)
         grant(call, edit, items, named=True)
+        refuse_new_errors(call, edit, [*items])
         parents: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
             moved = [
