@@ -64,6 +64,7 @@ RuleId = Literal[
     "required-requests",
     "route-without-gateway",
     "selector-without-pods",
+    "service-account-conflict",
     "topology-invalid",
     "yaml-invalid",
 ]
@@ -482,6 +483,16 @@ _ALL = (
         "The Service has no endpoints.",
         "Correct the selector or the labels. An overlay with a role that may create pods has an "
         "operator, and is left alone.",
+    ),
+    Rule(
+        "service-account-conflict",
+        "error",
+        "anywhere",
+        "Two names for the ServiceAccount of a pod",
+        "A pod has different names in `serviceAccountName` and in the deprecated `serviceAccount`.",
+        "Kubernetes takes the first for both, so the object never is as in git: Argo CD calls it "
+        "OutOfSync for ever.",
+        "Remove `serviceAccount`.",
     ),
     Rule(
         "topology-invalid",

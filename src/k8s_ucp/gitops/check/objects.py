@@ -77,6 +77,7 @@ def _faults_of(
         for image in images(pod):
             if unpinned := unpinned_image(image):
                 yield unpinned
+        yield from _accounts(pod)
         yield from _dangling_of_pod(pod, known, mirrored, _from_outside(item))
     if whole:
         yield from _dangling(item, known)
@@ -150,6 +151,14 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def images(pod: Mapping[str, Any]) -> list[str]:
     return [each["image"] for each in _containers(pod) if isinstance(each.get("image"), str)]
+
+
+def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
+    """Source: the conversion of PodSpec in Kubernetes' pkg/apis/core/v1/conversion.go."""
+    name, deprecated = pod.get("serviceAccountName"), pod.get("serviceAccount")
+    if name and deprecated and name != deprecated:
+        words = f"serviceAccountName is {name}, but serviceAccount is {deprecated}"
+        yield Fault("service-account-conflict", words, value=f"serviceAccount: {deprecated}")
 
 
 def unpinned_image(image: str) -> Fault | None:

@@ -108,6 +108,12 @@ def test_nothing_is_wrong() -> None:
         ("service: {name: web", "service: {name: wbe", "references the Service wbe"),
         ("port: {name: http}", "port: {number: 81}", "references the port 81"),
         ("selector: {app: web}, ports", "selector: {app: wbe}, ports", "no pod in the overlay"),
+        (
+            "      containers:",
+            "      serviceAccount: old\n      serviceAccountName: web\n      containers:",
+            "serviceAccountName is web, but serviceAccount is old",
+        ),
+        ("      containers:", "      serviceAccount: web\n      containers:", None),
     ],
 )
 def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
