@@ -54,7 +54,7 @@ def reason(item: Object) -> str:
         return shortened(str(operation["message"]))
     resources = _status(item).get("resources") or []
     stays = kept(item)
-    unwell = [_shown(each) for each in resources if _health(each) in _UNWELL]
+    unwell = [_unwell(each) for each in resources if _health(each) in _UNWELL]
     differing = [_shown(each) for each in resources if each.get("status") == "OutOfSync"]
     parts = [
         f"{what}: {some_of(names, _SHOWN)}"
@@ -125,6 +125,12 @@ def _failed(operation: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _health(resource: dict[str, Any]) -> str:
     return str((resource.get("health") or {}).get("status") or "")
+
+
+def _unwell(resource: dict[str, Any]) -> str:
+    """An object that isn't healthy, with what Argo CD says of it."""
+    said = shortened(str((resource.get("health") or {}).get("message") or ""))
+    return f"{_shown(resource)} ({said})" if said else _shown(resource)
 
 
 def kept(item: Object) -> list[str]:

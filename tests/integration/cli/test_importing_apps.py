@@ -127,7 +127,15 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
     broken.write_text(DEPLOYMENT.replace("selector", "no-such-field"))
     with pytest.raises(UcpError, match="no-such-field"):
         ucp(workspace, "app", "import", source, "--all", *MAPS)
+    # Whatever else can't be built can be left out.
     broken.write_text(DEPLOYMENT)
+    broken = broken.with_name("kustomization.yaml")
+    sound = broken.read_text()
+    broken.write_text(f"{sound}patches: [{{path: absent.yaml}}]\n")
+    with pytest.raises(UcpError, match="web on stage: kustomize failed to build") as failed:
+        ucp(workspace, "app", "import", source, "--all", *MAPS)
+    assert str(failed.value.next).endswith("or leave it out: --app shop")
+    broken.write_text(sound)
     assert everything(workspace) == before
     assert remote_refs(workspace) == refs
     said = ucp(workspace, "app", "import", source, "--all", *MAPS)

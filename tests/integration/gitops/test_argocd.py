@@ -21,7 +21,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
-from k8s_ucp.inspect.applications import kept
+from k8s_ucp.inspect.applications import kept, reason
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,
@@ -667,6 +667,14 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
         eventually(
             lambda: running.kube.find(CLAIM_KIND, "waves-first", "argocd"),
             "the first wave",
+            running.states,
+        )
+        eventually(
+            lambda: (
+                "PersistentVolumeClaim argocd/waves-first"
+                in reason(running.application("waves-first"))
+            ),
+            "the object that isn't well is named",
             running.states,
         )
         time.sleep(3)

@@ -86,6 +86,14 @@ def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
     )
 
 
+def test_an_object_that_is_not_well_is_told_with_what_argo_cd_says_of_it() -> None:
+    health = {"status": "Degraded", "message": "it exceeded its progress deadline"}
+    unwell = {"kind": "Deployment", "namespace": "web", "name": "web", "health": health}
+    assert reason(application(resources=[unwell])) == (
+        "not healthy: Deployment web/web (it exceeded its progress deadline)"
+    )
+
+
 def test_a_warning_is_not_the_reason_where_something_is_not_well() -> None:
     """As while an environment's cluster is away: Argo CD then knows fewer of its objects."""
     cluster = {"kind": "LocalCluster", "name": "demo-stage", "health": {"status": "Degraded"}}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from k8s_ucp.git.repository import Repository
     from k8s_ucp.topology import Topology
 
+_NAMED = 12
+"""Apps that an advice names one by one."""
 _LEFT_OUT = ""
 """The answer for an environment that is not taken."""
 
@@ -170,13 +172,14 @@ def import_apps(
                 text, edited = with_item(text, "apps", each, file)
             return text, edited
 
-        if dry_run:
-            _preview(call, edit, found, choices, output)
-            # The copies that were made to look at go again.
-            raise typer.Exit
-        for name in items:
-            tell(call, edit, name)
-        grant(call, edit, items, named=True)
+        with _others_go_on(items):
+            if dry_run:
+                _preview(call, edit, found, choices, output)
+                # The copies that were made to look at go again.
+                raise typer.Exit
+            for name in items:
+                tell(call, edit, name)
+            grant(call, edit, items, named=True)
         refuse_new_errors(call, edit, [*items])
         parents: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
@@ -192,6 +195,24 @@ def import_apps(
             call.console.data(notation({**_data(found), "added": list(items)}, output))
     names = ", ".join(items)
     call.console.say(f"added {names}; {how_far(call, topology, 'ucp status --watch')}")
+
+
+@contextlib.contextmanager
+def _others_go_on(names: Collection[str]) -> Iterator[None]:
+    """One app that can't be built holds nothing else up. Raises BuildFailed, which says so."""
+    from k8s_ucp.gitops.manifests.kustomize import BuildFailed
+
+    try:
+        yield
+    except BuildFailed as error:
+        failed = error.message.partition(" on ")[0]
+        others = [each for each in names if each != failed]
+        if others and failed in names and len(others) <= _NAMED:
+            flags = " ".join(f"--app {each}" for each in others)
+            error.next = f"{error.next}; or leave it out: {flags}"
+        elif others and failed in names:
+            error.next = f"{error.next}; or leave it out: name the others, each by --app NAME"
+        raise
 
 
 def _not_added(refused: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
