@@ -457,7 +457,10 @@ dependencies:
   - {{name: side, version: 2.0.0, repository: "file://../side"}}
 """
         write(tmp_path / "theirs" / "shop", {"Chart.yaml": chart})
-        write(tmp_path / "theirs" / "side", web_files("2.0.0", name="side"))
+        side = web_files("2.0.0", name="side")
+        template = "templates/deployment.yaml"
+        side[template] = side[template].replace("{{ .Release.Name }}", "{{ .Release.Name }}-side")
+        write(tmp_path / "theirs" / "side", side)
         commit(tmp_path / "theirs")
         ucp(workspace, "app", "add", "shop", "--repo", str(tmp_path / "theirs"), "--path", "shop")
         out = workspace / "out"
