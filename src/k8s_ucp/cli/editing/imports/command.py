@@ -199,19 +199,15 @@ def import_apps(
 
 @contextlib.contextmanager
 def _others_go_on(names: Collection[str]) -> Iterator[None]:
-    """One app that can't be built holds nothing else up. Raises BuildFailed, which says so."""
-    from k8s_ucp.gitops.manifests.kustomize import BuildFailed
-
+    """One app that can't be built holds nothing else up: its error says how to leave it out."""
     try:
         yield
-    except BuildFailed as error:
-        failed = error.message.partition(" on ")[0]
-        others = [each for each in names if each != failed]
-        if others and failed in names and len(others) <= _NAMED:
-            flags = " ".join(f"--app {each}" for each in others)
-            error.next = f"{error.next}; or leave it out: {flags}"
-        elif others and failed in names:
-            error.next = f"{error.next}; or leave it out: name the others, each by --app NAME"
+    except UcpError as error:
+        others = [each for each in names if not error.message.startswith(f"{each} on ")]
+        if 0 < len(others) < len(names):
+            flags = " ".join(f"--app {each}" for each in others[:_NAMED])
+            more = " and the others" if len(others) > _NAMED else ""
+            error.next = f"{error.next}; or leave it out: {flags}{more}"
         raise
 
 
