@@ -137,9 +137,8 @@ class ArgoCD:
                 *("--app-resync", str(self.resync), "--app-resync-jitter", "0"),
                 *("--status-processors", "8", "--operation-processors", "8"),
                 *("--kubectl-parallelism-limit", "8"),
-                # As in pods: what the API server makes of an object is no difference, and an
-                # Application says which of its objects isn't healthy.
-                *("--server-side-diff-enabled", "--persist-resource-health"),
+                # An Application says which of its objects isn't healthy.
+                "--persist-resource-health",
             ),
             _COLLECTING,
         )
