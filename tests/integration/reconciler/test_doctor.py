@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.components.host.certificates import LIFETIME, Certificates
+from k8s_ucp.clusters.certificate_signing import LIFETIME
+from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding

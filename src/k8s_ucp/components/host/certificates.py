@@ -16,22 +16,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from k8s_ucp.clusters.certificate_signing import key_of, sign_authority, sign_program
 from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 if TYPE_CHECKING:
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
-    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
-    SigningKey = EllipticCurvePrivateKey | RSAPrivateKey
+    from k8s_ucp.clusters.certificate_signing import SigningKey
 
-LIFETIME = timedelta(days=3650)
-"""Programs read their keys when they start, and a topology may run for long."""
 RENEWAL = timedelta(days=365)
 """With less time left they are made anew at a start."""
-_BACK = timedelta(days=1)
-"""Clocks are set back sometimes."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +92,7 @@ class Certificates:
         from cryptography.x509.oid import ExtendedKeyUsageOID
 
         signing = ec.generate_private_key(ec.SECP256R1())
-        authority = _signed("k8s-ucp", signing, None, signing, now)
+        authority = sign_authority(_subject("k8s-ucp"), signing, now=now, length=0)
         sides = (
             ("server", self.server, ExtendedKeyUsageOID.SERVER_AUTH),
             ("client", self.client, ExtendedKeyUsageOID.CLIENT_AUTH),
@@ -105,7 +100,8 @@ class Certificates:
         make_private_folder(self.folder)
         for name, (certificate, key), use in sides:
             private = ec.generate_private_key(ec.SECP256R1())
-            signed = _signed(f"k8s-ucp-{name}", private, authority, signing, now, use)
+            subject = _subject(f"k8s-ucp-{name}")
+            signed = sign_program(subject, private, authority, signing, [use], _names(), now=now)
             for each in reversed(certificate.relative_to(self.folder).parents):
                 make_private_folder(self.folder / each)
             text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -130,13 +126,13 @@ def sign(name: str, authority: bytes, key: bytes, *, client: bool = False) -> tu
     with warnings.catch_warnings():
         # Crossplane's authority is of the country Earth.
         warnings.filterwarnings("ignore", "Attribute's length", UserWarning)
-        certificate = _signed(
-            name,
+        certificate = sign_program(
+            _subject(name),
             private,
             x509.load_pem_x509_certificate(authority),
             cast("SigningKey", load_pem_private_key(key, None)),
-            datetime.now(UTC),
-            ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH,
+            [ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH],
+            _names(),
         )
     text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return certificate.public_bytes(Encoding.PEM).decode(), text.decode()
@@ -159,73 +155,21 @@ def is_signed(certificate: Path, authority: bytes) -> bool:
         if isinstance(each.value, x509.AuthorityKeyIdentifier)
     ]
     # Without the authority's own name for its key OpenSSL finds no issuer.
-    return _key_of(issuer) in (None, *named) and _lasts(found, datetime.now(UTC))
+    return key_of(issuer) in (None, *named) and _lasts(found, datetime.now(UTC))
 
 
 def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - RENEWAL
 
 
-def _signed(
-    name: str,
-    key: EllipticCurvePrivateKey,
-    authority: x509.Certificate | None,
-    signing: SigningKey,
-    now: datetime,
-    use: x509.ObjectIdentifier | None = None,
-) -> x509.Certificate:
-    """A certificate of this machine's loopback interface; without `use`, an authority."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes
-
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
-    issuer = _key_of(authority) or x509.AuthorityKeyIdentifier.from_issuer_public_key(
-        signing.public_key()
-    )
-    is_authority = use is None
-    usage = x509.KeyUsage(
-        digital_signature=not is_authority,
-        key_cert_sign=is_authority,
-        crl_sign=is_authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-    length = 0 if is_authority else None
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(authority.subject if authority else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACK)
-        .not_valid_after(now + LIFETIME)
-        .add_extension(x509.BasicConstraints(is_authority, length), critical=True)
-        .add_extension(usage, critical=True)
-        .add_extension(identifier, critical=False)
-        .add_extension(issuer, critical=False)
-    )
-    if use is not None:
-        names: list[x509.GeneralName] = [
-            x509.IPAddress(ipaddress.ip_address(ADDRESS)),
-            x509.DNSName("localhost"),
-        ]
-        builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False).add_extension(
-            x509.SubjectAlternativeName(names), critical=False
-        )
-    return builder.sign(signing, hashes.SHA256())
-
-
-def _key_of(authority: x509.Certificate | None) -> x509.AuthorityKeyIdentifier | None:
-    """How an authority calls its own key. Go and this library hash keys in different ways."""
+def _subject(name: str) -> x509.Name:
     from cryptography import x509
 
-    extensions = authority.extensions if authority else ()
-    for each in extensions:
-        if isinstance(each.value, x509.SubjectKeyIdentifier):
-            return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(each.value)
-    return None
+    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+
+
+def _names() -> list[x509.GeneralName]:
+    """Of this machine's loopback interface."""
+    from cryptography import x509
+
+    return [x509.IPAddress(ipaddress.ip_address(ADDRESS)), x509.DNSName("localhost")]

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.clusters.certificate_signing import LIFETIME
 from k8s_ucp.components.argocd import APPLICATION_SETS, CONTROLLER, REPO_SERVER, SERVER, ArgoCD
-from k8s_ucp.components.host.certificates import LIFETIME, RENEWAL, Certificates
+from k8s_ucp.components.host.certificates import RENEWAL, Certificates
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import section
 

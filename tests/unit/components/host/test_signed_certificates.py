@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from k8s_ucp.components.host import certificates
+from k8s_ucp.clusters import certificate_signing
 from k8s_ucp.components.host.certificates import is_signed, sign
 
 KEY = b"not SHA-1 of the key"
@@ -63,6 +63,6 @@ def test_a_certificate_that_names_another_key_is_made_anew(
     ours, key = authority("one")
     file = tmp_path / "tls.crt"
     with monkeypatch.context() as earlier:
-        earlier.setattr(certificates, "_key_of", lambda _: None)
+        earlier.setattr(certificate_signing, "key_of", lambda _: None)
         file.write_text(sign("function", ours, key)[0])
     assert not is_signed(file, ours)

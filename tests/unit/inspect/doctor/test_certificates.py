@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components.host.certificates import LIFETIME, Certificates
+from k8s_ucp.clusters.certificate_signing import LIFETIME
+from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.inspect.doctor.certificates import SOON_SECONDS, Certificate, end_of, expiring
 
 NOW = 1_800_000_000.0
