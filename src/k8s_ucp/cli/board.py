@@ -17,7 +17,7 @@ from k8s_ucp.board.resting import is_woken, rest, wake
 from k8s_ucp.board.security import Sessions
 from k8s_ucp.board.server import Board, BoardServer, Rest, listen
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
-from k8s_ucp.cli.git_credentials import app_credential
+from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor import examined
 from k8s_ucp.cli.inspection.status import collect
 from k8s_ucp.cli.promotion.promote import land_promotions
@@ -105,7 +105,9 @@ def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
     kubeconfig = context.state.kubeconfig(context.topology.core_cluster)
     keep_access(context.provider, context.topology.core_cluster, kubeconfig, call.console.say)
     repository = AppRepository(
-        context.gitops, context.topology.spec.git.branch, app_credential(call, "")
+        context.gitops,
+        context.topology.spec.git.branch,
+        credential_of(context.topology, call.workspace),
     )
 
     def advice(finding: Finding) -> Finding:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import ANY_USER, Credential
 
 if TYPE_CHECKING:
@@ -57,28 +56,3 @@ def named_credential(name: str, topology: Topology, workspace: Workspace) -> Cre
 
     username, password = load_login(name, place_of(topology, workspace, name))
     return Credential(username or ANY_USER, password)
-
-
-def app_credential(call: Invocation, repo: str) -> Credential | None:
-    """For the app repository that a command works on. repo: what `--repo` says, "" the topology's.
-
-    What a topology names is for its own repositories only. Raises BadCredential.
-    """
-    if (said := git_credential()) or repo:
-        return said
-    if not has_remotes_of_others(call.workspace):
-        return None
-    from k8s_ucp.cli.topology_selection import chosen_topology
-
-    try:
-        topology = chosen_topology(call)
-    except UcpError:
-        # Which repository is meant is asked elsewhere, in better words.
-        return None
-    return credential_of(topology, call.workspace)
-
-
-def has_remotes_of_others(workspace: Workspace) -> bool:
-    """A topology's clones come from elsewhere than from this machine's own repositories."""
-    clones = workspace.root.glob("gitops/*/apps")
-    return any(not each.with_suffix(".git").exists() for each in clones)
