@@ -51,6 +51,7 @@ def clusters(draw: st.DrawFn, provider: str, *, core: bool = False) -> dict[str,
         version=draw(versions(provider)),
         network=draw(maybe(st.just("shared"))) if provider == "gke" and not core else None,
         autopilot=draw(maybe(st.booleans())) if provider == "gke" and not core else None,
+        nodes=draw(maybe(st.integers(1, 9))) if provider == "embedded" and not core else None,
     )
 
 

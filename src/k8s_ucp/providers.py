@@ -29,6 +29,7 @@ _ROWS = (
         can_copy=True,
         linux_only=True,
         pinned_version=True,
+        keys=("nodes",),
         megabytes=550,
         comment="processes on this machine; workloads are simulated",
         offer="control planes as processes on this machine, with simulated workloads",

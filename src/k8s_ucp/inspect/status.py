@@ -29,6 +29,7 @@ from k8s_ucp.inspect.crossplane_objects import (
 )
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
+from k8s_ucp.inspect.scheduling import Unscheduled, ask_unscheduled, why_unscheduled
 from k8s_ucp.kube import (
     APPLICATION,
     CONFIG_MAP,
@@ -80,6 +81,8 @@ class ClusterSnapshot:
     """What clusters in clouds, and claims that aren't ready, are made of."""
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server says that it is ready."""
+    unscheduled: Unscheduled = field(default_factory=dict)
+    """Pods that no node takes, on app clusters with Applications that aren't well."""
     components: Sequence[ComponentStatus] = ()
     permit: FencePermit | None = None
     """What the fence's guard says; None where none runs."""
@@ -128,6 +131,8 @@ def collect(
         claimed = _result(claims) or []
         clouds = pool.submit(environment_resources, core, ours)
         composed = pool.submit(resources_of_claims, core, claimed)
+        up = frozenset(answering) - {""}
+        pods = pool.submit(ask_unscheduled, topology, ours, {name: kubeconfig(name) for name in up})
         return ClusterSnapshot(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
@@ -138,7 +143,8 @@ def collect(
             syncers=_result(syncers) or [],
             claims=claimed,
             resources=[*(_result(clouds) or []), *composed.result()],
-            answering=frozenset(answering) - {""},
+            answering=up,
+            unscheduled=pods.result(),
             components=asked.result(),
             permit=permit,
         )
@@ -312,6 +318,8 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
         said = (
             (stays and f"removed from git, but kept: {stays}") if is_settled(item) else reason(item)
         )
+        if pods := "" if is_settled(item) else why_unscheduled(item, seen.unscheduled):
+            said = f"{said}; {pods}" if said else pods
         if said := said or trouble(item):
             found[item["metadata"]["name"]] = said
     return found

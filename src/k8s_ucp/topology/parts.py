@@ -127,6 +127,8 @@ class AppCluster(Part):
     """Existing cloud network. Default: a new network."""
     autopilot: bool = False
     """GKE Autopilot: Google manages the nodes."""
+    nodes: int | None = Field(None, ge=1, le=1000)
+    """For embedded: number of simulated nodes. Default: 1."""
 
 
 ManagementPolicy = Literal["*", "Observe", "Create", "Update", "Delete", "LateInitialize"]

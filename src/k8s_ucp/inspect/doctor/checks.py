@@ -33,6 +33,7 @@ from k8s_ucp.inspect.doctor.certificates import Certificate, expiring, read_cert
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import paused, stuck
 from k8s_ucp.inspect.mirror_status import mirror_rows
+from k8s_ucp.inspect.scheduling import nodes_needed, pods_of
 from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
 from k8s_ucp.inspect.teardown.abandoned import AbandonedResource
 from k8s_ucp.inspect.teardown.destruction import Destruction
@@ -428,12 +429,13 @@ def _applications(found: Examined) -> Iterator[Finding]:
         if _only_repeats(each, found):
             continue
         bad = health == "Degraded" or bool(trouble(each))
-        why = f": {said}" if (said := reason(each)) else ""
+        pods = pods_of(each, found.seen.unscheduled)
+        said = "; ".join(filter(None, (reason(each), *map(str, pods))))
         yield Finding(
             f"application/{name}",
             "error" if bad else "warning",
-            f"Application {name} is {sync} and {health}{why}",
-            of_application(each, found.topology, found.admin),
+            f"Application {name} is {sync} and {health}{said and f': {said}'}",
+            nodes_needed(pods) or of_application(each, found.topology, found.admin),
         )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.ownership.tracking import tracker
@@ -13,6 +15,12 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
+from k8s_ucp.inspect.scheduling import (
+    NO_PODS,
+    Unscheduled,
+    ask_unscheduled,
+    why_unscheduled,
+)
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
@@ -21,6 +29,8 @@ from k8s_ucp.steps.waiting.await_environments import pulls_images, running_envir
 SECONDS = 180.0
 POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
+POD_QUESTION_SECONDS = 5.0
+"""So often it is asked which pods no node takes."""
 
 ADDONS = "platform-"
 """How the Applications of add-ons begin."""
@@ -57,12 +67,14 @@ def await_applications(context: StartContext, report: Report) -> None:
 
     moved = not context.only and sets_have_moved(context)
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
+    pods = _PodsWithoutNode(context)
 
     def look() -> str:
         items = context.applications()
         if context.only:
             items = [each for each in items if each["metadata"]["name"] in wanted]
-        waiting = not_yet(wanted, items, since=context.argocd_since)
+        known = pods.known(items)
+        waiting = not_yet(wanted, items, since=context.argocd_since, unscheduled=known)
         missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
         if missing:
             again.ask(items, since=context.argocd_since)
@@ -77,6 +89,26 @@ def await_applications(context: StartContext, report: Report) -> None:
     )
     if moved:
         remove_former_project(context.kube)
+
+
+@dataclass
+class _PodsWithoutNode:
+    """Pods that no node takes, as it was a moment ago: that takes a request to each cluster."""
+
+    context: StartContext
+    _asked: float = field(default_factory=time.monotonic)
+    """At the beginning every pod is to be scheduled yet."""
+    _found: Unscheduled = field(default_factory=dict)
+
+    def known(self, items: Sequence[Object]) -> Unscheduled:
+        """By cluster. items: all Applications."""
+        if time.monotonic() - self._asked >= POD_QUESTION_SECONDS:
+            topology, state = self.context.topology, self.context.state
+            clusters = (topology.app_cluster(each) for each in running_environments(self.context))
+            files = {name: file for name in clusters if (file := state.kubeconfig(name)).exists()}
+            self._found = ask_unscheduled(topology, items, files)
+            self._asked = time.monotonic()
+        return self._found
 
 
 def sets_have_moved(context: StartContext) -> bool:
@@ -118,7 +150,13 @@ def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
     return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
 
 
-def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0) -> list[str]:
+def not_yet(
+    wanted: Iterable[str],
+    items: Sequence[Object],
+    *,
+    since: float = 0,
+    unscheduled: Unscheduled = NO_PODS,
+) -> list[str]:
     """What is missing for each application, in words. items: all Applications.
 
     since: seconds since the epoch; what Argo CD said before doesn't count.
@@ -128,8 +166,8 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object], *, since: float = 0)
     missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
-            why = f" ({said})" if (said := reason(item)) else ""
-            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{why}")
+            said = "; ".join(filter(None, (reason(item), why_unscheduled(item, unscheduled))))
+            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{said and f' ({said})'}")
         elif name in waiting:
             missing.append(f"{name}: not refreshed since the start")
     return missing

@@ -5,7 +5,9 @@ And what an annotation lets go wrong does. One control plane for all of it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +17,10 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.inspect.scheduling import ask_unscheduled, why_unscheduled
 from k8s_ucp.kube import NODE, SERVICE_ACCOUNT, Kind, Kube, KubeError
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import write_private_file
 from tests.control_planes import eventually, quiet
 
 pytestmark = pytest.mark.engines
@@ -123,6 +128,7 @@ def waits(status: Status) -> str:
 SERVICES, CLAIMS = Kind("v1", "Service", "services"), Kind("v1", "PVC", "persistentvolumeclaims")
 PODS = Kind("v1", "Pod", "pods")
 DEPLOYMENTS = Kind("apps/v1", "Deployment", "deployments")
+SETS = Kind("apps/v1", "StatefulSet", "statefulsets")
 JOBS = Kind("batch/v1", "Job", "jobs")
 WANTED: list[tuple[Kind, str, Callable[[Status], object]]] = [
     (SERVICES, "web", lambda it: it["loadBalancer"]["ingress"][0]["ip"].startswith("192.0.2.")),
@@ -135,7 +141,7 @@ WANTED: list[tuple[Kind, str, Callable[[Status], object]]] = [
     (CLAIMS, "classy", lambda it: it["phase"] == "Bound"),
     (CLAIMS, "data-store-1", lambda it: it["phase"] == "Bound"),
     (
-        Kind("apps/v1", "StatefulSet", "statefulsets"),
+        SETS,
         "store",
         lambda it: it.get("readyReplicas") == 2,
     ),
@@ -179,6 +185,20 @@ ROUTED = """
 {apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute,
  metadata: {name: web, namespace: default}, spec: {parentRefs: [{name: web}]}}
 """
+
+
+APART = YAML(typ="safe").load("""
+{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: apart, namespace: default},
+ spec: {replicas: 5, serviceName: web, selector: {matchLabels: {app: apart}},
+   template: {metadata: {labels: {app: apart}},
+     spec: {containers: [{name: main, image: apart}],
+       affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution:
+         [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: apart}}}]}}}}}}
+""")
+APPLICATION = {
+    "metadata": {"name": "apart-one"},
+    "spec": {"destination": {"name": "demo-one", "namespace": "default"}},
+}
 
 
 def definition(kind: Kind) -> dict[str, Any]:
@@ -237,7 +257,7 @@ def ready(kube: Kube) -> int:
 
 
 def test_every_common_kind_becomes_healthy_and_fails_when_told(
-    provider: EmbeddedProvider, folder: ClusterFolder
+    provider: EmbeddedProvider, folder: ClusterFolder, tmp_path: Path
 ) -> None:
     provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
     kube = Kube(provider.kubeconfig("one"))
@@ -303,8 +323,26 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
             lambda kind=kind: (kind.plural, state(kind, "web")),
         )
 
+    # Pods that keep apart want a node each, and the scheduler says so.
+    kube.apply(APART)
+    file = tmp_path / "one.yaml"
+    write_private_file(file, json.dumps(provider.kubeconfig("one")))
+
+    def told() -> str:
+        found = ask_unscheduled(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
+        return why_unscheduled(APPLICATION, found)
+
+    eventually(lambda: "match pod anti-affinity rules" in told(), told, seconds=90)
+    assert "set nodes: 5 for the cluster of environment one" in told()
+
     # A rerun finds nothing to change; more nodes come.
     assert not provider.state("one").outdated
     assert kwokctl.update(folder, None) == []
-    provider.create(ClusterRequest("one", parameters={"nodes": "4"}), quiet)
-    eventually(lambda: ready(kube) == 4, lambda: ready(kube))
+    provider.create(ClusterRequest("one", parameters={"nodes": "5"}), quiet)
+    eventually(lambda: ready(kube) == 5, lambda: ready(kube))
+    eventually(
+        lambda: done(SETS, "apart", lambda status: status["readyReplicas"] == 5),
+        lambda: state(SETS, "apart"),
+        seconds=90,
+    )
+    assert not told()

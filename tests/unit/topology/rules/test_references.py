@@ -192,6 +192,11 @@ WRONG = {
         5,
         "is valid for provider gke",
     ),
+    "nodes elsewhere": (
+        "  environments: [{name: a, cluster: {provider: kind, nodes: 3}}]\n",
+        5,
+        "'nodes' is valid for provider embedded only",
+    ),
     "gcp without a project": (
         "  environments: [{name: a, cluster: {provider: gke}}]\n",
         5,

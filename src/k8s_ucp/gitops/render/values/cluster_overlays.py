@@ -155,6 +155,8 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
         operations.append(("add", "/spec/version", environment.cluster.version))
     if environment.cluster.context:
         operations.append(("add", "/spec/context", environment.cluster.context))
+    if environment.cluster.nodes:
+        operations.append(("add", "/spec/nodes", environment.cluster.nodes))
     if environment.access == "scoped":
         namespaces = _scoped_namespaces(topology, environment)
         operations.append(("add", "/metadata/annotations/k8s-ucp.io~1namespaces", namespaces))

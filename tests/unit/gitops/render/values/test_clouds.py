@@ -294,3 +294,11 @@ def test_an_existing_cluster_is_declared_by_its_context() -> None:
     assert overlay["resources"] == ["../../base/existing"]
     (operation,) = YAML(typ="safe").load(overlay["patches"][0]["patch"])
     assert operation == {"op": "add", "path": "/spec/context", "value": "0123"}
+
+
+def test_an_embedded_cluster_has_as_many_nodes_as_are_asked_for() -> None:
+    wide = Environment.model_validate({"name": "stage", "cluster": {"nodes": 3}})
+    core = render(demo(environments=(wide,)), FACTS).core
+    overlay = YAML(typ="safe").load(core["clusters/overlays/stage/kustomization.yaml"])
+    (operation,) = YAML(typ="safe").load(overlay["patches"][0]["patch"])
+    assert operation == {"op": "add", "path": "/spec/nodes", "value": 3}

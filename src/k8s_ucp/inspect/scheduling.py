@@ -1,0 +1,179 @@
+"""Pods that no node takes, in the scheduler's words, and how many simulated nodes they need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from k8s_ucp.components.pods.component import POD, STATEFUL_SET
+from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.applications import is_settled, shortened
+from k8s_ucp.kube import Kube, Object
+from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.runtime.conditions import find
+from k8s_ucp.topology import Topology
+
+NODES = "nodes"
+"""The key of an environment's cluster that says how many there are."""
+_WITHOUT_NODE = "spec.nodeName=,status.phase=Pending"
+_AVAILABLE = re.compile(r"0/(\d+) nodes are available")
+_MORE_NODES_HELP = re.compile(
+    r"anti-affinity|topology spread|free ports|too many pods|no nodes available"
+    r"|insufficient (cpu|memory)",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class UnscheduledPods:
+    """Of one owner in one namespace, for one reason."""
+
+    namespace: str
+    owner: str
+    """Kind and name of what controls them; empty for a pod of its own."""
+    pods: tuple[str, ...]
+    message: str
+    """The scheduler's."""
+    environment: str = ""
+    """Whose nodes ucp.yaml says, where more of them would help."""
+    replicas: int = 0
+    """Of an owner that makes its pods one after the other, so that more are to come."""
+
+    @property
+    def nodes(self) -> int:
+        """So many would take them: each of them asks for another one.
+
+        A Deployment's rollout asks for one more, since its old pods stay until new ones are ready.
+        """
+        there = _AVAILABLE.search(self.message)
+        more = self.owner.startswith("ReplicaSet ")
+        return max((int(there[1]) if there else 0) + len(self.pods) + more, self.replicas)
+
+    def __str__(self) -> str:
+        many = len(self.pods) > 1
+        what = f"Pod {self.namespace}/{self.pods[0]}"
+        if self.owner:
+            kind, _, name = self.owner.partition(" ")
+            count = f"{len(self.pods)} pods" if many else "a pod"
+            what = f"{count} of {kind} {self.namespace}/{name}"
+        return f"{what} {'are' if many else 'is'} not scheduled: {self.message}"
+
+
+Unscheduled = Mapping[str, Sequence[UnscheduledPods]]
+"""By cluster."""
+NO_PODS: Unscheduled = {}
+
+
+def ask_unscheduled(
+    topology: Topology, applications: Iterable[Object], kubeconfigs: Mapping[str, Path]
+) -> Unscheduled:
+    """Of the clusters that Applications which aren't well go to. Who doesn't respond is no error.
+
+    kubeconfigs: files of clusters that may be asked, by name.
+    """
+    wanted = {_cluster(each) for each in applications if not is_settled(each)} & kubeconfigs.keys()
+    if not wanted:
+        return {}
+    # Nodes of ours are simulated: of other clusters their makers say how many there are.
+    environments = {
+        topology.app_cluster(each.name): each.name
+        for each in topology.spec.environments
+        if NODES in PROVIDERS[each.cluster.provider].keys
+    }
+    with ThreadPoolExecutor(8, "scheduling") as pool:
+        asked = {
+            each: pool.submit(_ask, kubeconfigs[each], environments.get(each, ""))
+            for each in sorted(wanted)
+        }
+        return {name: found for name, each in asked.items() if (found := each.result())}
+
+
+def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
+    """Those that the scheduler has found no node for, by their owners."""
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for each in pods:
+        condition = find(each, "PodScheduled")
+        if condition and condition.get("reason") == "Unschedulable":
+            namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
+            owners = each["metadata"].get("ownerReferences") or ()
+            owner = next(
+                (f"{one['kind']} {one['name']}" for one in owners if one.get("controller")), ""
+            )
+            # What preemption would have done comes after it.
+            message = shortened(str(condition.get("message") or "")).partition(". ")[0].rstrip(".")
+            key = (namespace, owner, "" if owner else name, message)
+            found.setdefault(key, []).append(name)
+    return [
+        UnscheduledPods(namespace, owner, tuple(names), message)
+        for (namespace, owner, _, message), names in sorted(found.items())
+    ]
+
+
+def pods_of(item: Object, found: Unscheduled) -> list[UnscheduledPods]:
+    """Those of an Application: in its namespaces, on its cluster."""
+    pods = found.get(_cluster(item), ())
+    return [each for each in pods if each.namespace in _namespaces(item)] if pods else []
+
+
+def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
+    """What to set so that they find a node; empty where more nodes would not help."""
+    most = max(
+        (each for each in pods if each.environment), key=lambda each: each.nodes, default=None
+    )
+    if most is None:
+        return ""
+    return (
+        f"set {NODES}: {most.nodes} for the cluster of environment {most.environment} in "
+        "ucp.yaml, then ucp start"
+    )
+
+
+def why_unscheduled(item: Object, found: Unscheduled) -> str:
+    """Of an Application: which of its pods no node takes, and what to set; empty for none."""
+    pods = pods_of(item, found)
+    words = "; ".join(map(str, pods))
+    to_do = nodes_needed(pods)
+    return f"{words} ({to_do})" if to_do else words
+
+
+def _ask(kubeconfig: Path, environment: str) -> list[UnscheduledPods]:
+    """environment: whose nodes may be set."""
+    try:
+        kube = Kube.from_file(kubeconfig)
+    except UcpError:
+        return []
+    try:
+        found = unscheduled(kube.list_all(POD, fields=_WITHOUT_NODE))
+        return [_with_nodes(kube, each, environment) for each in found]
+    except UcpError:
+        return []
+    finally:
+        kube.close()
+
+
+def _with_nodes(kube: Kube, pods: UnscheduledPods, environment: str) -> UnscheduledPods:
+    if not environment or not _MORE_NODES_HELP.search(pods.message):
+        return pods
+    kind, _, name = pods.owner.partition(" ")
+    owner = kube.find(STATEFUL_SET, name, pods.namespace) if kind == STATEFUL_SET.kind else None
+    return replace(
+        pods, environment=environment, replicas=int(owner["spec"]["replicas"]) if owner else 0
+    )
+
+
+def _cluster(item: Object) -> str:
+    return str(_destination(item).get("name") or "")
+
+
+def _destination(item: Object) -> Mapping[str, object]:
+    return dict((item.get("spec") or {}).get("destination") or {})
+
+
+def _namespaces(item: Object) -> Collection[str]:
+    resources = (item.get("status") or {}).get("resources") or ()
+    return {str(each.get("namespace")) for each in resources} | {
+        str(_destination(item).get("namespace"))
+    }

@@ -1,0 +1,114 @@
+"""Pods that no node takes, and what to set."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.scheduling import UnscheduledPods, nodes_needed, unscheduled
+from k8s_ucp.inspect.status import ClusterSnapshot, reasons
+from k8s_ucp.steps.waiting import await_applications
+from tests.unit.inspect.test_status import TOPOLOGY
+
+RULES = "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules"
+SAID = (
+    f"{RULES}. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No "
+    "preemption victims found for incoming pod."
+)
+
+
+def pod(name: str, owner: str = "", message: str = SAID) -> dict[str, Any]:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
+    kind, _, controller = owner.partition(" ")
+    owners = [{"kind": kind, "name": controller, "controller": True}] if owner else []
+    return {
+        "metadata": {"name": name, "namespace": "shop", "ownerReferences": owners},
+        "status": {"phase": "Pending", "conditions": [condition]},
+    }
+
+
+def test_pods_are_told_by_their_owners_in_the_schedulers_words() -> None:
+    new = {"metadata": {"name": "new", "namespace": "shop"}, "status": {"phase": "Pending"}}
+    alone, both = unscheduled(
+        [pod("b", "ReplicaSet web"), pod("alone"), new, pod("a", "ReplicaSet web")]
+    )
+    assert str(alone) == f"Pod shop/alone is not scheduled: {RULES}"
+    assert str(both) == f"2 pods of ReplicaSet shop/web are not scheduled: {RULES}"
+
+
+@pytest.mark.parametrize(
+    ("owner", "pods", "replicas", "nodes"),
+    [
+        ("", 1, 0, 2),
+        ("ReplicaSet web", 2, 0, 4),  # the next rollout takes one more
+        ("StatefulSet web", 1, 3, 3),  # its other pods are made when the first is ready
+    ],
+)
+def test_so_many_nodes_take_them_all(owner: str, pods: int, replicas: int, nodes: int) -> None:
+    names = tuple(map(str, range(pods)))
+    found = UnscheduledPods("shop", owner, names, RULES, "stage", replicas)
+    assert f"set nodes: {nodes} for the cluster of environment stage" in nodes_needed([found])
+
+
+PODS = UnscheduledPods("shop", "ReplicaSet web", ("a",), RULES, "stage")
+WAITING = {
+    "metadata": {"name": "web-stage"},
+    "spec": {"destination": {"name": "demo-stage", "namespace": "shop"}},
+    "status": {
+        "sync": {"status": "Synced"},
+        "health": {"status": "Progressing"},
+        "resources": [
+            {
+                "kind": "Deployment",
+                "namespace": "shop",
+                "name": "web",
+                "health": {"status": "Progressing", "message": "Waiting for rollout to finish"},
+            }
+        ],
+    },
+}
+WORDS = (
+    "not healthy: Deployment shop/web (Waiting for rollout to finish); a pod of ReplicaSet "
+    f"shop/web is not scheduled: {RULES}"
+)
+NEXT = "set nodes: 3 for the cluster of environment stage in ucp.yaml, then ucp start"
+
+
+def test_status_doctor_and_a_start_that_waits_name_the_key_to_set() -> None:
+    found = {"demo-stage": [PODS], "demo-prod": [replace(PODS, environment="prod")]}
+    seen = ClusterSnapshot(core_ready=True, applications=[WAITING], unscheduled=found)
+    assert reasons(seen)["web-stage"] == f"{WORDS} ({NEXT})"
+    (finding,) = [
+        each
+        for each in findings(Examined(TOPOLOGY, seen, 0.0))
+        if each.id == "application/web-stage"
+    ]
+    assert finding.message.endswith(WORDS)
+    assert finding.next == NEXT
+    (said,) = await_applications.not_yet([], [WAITING], unscheduled=found)
+    assert said.endswith(f"{WORDS} ({NEXT}))")
+
+
+def test_pods_of_others_and_what_nodes_do_not_help_change_no_advice() -> None:
+    elsewhere = replace(PODS, namespace="other")
+    seen = ClusterSnapshot(
+        core_ready=True, applications=[WAITING], unscheduled={"demo-stage": [elsewhere]}
+    )
+    assert "not scheduled" not in reasons(seen)["web-stage"]
+    theirs = replace(PODS, environment="")
+    seen = replace(seen, unscheduled={"demo-stage": [theirs]})
+    assert reasons(seen)["web-stage"] == WORDS
+    (finding,) = [
+        each
+        for each in findings(Examined(TOPOLOGY, seen, 0.0))
+        if each.id == "application/web-stage"
+    ]
+    assert finding.next.startswith("kubectl ")
