@@ -348,11 +348,11 @@ def test_overlays_in_a_folder_of_another_name_are_taken(
     flags = "--overlay stage=envs/staging --overlay prod=envs/production"
     assert str(refused.value.next).endswith(flags)
     ucp(workspace, "app", "add", "web", theirs.as_uri(), *flags.split())
-    ours = {f"env/{each}/kustomization.yaml": overlay(2) for each in ("stage", "prod", "dev")}
+    ours = {f"stages/{each}/kustomization.yaml": overlay(2) for each in ("stage", "prod", "dev")}
     ucp(workspace, "app", "add", "shop", str(write(tmp_path / "ours", {**base, **ours})))
     found = {each.name: each.overlays for each in load(workspace / "ucp.yaml").spec.apps}
     assert found["web"] == {"stage": "envs/staging", "prod": "envs/production"}
-    assert found["shop"] == {"stage": "env/stage", "prod": "env/prod"}
+    assert found["shop"] == {"stage": "stages/stage", "prod": "stages/prod"}
     ucp(workspace, "check")
 
 
@@ -375,6 +375,31 @@ def test_overlays_of_other_names_are_not_passed_over(workspace: Path, tmp_path: 
         shutil.rmtree(theirs / "overlays" / each)
     said = ucp(workspace, "app", "add", "shop", str(theirs))
     assert "shop: no overlay for stage, prod, only for eu" in said
+
+
+@pytest.mark.parametrize("cloned", [True, False], ids=["cloned", "unpacked"])
+def test_one_overlay_alone_is_taken_with_its_base(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox, cloned: bool
+) -> None:
+    overlay = {"overlays/production/kustomization.yaml": "resources: [../../base]\n"}
+    base = {"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": DEPLOYMENT}
+    theirs = write(tmp_path / "theirs", {**base, **overlay})
+    if cloned:
+        commit(theirs)
+    said = ucp(workspace, "app", "add", "web", str(theirs / "overlays" / "production"))
+    assert "web: kustomization" in said
+    assert "overlay" not in said
+    ucp(workspace, "check")
+    assert rendered(workspace)["apps/web/base/base/web.yaml"] == DEPLOYMENT
+
+
+def test_a_chart_at_the_top_of_a_clone_is_taken(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    theirs = write(tmp_path / "theirs", web_files("1.2.3"))
+    commit(theirs)
+    assert "Helm chart web, version 1.2.3" in ucp(workspace, "app", "add", "web", str(theirs))
+    assert "apps/web/overlays/prod/Chart.yaml" in rendered(workspace)
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])

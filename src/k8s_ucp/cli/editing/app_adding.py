@@ -170,7 +170,7 @@ def _detected(
     The form is written down with a commit, whose files are copied. Raises UcpError.
     """
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, overlays
+    from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, overlays_beside
     from k8s_ucp.gitops.render.app_manifests import read_app
 
     found: dict[str, Any] = {}
@@ -188,7 +188,8 @@ def _detected(
         found["overlays"] = _environment_overlays(name, error.environments, environments)
         files = read() if "repo" in item else {}
     if not item.get("overlays") and not found:
-        _meet_other_overlays(call, str(item["name"]), sorted(overlays(files)), environments)
+        there = sorted(overlays_beside(files))
+        _meet_other_overlays(call, str(item["name"]), there, environments)
     if not found and not item.get("overlays"):
         _meet_environments(wanted, files, environments)
     if "repo" in item:
@@ -362,11 +363,16 @@ def _copy_folder(source: Path, target: Path) -> str:
 
 
 def _top(source: Path) -> Path:
-    """How far a folder may reach: to the top of its git repository, else to the folder above."""
+    """How far a folder may reach: to the top of its git repository, else to the folder above.
+
+    Of `overlays/production` and the like that is the folder with the base.
+    """
+    from k8s_ucp.gitops.imports.findings import PARENTS
+
     for each in (source, *source.parents):
         if (each / ".git").exists():
             return each
-    return source.parent
+    return source.parent.parent if source.parent.name in PARENTS else source.parent
 
 
 def _not_copied(folder: str, names: list[str]) -> list[str]:

@@ -26,8 +26,8 @@ Files = Mapping[str, bytes]
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
-_ENVIRONMENT = re.compile(r"(?:envs?|environments)/([^/]+)")
-PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays"}
+_ENVIRONMENT = re.compile(r"(?:envs?|environments|stages)/([^/]+)")
+PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays", "stages"}
 """Folders of a kustomization, below the one that it is called by."""
 USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
     *("deployment", "deployments", "helm-chart", "helm-charts", "k8s-manifests"),
@@ -114,7 +114,7 @@ def find_form(
     if form == "jsonnet":
         return DetectedForm(form, "jsonnet, rendered by Argo CD")
     if form == "kustomize" and (is_kustomization(files) or overlays(files) or named):
-        there = ", ".join(sorted({*overlays(files), *named}))
+        there = ", ".join(sorted({*overlays_beside(files), *named}))
         return DetectedForm(
             form, "kustomization" + (f" with overlays for {there}" if there else "")
         )
@@ -140,6 +140,17 @@ def is_kustomization(files: Files, folder: str = "") -> bool:
 def overlays(files: Files) -> set[str]:
     """Environments for which a folder has `overlays/<environment>`."""
     return {match[1] for path in files if (match := _OVERLAY.fullmatch(path))}
+
+
+def overlays_beside(files: Files) -> set[str]:
+    """Those that the folder's own kustomization doesn't take in. Raises UsageError.
+
+    Of an overlay that a person named alone, with the base beside it, this one is no choice.
+    """
+    own = next((files[name] for name in KUSTOMIZATIONS if name in files), b"")
+    listed = first_map(own, KUSTOMIZATIONS[0]).get("resources")
+    taken = {posixpath.normpath(str(each)) for each in listed or ()}
+    return {each for each in overlays(files) if f"overlays/{each}" not in taken}
 
 
 def manifest_files(files: Files) -> list[str]:

@@ -188,9 +188,8 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
     }
     found |= taken_in(place, sorted(kustomized))
     if "Chart.yaml" in names:
-        for folder in _neighbours(
-            chart_file({"Chart.yaml": place.read(f"{path}/Chart.yaml") or b""}), path
-        ):
+        content = place.read(posixpath.join(path, "Chart.yaml")) or b""
+        for folder in _neighbours(chart_file({"Chart.yaml": content}), path):
             found |= {f"{folder}/{each}": text for each, text in place.below(folder).items()}
     start = f"{path}/" if path else ""
     return {each: text for each, text in found.items() if not each.startswith(start)}
