@@ -23,6 +23,7 @@ from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE
 from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.steps.backup.ask_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 
 GRACE_SECONDS = 20.0
@@ -35,6 +36,12 @@ NAMED = "named"
 """In the journal: names by which things were given up, or may be."""
 Look = Callable[[], tuple[str, Sequence[Object]]]
 """What is left, in words, and the objects that are."""
+
+
+def known_of_core(context: StartContext) -> list[str]:
+    """What a silent core manages, as far as topology, repository and earlier runs say."""
+    recorded = CloudRecord(context.state.cloud_record).resources()
+    return sorted({*at_stake(context), *map(str, recorded)})
 
 
 def is_abandoned(context: StartContext, item: Object) -> bool:

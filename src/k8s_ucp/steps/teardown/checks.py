@@ -7,7 +7,7 @@ from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.names import PROTECTED
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.backup.adopt_resources import is_adopting
-from k8s_ucp.steps.teardown.abandonment import check_named, is_abandoned
+from k8s_ucp.steps.teardown.abandonment import check_named, is_abandoned, known_of_core
 from k8s_ucp.steps.teardown.owned_objects import (
     OwnedObjects,
     all_named,
@@ -24,10 +24,8 @@ def check_destroyable(context: StartContext) -> None:
             return
         raise UcpError(
             f"the core cluster {core} is not responding, but knows alone what there is to delete",
-            next=(
-                "ucp start, then: ucp destroy; or, if it can't be repaired, accept that what it "
-                f"has in clouds is kept and billed: ucp destroy --abandon {core}"
-            ),
+            next=f"ucp start, then: ucp destroy; or, if it can't be repaired{_loss(context)}: "
+            f"ucp destroy --abandon {core}",
         )
     found = OwnedObjects(context)
     _check_protection(found)
@@ -49,6 +47,13 @@ def check_destroyable(context: StartContext) -> None:
             "after that",
             next="ucp destroy --delete-data",
         )
+
+
+def _loss(context: StartContext) -> str:
+    """What a person accepts who gives up the core."""
+    if found := known_of_core(context):
+        return f", accept that nothing manages {some_of(found)} any more, nor ends what it costs"
+    return f" (nothing of {context.topology.name} is known to be in a cloud)"
 
 
 def _check_protection(found: OwnedObjects) -> None:

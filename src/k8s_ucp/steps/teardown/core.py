@@ -7,23 +7,22 @@ from collections.abc import Iterator
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.steps.backup.ask_core import abandon_core, at_stake
+from k8s_ucp.steps.backup.ask_core import abandon_core
 from k8s_ucp.steps.shutdown.stop import forget_access
-from k8s_ucp.steps.teardown.cloud_record import CloudRecord
+from k8s_ucp.steps.teardown.abandonment import known_of_core
 from k8s_ucp.steps.teardown.owned_objects import foreseen_objects
 from k8s_ucp.steps.teardown.verify_clouds import note_how_far
 
 
 def _foresee_loss(context: StartContext) -> Iterator[Foreseen]:
-    for each in at_stake(context):
+    for each in known_of_core(context):
         yield Foreseen("keep", each, "the core cluster is given up: nothing manages it after that")
 
 
 @step("Record what the silent core cluster had", foresee=_foresee_loss)
 def give_up_core(context: StartContext, report: Report) -> None:
-    """As far as the topology, the repository and earlier runs say."""
-    found = {*at_stake(context), *map(str, CloudRecord(context.state.cloud_record).resources())}
-    abandon_core(context, sorted(found), "given up with --abandon")
+    found = known_of_core(context)
+    abandon_core(context, found, "given up with --abandon")
     report(f"{len(found)} may still exist")
 
 

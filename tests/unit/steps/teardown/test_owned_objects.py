@@ -17,6 +17,7 @@ from k8s_ucp.steps.teardown.cloud_record import CloudRecord
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects
 from k8s_ucp.topology import Team, Topology, default
 from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import on_clouds
 
 EKS, EC2 = "eks.aws.m.upbound.io/v1beta1", "ec2.aws.m.upbound.io/v1beta1"
 
@@ -121,6 +122,26 @@ def test_what_is_protected_refuses_a_teardown(
     monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [CLUSTER, protected])
     with pytest.raises(UcpError, match="protected from deletion: demo-prod"):
         check_destroyable(context)
+
+
+def test_who_gives_up_a_silent_core_is_told_what_stays_behind(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Core, "ready", lambda _: False)
+    context.topology = on_clouds(["stage"], [])
+    core = context.topology.core_cluster
+    with pytest.raises(UcpError, match="knows alone") as caught:
+        check_destroyable(context)
+    assert str(caught.value.next).endswith(
+        "accept that nothing manages environment stage (gke) any more, nor ends what it costs: "
+        f"ucp destroy --abandon {core}"
+    )
+    context.topology = default("demo", ["stage"])
+    with pytest.raises(UcpError, match="knows alone") as caught:
+        check_destroyable(context)
+    assert str(caught.value.next).endswith(
+        "(nothing of demo is known to be in a cloud): ucp destroy --abandon demo-core"
+    )
 
 
 def only_observed(item: Object) -> Object:
