@@ -469,6 +469,14 @@ def test_a_version_that_is_published_again_is_refused(
         ucp(workspace, "check")
 
 
+def test_values_files_that_a_chart_has_for_environments_are_told(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {**web_files("1.0.0"), "values-prod.yaml": "replicas: 5\n"}
+    said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    assert "web: values files of environments: values-prod.yaml for prod; none for stage" in said
+
+
 def test_charts_that_a_chart_depends_on_come_along(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

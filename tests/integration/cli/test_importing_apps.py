@@ -80,6 +80,8 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     assert "web    kustomize   production, staging   -           base/web" in said
     assert "its generator lists the clusters of an Argo CD" in said
     assert "# apps: apps/shop/overlays/prod/Chart.yaml (new)" in said
+    files = "values-staging.yaml for stage, values-production.yaml for prod"
+    assert f"shop: values files of environments: {files}" in said
     found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *MAPS, "-o", "json"))
     assert [each["name"] for each in found["apps"]] == ["shop", "web"]
     assert [each["name"] for each in found["notAdded"]] == ["previews"]

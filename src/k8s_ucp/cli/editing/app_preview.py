@@ -32,6 +32,7 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import find_form
     from k8s_ucp.gitops.render.app_manifests import read_app
+    from k8s_ucp.gitops.render.brought import values_taken
 
     _, topology = _edited(call, edit)
     app = next(each for each in topology.spec.apps if each.name == name)
@@ -40,6 +41,13 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
     call.console.say(f"{name}: {found.words}")
+    if found.form == "helm":
+        environments = [each.name for each in topology.spec.environments]
+        if taken := values_taken(app, files, environments):
+            listed = ", ".join(f"{file} for {each}" for each, file in taken.items())
+            others = [each for each in environments if each not in taken]
+            left = f"; none for {', '.join(others)}" if others else ""
+            call.console.say(f"{name}: values files of environments: {listed}{left}")
 
 
 def grant(

@@ -66,6 +66,12 @@ def values_file(own: Mapping[str, bytes], environment: str) -> str:
     return next((each for each in places if each in own), places[0])
 
 
+def values_taken(app: App, own: Mapping[str, bytes], environments: Iterable[str]) -> dict[str, str]:
+    """{environment: its values file of a chart}: as ucp.yaml names it, or as it is called."""
+    found = {each: app.values.get(each) or values_file(own, each) for each in environments}
+    return {each: file for each, file in found.items() if each in app.values or file in own}
+
+
 def base_of(app: App, own: Mapping[str, bytes], environment: str) -> str:
     """The folder of the base that an environment's overlay takes in. Raises UsageError."""
     named = app.overlays.get(environment)

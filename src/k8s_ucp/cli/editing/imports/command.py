@@ -173,12 +173,12 @@ def import_apps(
             return text, edited
 
         with _others_go_on(items):
+            for name in items if not dry_run or output is Output.table else ():
+                tell(call, edit, name)
             if dry_run:
                 _preview(call, edit, found, choices, output)
                 # The copies that were made to look at go again.
                 raise typer.Exit
-            for name in items:
-                tell(call, edit, name)
             grant(call, edit, items, named=True)
         refuse_new_errors(call, edit, [*items])
         parents: Callable[[Repository], Sequence[str]] = no_history
