@@ -1,8 +1,9 @@
 """What new clusters are made with, in the user's cache: `seeds/<key>.json`.
 
-Kinds (CRDs), a file for each set of pins and kinds; and default objects, a file for each API
-server. The first line tells what the second one, the content, must be: a file that is cut off, of
-another format, of somebody else or of other kinds is as good as none.
+Kinds (CRDs), a file for each set of pins and kinds; default objects, a file for each API server;
+and definitions, a file for each set of settings. The first line tells what the second one, the
+content, must be: a file that is cut off, of another format, of somebody else or of other kinds is
+as good as none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from k8s_ucp.locks import locked, locked_now
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 FORMAT = 1
-MOST = 8
+MOST = 12
 """Files; the oldest go."""
 LOCK_SECONDS = 10.0
 
@@ -53,7 +54,7 @@ def keep(cache: Path, key: str, seed: Seed) -> None:
 
 
 def keep_objects(cache: Path, key: str, objects: Mapping[str, str]) -> None:
-    """Write an API server's default objects: keys of the datastore -> values, as base64.
+    """Write an API server's default objects, or a definition's files: names -> texts.
 
     Not where another process does so now. Raises OSError.
     """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,25 +22,9 @@ from k8s_ucp.workspace import write_private_file
 ADDRESS = "127.0.0.1"
 
 
-def write_settings(
-    folder: ClusterFolder,
-    ports: Mapping[str, int],
-    programs: Mapping[str, Path],
-    *,
-    version: str,
-    gogc: int,
-) -> None:
-    """Write the configuration for `create`. programs: paths of what kwokctl runs and of `true`.
-
-    version: of Kubernetes, with its v. gogc: how far Go lets the API server's memory grow, in
-    percent of what is in use.
-    """
-    found = settings(
-        *(folder, ports, programs, secrets.token_hex(8)),
-        version=version,
-        gogc=gogc,
-    )
-    write_private_file(folder.kwok_config, json.dumps(found, indent=1) + "\n")
+def write_settings(folder: ClusterFolder, settings: Mapping[str, Any]) -> None:
+    """Write the configuration for `create`."""
+    write_private_file(folder.kwok_config, json.dumps(settings, indent=1) + "\n")
 
 
 def settings(
@@ -55,7 +38,9 @@ def settings(
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster.
 
-    token: of this cluster alone; etcd's own identity follows from it.
+    programs: paths of what kwokctl runs and of `true`. token: of this cluster alone; etcd's own
+    identity follows from it. version: of Kubernetes, with its v. gogc: how far Go lets the API
+    server's memory grow, in percent of what is in use.
     """
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
@@ -183,10 +168,16 @@ def _collecting(gogc: int) -> list[dict[str, str]]:
     return [{"name": "GOGC", "value": str(gogc)}]
 
 
-def create(folder: ClusterFolder, *, timeout: float) -> None:
-    """Make keys and settings and start the processes. Raises UcpError, DeadlineExceeded."""
+def create(folder: ClusterFolder, *, defined: bool, timeout: float) -> None:
+    """Start the processes of a new cluster. Raises UcpError, DeadlineExceeded.
+
+    defined: its definition is written; else kwokctl makes it of the settings.
+    """
     write_stages(folder, kinds=())
-    _call(folder, "create", ["--kubeconfig", ""], timeout)
+    if defined:
+        _call(folder, "start", [], timeout)
+    else:
+        _call(folder, "create", ["--kubeconfig", ""], timeout)
 
 
 def start(folder: ClusterFolder, *, timeout: float) -> None:

@@ -13,11 +13,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Protocol
 
+from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.tools.toolbox import version_of
 from k8s_ucp.workspace import write_private_file
+
+
+class ProgramPaths(Protocol):
+    """Where installed programs lie; a Toolbox is one."""
+
+    def path(self, program: str) -> Path: ...
+
 
 RUN = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 """What kwokctl runs, by the names of the toolbox."""
@@ -27,6 +36,18 @@ _TOOLS: Mapping[str, str] = {"etcd": "etcd", "kube-apiserver": "kubernetes", "kw
 """Program -> the tool that brings it, and those that go with it."""
 _PARTIAL, _ASIDE = "etcd-before.partial", "etcd-after"
 """Beside the copy of the data: one that is being made, and data that gives way to it."""
+
+
+def find(toolbox: ProgramPaths) -> dict[str, Path]:
+    """What kwokctl runs, kwokctl and `true`, by the names of the links. Raises ProgramMissing."""
+    paths = {each: toolbox.path(each) for each in (*RUN, "kwokctl")}
+    for each, path in paths.items():
+        if not path.is_file():
+            raise ProgramMissing(f"{each} is missing at {path}", next="ucp tools install")
+    succeed = process.find_program("true")
+    if succeed is None:
+        raise ProgramMissing("the program true is not in PATH", next="install coreutils")
+    return {**paths, "true": succeed}
 
 
 def links(folder: ClusterFolder) -> dict[str, Path]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 import sys
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import (
@@ -31,10 +32,12 @@ from k8s_ucp.clusters.embedded import (
     api_server,
     datastore,
     default_objects,
+    definition,
     kwokctl,
     programs,
     stages,
 )
+from k8s_ucp.clusters.embedded.definition import Particulars
 from k8s_ucp.clusters.embedded.folder import (
     COMPONENTS,
     PORTS,
@@ -55,7 +58,7 @@ from k8s_ucp.clusters.embedded.processes import (
     forget_strangers,
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
-from k8s_ucp.clusters.embedded.programs import ExchangePhase
+from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -88,12 +91,6 @@ NOT_COPIED = tuple(
 the API server makes its own API services anew."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-
-
-class ProgramPaths(Protocol):
-    """Where installed programs lie; a Toolbox is one."""
-
-    def path(self, program: str) -> Path: ...
 
 
 def check_path(folder: Path) -> None:
@@ -387,18 +384,25 @@ class EmbeddedProvider:
         make_private_folder(folder.kwok)
         ports = self._ports.reserve(str(folder.root), PORTS)
         folder.link(folder.kwokctl, paths["kwokctl"])
-        version = self._tag()
-        kwokctl.write_settings(
-            folder, ports, paths, version=version, gogc=Parameters.of(request).gogc
+        version, cache = self._tag(), cache_folder()
+        own = Particulars(folder, ports, secrets.token_hex(8))
+        settings = kwokctl.settings(
+            *(folder, ports, paths, own.token),
+            version=version,
+            gogc=Parameters.of(request).gogc,
         )
+        kwokctl.write_settings(folder, settings)
         make_keys(folder)
-        kwokctl.create(folder, timeout=_left(until))
-        cache, key = cache_folder(), default_objects.key(paths)
+        defined = definition.write(own, settings, paths, cache)
+        kwokctl.create(folder, defined=defined, timeout=_left(until))
+        key = default_objects.key(paths)
         has_defaults = default_objects.sow(folder.home, cache, key)
         if request.seed:
             _sow(folder, request.seed)
         record = Record(version, ports)
         self._await(folder, record, until)
+        if not defined:
+            definition.keep(own, settings, cache)
         # APIServices of kinds that it was made with are no defaults.
         unknown = not (has_defaults or request.seed)
         if unknown and api_server.has_defaults(self._config(folder, record), until):
@@ -463,14 +467,7 @@ class EmbeddedProvider:
     def _paths(self) -> dict[str, Path]:
         if self._programs is None:
             raise ProgramMissing("the embedded engine is not installed", next="ucp tools install")
-        paths = {each: self._programs.path(each) for each in (*programs.RUN, "kwokctl")}
-        for each, path in paths.items():
-            if not path.is_file():
-                raise ProgramMissing(f"{each} is missing at {path}", next="ucp tools install")
-        succeed = process.find_program("true")
-        if succeed is None:
-            raise ProgramMissing("the program true is not in PATH", next="install coreutils")
-        return {**paths, "true": succeed}
+        return programs.find(self._programs)
 
     def _available(self) -> str:
         if self._version is None:

@@ -16,13 +16,14 @@ from typing import Any, cast
 from k8s_ucp import yaml_io
 from k8s_ucp.cluster_provider import Seed, SeedTaker
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.embedded import default_objects
+from k8s_ucp.clusters.embedded import default_objects, definition, programs
 from k8s_ucp.clusters.embedded.default_objects import PROGRAMS
+from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, digest, written
 from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.context import StartContext
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import ProgramMissing, UcpError
 from k8s_ucp.git.repository import RENDERED
 from k8s_ucp.gitops.render.repositories import templates_folder
 from k8s_ucp.kube import FIELD_MANAGER
@@ -34,7 +35,7 @@ from k8s_ucp.workspace import cache_folder
 TEMPLATES = ("platform/reconciler", "bootstrap")
 """Our own kinds, and the Applications by which kinds are marked as Argo CD's."""
 ENGINES = (argocd.NAME, crossplane.NAME)
-TOOLS = ("kubernetes", "etcd", *ENGINES)
+TOOLS = ("kubernetes", "etcd", "kwok", *ENGINES)
 """That bring these."""
 DEFINITION = "/definition.yaml"
 """How the files below api/ end that define the platform's own kinds."""
@@ -98,6 +99,9 @@ def prune_seeds(cache: Path) -> list[str]:
     for toolbox in _toolboxes(cache):
         needed |= {key(toolbox, simulated=simulated) for simulated in (False, True)}
         needed.add(default_objects.key({each: toolbox.path(each) for each in PROGRAMS}))
+        with contextlib.suppress(ProgramMissing):
+            version = f"v{toolbox.version('kubernetes')}"
+            needed.add(definition.key_of_all(programs.find(toolbox), version, Parameters.gogc))
     return seeds.prune(cache, needed)
 
 

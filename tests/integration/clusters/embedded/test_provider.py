@@ -263,11 +263,11 @@ def test_a_port_that_is_taken_in_the_last_moment_is_told(
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 
-        def late(folder: ClusterFolder, *, timeout: float) -> None:
+        def late(folder: ClusterFolder, *, defined: bool, timeout: float) -> None:
             names = ["kube-apiserver"]
             other.bind(("127.0.0.1", planes.ports.reserve(str(folder.root), names)[names[0]]))
             other.listen()
-            real(folder, timeout=timeout)
+            real(folder, defined=defined, timeout=timeout)
 
         monkeypatch.setattr(kwokctl, "create", late)
         with pytest.raises(

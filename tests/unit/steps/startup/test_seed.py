@@ -12,6 +12,8 @@ import pytest
 
 from k8s_ucp.cluster_provider import Seed
 from k8s_ucp.clusters import seeds
+from k8s_ucp.clusters.embedded import definition, programs
+from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.components.manifests import written
 from k8s_ucp.kube import FIELD_MANAGER
 from k8s_ucp.steps.startup.seed import ENGINES, TOOLS, keep_seed, key, prune_seeds, settled
@@ -85,6 +87,7 @@ def test_seeds_that_installed_programs_lead_to_are_kept(
 ) -> None:
     monkeypatch.setattr("k8s_ucp.tools.installer.find_compiler", lambda _: None)
     toolbox = installed(tmp_path)
+    version = f"v{toolbox.version('kubernetes')}"
     of_others = key(
         Toolbox({**toolbox.programs, "etcd": Path("/etcd-0/bin/etcd")}, toolbox.modules),
         simulated=False,
@@ -92,8 +95,17 @@ def test_seeds_that_installed_programs_lead_to_are_kept(
     wanted = [key(toolbox, simulated=each) for each in (False, True)]
     for each in (*wanted, of_others):
         seeds.keep(tmp_path, each, Seed("digest", {}))
-    assert prune_seeds(tmp_path) == [f"seeds/{of_others}.json"]
+    definitions = {
+        name: definition.key_of_all({**programs.find(toolbox), **other}, version, Parameters.gogc)
+        for name, other in (("ours", {}), ("others", {"etcd": Path("/etcd-0/bin/etcd")}))
+    }
+    for each in definitions.values():
+        seeds.keep_objects(tmp_path, each, {"kwok.yaml": ""})
+    assert prune_seeds(tmp_path) == sorted(
+        f"seeds/{each}.json" for each in (of_others, definitions["others"])
+    )
     assert all(seeds.find(tmp_path, each) for each in wanted)
+    assert seeds.find_objects(tmp_path, definitions["ours"])
 
 
 DEFINITIONS = {"api/postgres/definition.yaml": b"a: 1", "api/postgres/aws.yaml": b"b: 1"}
