@@ -25,7 +25,7 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.flux import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
-from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
+from k8s_ucp.gitops.imports.trees import LOCAL, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
@@ -57,7 +57,7 @@ def detect(
     around = DiscoveryContext(tree, same, known, revision)
     declared, more = _declared(documents, tree, same)
     refusals += more
-    roots = [each for each, _ in declared if each.kind == "Application" and _is_root(tree, each)]
+    roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [
         each.refused("it brings Applications, which are listed themselves", "none")
         for each in roots
@@ -97,7 +97,7 @@ def _same(
     tree: RepositoryTree, urls: Collection[str], documents: Collection[ArgoDocument]
 ) -> Callable[[str], bool]:
     if urls:
-        return lambda url: normal_url(url) in urls
+        return lambda url: url == LOCAL or normal_url(url) in urls
     if documents:
         # A folder without a repository: what most Applications name is taken for it.
         named = Counter(
@@ -115,8 +115,8 @@ def _same(
             for url in looked_at(each.content, tree)
         )
         usual = {each for each, _ in named.most_common(1)}
-        return lambda url: normal_url(url) in usual or not url
-    return lambda url: not url
+        return lambda url: normal_url(url) in usual or url in ("", LOCAL)
+    return lambda url: url in ("", LOCAL)
 
 
 def _sources(document: ArgoDocument) -> list[dict[str, object]]:
@@ -202,10 +202,15 @@ def _rendered(
     return found
 
 
-def _is_root(tree: RepositoryTree, document: ArgoDocument) -> bool:
-    """An Application whose folder holds Applications."""
+def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDocument) -> bool:
+    """An Application whose folder holds Applications.
+
+    Of another address a folder below tells that this repository is a copy of that one.
+    """
     path = _path(document)
-    if path is None:
+    if document.kind != "Application" or path is None:
+        return False
+    if not path and not same(str(_sources(document)[-1].get("repoURL") or "")):
         return False
     if path in tree.app_charts:
         return True

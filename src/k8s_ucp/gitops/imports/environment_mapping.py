@@ -41,9 +41,18 @@ def mapped(
     """{environment here: environment there}, of one app; equal names count unless something else
     is said.
 
-    theirs: the app's environments. What is said of others doesn't count for it.
+    theirs: the app's environments. What is said of others doesn't count for it. Raises
+    NotImportable where two of them would be one here.
     """
-    said = {here: there for there, here in mapping.items() if here is not None and there in theirs}
+    said: dict[str, str] = {}
+    for there, here in mapping.items():
+        if here is None or there not in theirs:
+            continue
+        if here in said:
+            raise NotImportable(
+                f"{said[here]} and {there} are both mapped to {here}", f"--skip-env {there}"
+            )
+        said[here] = there
     return {name: name for name in ours if name not in mapping} | said
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import ArgoDocument
@@ -18,12 +20,14 @@ from k8s_ucp.gitops.manifests.reachable import (
     within,
 )
 from k8s_ucp.gitops.manifests.sources import entries
-from k8s_ucp.gitops.manifests.yaml_text import documents, plain_text
+from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part, plain_text
 
 _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
+LOCAL = "cnoe://"
+"""Before a folder beside the Application's file, as idpbuilder has it, instead of an address."""
 
 
 class RepositoryTree:
@@ -120,7 +124,7 @@ class RepositoryTree:
             if name.endswith((".yaml", ".yml", ".json")) and not self.in_chart(name):
                 text = self._text(name)
                 if _is_application(text) or _FLUX.search(text):
-                    found += read_documents(self.read(name), name)
+                    found += map(_with_folders, read_documents(self.read(name), name))
         return tuple(found)
 
     def _text(self, path: str) -> str:
@@ -148,6 +152,28 @@ def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
         for each in objects(found):
             yield ArgoDocument(path, line, each)
         start = end
+
+
+def _with_folders(document: ArgoDocument) -> ArgoDocument:
+    """An Application whose folders beside its file are named from the top of the repository."""
+    spec = part(document.content, "spec")
+    if document.kind != "Application" or not any(
+        str(each.get("repoURL")).startswith(LOCAL)
+        for each in (part(spec, "source"), *maps(spec, "sources"))
+    ):
+        return document
+
+    def moved(source: Mapping[str, Any]) -> Mapping[str, Any]:
+        url = str(source.get("repoURL"))
+        beside = join(url.removeprefix(LOCAL), str(source.get("path") or ""))
+        path = resolve(document.path.rpartition("/")[0], beside)
+        if not url.startswith(LOCAL) or path is None or source.get("ref"):
+            return source
+        return {**source, "repoURL": LOCAL, "path": path}
+
+    own = {"source": moved(part(spec, "source"))} if "source" in spec else {}
+    several = {"sources": list(map(moved, maps(spec, "sources")))} if "sources" in spec else {}
+    return replace(document, content={**document.content, "spec": {**spec, **own, **several}})
 
 
 def _lines_before(piece: str) -> int:

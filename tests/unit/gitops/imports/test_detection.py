@@ -395,6 +395,42 @@ def test_charts_of_applications_are_rendered() -> None:
     assert "nil pointer" in refusal(found(files, fail), "apps").reason
 
 
+def test_an_application_of_another_repository_is_no_app_of_apps() -> None:
+    other = "https://git.example.org/team/other.git"
+    files = {
+        "argocd/root.yaml": application("root", {"path": "argocd"}),
+        "argocd/web.yaml": application("web", {"repoURL": other, "path": "."}),
+        "argocd/all.yaml": application("all", {"path": "."}),
+    }
+    there = found(files)
+    assert [(each.name, each.remote) for each in there.findings] == [("web", RemoteSource(other))]
+    assert {each.name for each in there.refusals} == {"root", "all"}
+
+
+def test_folders_beside_an_application_are_taken_from_there() -> None:
+    """idpbuilder's packages name them by `cnoe://`."""
+    chart = {"repoURL": "https://charts.example.org", "chart": "db", "targetRevision": "1.0.0"}
+    files = {
+        "stacks/web.yaml": application("web", {"repoURL": "cnoe://web/manifests", "path": "."}),
+        "stacks/web/manifests/web.yaml": CONFIG,
+        "stacks/shop.yaml": application("shop", {"repoURL": "cnoe://../all", "path": "shop"}),
+        "all/shop/kustomization.yaml": overlay("all.yaml"),
+        "stacks/lost.yaml": application("lost", {"repoURL": "cnoe://lost"}),
+        "stacks/db.yaml": document(
+            "Application",
+            "db",
+            {"sources": [chart, {"repoURL": "cnoe://web", "path": "manifests"}]},
+        ),
+    }
+    there = found(files)
+    assert [(each.name, each.path, each.remote) for each in there.findings] == [
+        ("shop", "all/shop", None),
+        ("web", "stacks/web/manifests", None),
+    ]
+    assert refusal(there, "lost").reason == "the repository has no folder stacks/lost"
+    assert "2 sources" in refusal(there, "db").reason
+
+
 def test_what_is_not_argocds() -> None:
     flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\n"
     project = document("AppProject", "team", {})

@@ -38,6 +38,14 @@ def test_what_is_said_of_another_app_s_environment_leaves_an_equal_name() -> Non
     assert mapped(said, OURS, ["prod", "production"])["prod"] == "production"
 
 
+def test_two_names_are_one_environment_if_no_app_has_both() -> None:
+    said = {"staging": "stage", "qa": "stage"}
+    assert mapped(said, OURS, ["staging"])["stage"] == "staging"
+    assert mapped(said, OURS, ["qa", "prod"])["stage"] == "qa"
+    with pytest.raises(NotImportable, match="staging and qa are both mapped to stage"):
+        mapped(said, OURS, ["qa", "staging"])
+
+
 def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
     found = request_of(WEB, FILES, {"stage": "staging", "prod": "prod"}, OURS, pinned=False)
     assert found.path == ""

@@ -288,8 +288,6 @@ def _mapping(
                 f"--map {word} is not valid; use THEIRS=ENV with an environment of ucp.yaml: "
                 f"{', '.join(ours)}"
             )
-        if name in found.values():
-            raise UsageError(f"--map {word}: {name} is already mapped")
         found[theirs] = name
     return found
 
@@ -345,11 +343,11 @@ def _ask_environments(
     from k8s_ucp.cli.questions import can_ask, choose_one
 
     missing = unmapped(picked, ours, mapping)
+    beside = {
+        name: {one for each in picked if name in each.environments for one in each.environments}
+        for name in missing
+    }
     if missing and not can_ask():
-        beside = {
-            name: {one for each in picked if name in each.environments for one in each.environments}
-            for name in missing
-        }
         flags = " ".join(proposed_flags(missing, ours, mapping, beside))
         raise UsageError(
             f"ucp.yaml has no environment {', '.join(missing)}; it has {', '.join(ours)}",
@@ -357,7 +355,8 @@ def _ask_environments(
         )
     found = dict(mapping)
     for each in missing:
-        free = [name for name in ours if name not in found.values()]
+        taken = {found.get(name) for name in beside[each]}
+        free = [name for name in ours if name not in taken]
         answer = choose_one(
             f"Environment of ucp.yaml for '{each}':",
             {**{name: name for name in free}, _LEFT_OUT: "none: leave it out"},
