@@ -40,6 +40,7 @@ RuleId = Literal[
     "field-unknown",
     "host-path-duplicate",
     "host-taken",
+    "image-invalid",
     "image-moving-tag",
     "image-untagged",
     "kind-unknown",
@@ -257,6 +258,16 @@ _ALL = (
         "An app claims a host that another app on the environment already claims.",
         "It takes over traffic of the other app.",
         "Choose another host. Where two apps share a host on purpose, ignore it in ucp.yaml.",
+    ),
+    Rule(
+        "image-invalid",
+        "error",
+        "anywhere",
+        "Image whose name is not valid",
+        "A container's image is not a valid reference: mostly it has a placeholder such as "
+        "`${TAG}`, which a script of its authors replaces and Argo CD does not.",
+        "The API server takes it, and the kubelet never starts the container (`InvalidImageName`).",
+        "Write the image's name in lower case with its tag, `example.org/team/web:1.2.3`.",
     ),
     Rule(
         "image-moving-tag",

@@ -28,6 +28,14 @@ IGNORE = "k8s-ucp.io/ignore"
 _POD_MAKERS = frozenset(
     {"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "*"}
 )
+_HOST = r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d+)?|\[[0-9a-fA-F:]+\](?::\d+)?"
+_PATH = r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:(?:{_HOST})/)?{_PATH}(?:/{_PATH})*(?::\w[\w.-]{{0,127}})?"
+    r"(?:@[A-Za-z][\w+.-]*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+_PLACEHOLDER = re.compile(r"\$[({]?\w|\{\{|<\w|%\w")
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
 
@@ -75,8 +83,8 @@ def _faults_of(
     yield from find_misfits(item)
     for pod in _pods(item):
         for image in images(pod):
-            if unpinned := unpinned_image(image):
-                yield unpinned
+            if fault := invalid_image(image) or unpinned_image(image):
+                yield fault
         yield from _accounts(pod)
         yield from _dangling_of_pod(pod, known, mirrored, _from_outside(item))
     if whole:
@@ -159,6 +167,14 @@ def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
     if name and deprecated and name != deprecated:
         words = f"serviceAccountName is {name}, but serviceAccount is {deprecated}"
         yield Fault("service-account-conflict", words, value=f"serviceAccount: {deprecated}")
+
+
+def invalid_image(image: str) -> Fault | None:
+    """Why the kubelet takes no such name. Source: reference/regexp.go of distribution/reference."""
+    if not image or _IMAGE.fullmatch(image):
+        return None
+    why = ", a placeholder that nothing replaces" if _PLACEHOLDER.search(image) else ""
+    return Fault("image-invalid", f"the image {image} is not a valid name{why}", value=image)
 
 
 def unpinned_image(image: str) -> Fault | None:

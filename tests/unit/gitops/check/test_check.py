@@ -205,6 +205,36 @@ def test_pinned_images(image: str) -> None:
     assert not unpinned_image(image)
 
 
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("${REGISTRY}/web:1.0.0", ", a placeholder that nothing replaces"),
+        ("example.org/web:{{ tag }}", ", a placeholder that nothing replaces"),
+        ("example.org/web:<version>", ", a placeholder that nothing replaces"),
+        ("Web:1.0.0", ""),
+        ("example.org/team/Web:1.0.0", ""),
+        ("https://example.org/web:1.0.0", ""),
+        (":1.0.0", ""),
+    ],
+)
+def test_images_whose_name_the_kubelet_does_not_take(image: str, why: str) -> None:
+    said = f"Deployment web: the image {image} is not a valid name{why}"
+    assert faults(DEPLOYMENT, IMAGE=f'"{image}"') == [said]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "Team/a__b:V1.2_3",
+        "r.example.org:5000/a/b-c.d:1",
+        f"[::1]:5000/b@sha256:{'0' * 64}",
+        "auto:1",
+    ],
+)
+def test_images_whose_name_is_valid(image: str) -> None:
+    assert not faults(DEPLOYMENT, IMAGE=f'"{image}"')
+
+
 def test_secrets_that_nobody_brings() -> None:
     assert "neither the overlay nor a mirror" in faults(DEPLOYMENT, Mirrored())[0]
     assert not faults(DEPLOYMENT, None)
