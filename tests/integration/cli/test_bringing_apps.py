@@ -562,7 +562,10 @@ def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Too
         assert "1.0.0 -> 1.2.0" in said
     said = ucp(workspace, "promote", "web", "--env", "stage", "--tag", "2.0.0")
     assert "image.tag in values-stage.yaml" in said
-    ucp(workspace, "promote", "web", "--env", "prod", "--from", "stage")
+    ucp(workspace, "promote", "web", "--env", "prod", "--chart-version", "1.2.0")
+    said = ucp(workspace, "promote", "web", "--env", "prod", "--from", "stage")
+    assert "web in prod: 1.0.0 -> 2.0.0" in said, "and nothing of the chart, which is there"
+    assert "version in Chart.yaml" not in said
     # Another render and push leaves what was promoted.
     ucp(workspace, "app", "add", "second", "--image", "a/b", "--tag", "1")
     ucp(workspace, "check")

@@ -16,6 +16,7 @@ from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to
 from k8s_ucp.gitops.promotion.overlay import check_name, refuse_unknown
 from k8s_ucp.gitops.promotion.repository_ref import open_branch
+from k8s_ucp.inspect.overlay_versions import SHOWN
 
 app = declare()
 
@@ -61,7 +62,7 @@ def history(
 def _table(found: list[HistoryEvent], width: int | None) -> str:
     rows = []
     for each in found:
-        old, new = from_to(each.changes, several=each.several)
+        old, new = from_to(each.changes, several=each.several, most=SHOWN)
         rows.append(
             [
                 _time(each.time),

@@ -89,7 +89,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
 def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
-        what = change_words(decision.asked, several=note.several)
+        what = change_words(note.changes or decision.asked, several=note.several)
         place = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")
         if decision.status == "pr":

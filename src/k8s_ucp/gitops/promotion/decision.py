@@ -217,7 +217,7 @@ def _decide(
         note = replace(note, kind="mark")
         return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
     running = _running(base, intent, overlay, required, moved)
-    places = overlay.places(wanted)
+    places = overlay.places(pins)
     return Decision("promoted", note, asked, writes, required=running, places=places)
 
 
@@ -390,12 +390,9 @@ def _find(overlay: Overlay, typed: str) -> str:
     """
     if any(target.name == typed for target in overlay.targets):
         return typed
+    images = [each for each in overlay.targets if each.kind == "image"]
     found = [each for each in overlay.targets if typed in (each.image, each.way())]
-    found = found or [
-        each
-        for each in overlay.targets
-        if each.kind == "image" and _on_hub(each.image) == _on_hub(typed)
-    ]
+    found = found or [each for each in images if _on_hub(each.image) == _on_hub(typed)]
     if len(found) == 1:
         return found[0].name
     if found:
@@ -404,8 +401,12 @@ def _find(overlay: Overlay, typed: str) -> str:
             + "; ".join(each.places for each in found),
             next=_naming(overlay.app, [each.line for each in found]).removeprefix("or "),
         )
-    known = [target.name for target in overlay.targets]
-    raise UcpError(f"{overlay.path} has no image {typed}", next=nearest(typed, known))
+    known = [each.name for each in images]
+    path = f"targets: [{{image: {typed}, path: image.tag}}]"
+    raise UcpError(
+        f"{overlay.path} has no image {typed}",
+        next=nearest(typed, known) if known else f"name it in {config_file(overlay.app)}: {path}",
+    )
 
 
 def _on_hub(image: str) -> str:

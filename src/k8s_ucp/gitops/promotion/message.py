@@ -64,17 +64,25 @@ def subject(notes: Sequence[PromotionNote]) -> str:
     return text if len(text) <= SUBJECT_WIDTH else f"promote {len(notes)} overlays"
 
 
-def from_to(changes: Sequence[Change], *, several: bool = False) -> tuple[str, str]:
+def from_to(
+    changes: Sequence[Change], *, several: bool = False, most: int | None = None
+) -> tuple[str, str]:
     """Old and new in words; image names appear only where they are needed to tell apart.
 
     several: the overlay has other images besides, so that a version alone does not say whose it is.
+    most: how many of them are named, the others are counted; None for all.
     """
     if len({(change.old, change.new) for change in changes}) == 1 and not several:
         return str(changes[0].old), str(changes[0].new or DEFAULT)
     return (
-        ", ".join(f"{change.image}={change.old}" for change in changes if change.old),
-        ", ".join(f"{change.image}={change.new or DEFAULT}" for change in changes),
+        _brief([f"{change.image}={change.old}" for change in changes if change.old], most),
+        _brief([f"{change.image}={change.new or DEFAULT}" for change in changes], most),
     )
+
+
+def _brief(words: Sequence[str], most: int | None) -> str:
+    left = 0 if most is None else max(len(words) - most, 0)
+    return ", ".join(words[: len(words) - left]) + (f" and {left} more" if left else "")
 
 
 def are_some(changes: Sequence[Change], names: Iterable[str]) -> bool:

@@ -235,6 +235,15 @@ class TestSeveralImages:
         text = "images:\n- name: web\n  newTag: v2\n- name: db\n  newTag: a\n"
         assert decision.writes == {STAGE: text.encode()}
 
+    def test_an_unknown_image_of_a_chart_is_not_taken_for_the_chart(self) -> None:
+        folder = "apps/echo/overlays/stage"
+        there = tip({f"{folder}/Chart.yaml": "name: echo\nversion: 1.0.0\n"})
+        with pytest.raises(UcpError, match="no image team/echo") as found:
+            decide(there, intent(images={"team/echo": Pin("2")}))
+        assert found.value.next == (
+            "name it in apps/echo/.promotion.yaml: targets: [{image: team/echo, path: image.tag}]"
+        )
+
     def test_an_unknown_image_names_the_nearest(self) -> None:
         with pytest.raises(UcpError, match="no image wbe") as found:
             decide(self.there, intent(images={"wbe": Pin("2")}))

@@ -59,6 +59,8 @@ def test_the_one_of_several_images_that_changes_is_named() -> None:
     assert from_to((web,)) == ("1", "2")
     assert from_to((web,), several=True) == ("web=1", "web=2")
     assert from_to((Change("web", Pin(), Pin("2")),), several=True) == ("", "web=2")
+    assert from_to((web, db), most=1) == ("web=1 and 1 more", "web=2 and 1 more")
+    assert from_to((web, db), most=2) == ("web=1, example.org/db=7", "web=2, example.org/db=8")
 
 
 def test_a_batch_is_one_commit() -> None:
