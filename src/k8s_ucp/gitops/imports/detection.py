@@ -26,6 +26,7 @@ from k8s_ucp.gitops.imports.findings import (
 from k8s_ucp.gitops.imports.flux import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import LOCAL, RepositoryTree, read_documents
+from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
@@ -73,6 +74,8 @@ def detect(
     refusals += [each for each in more if each.where not in claimed]
     findings, more = _distinct(findings)
     refusals += more
+    refusals += _other_tools(tree, title, findings, nothing=not (findings or refusals))
+    findings = [_with_fleet(tree, each) for each in findings]
 
     def key(each: DiscoveredApp | RefusedApp) -> tuple[str, str]:
         return each.name, each.where
@@ -218,6 +221,42 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
         within(each.path, path) for each in tree.documents_of_argocd if each is not document
     )
     return holds and path not in tree.charts
+
+
+def _other_tools(
+    tree: RepositoryTree, title: str, findings: list[DiscoveredApp], *, nothing: bool
+) -> list[RefusedApp]:
+    """What other tools deploy by files of their own.
+
+    nothing: is found else, so that also those count that stand beside manifests mostly.
+    """
+    folders = [path for each in findings if not each.remote for path in folders_of(each)]
+    files = {each: tree.read(each) for each in tree.names if is_of_tool(each)}
+    found = []
+    for each in find_tools(files):
+        folder = each.path.rpartition("/")[0]
+        deploys_found = any(within(other, folder) for other in folders)
+        if tree.in_chart(each.path) or not (nothing or each.deploys):
+            continue
+        if not (each.name == FLEET and deploys_found):
+            name = named_by(folder, title)[1]
+            found.append(RefusedApp(name, each.path, each.words, each.advice(name)))
+    return found
+
+
+def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
+    """An app that Fleet deploys as its own file says, or one of a folder above."""
+    files = [each for each in tree.names if each.rpartition("/")[2] in ("fleet.yaml", "fleet.yml")]
+    above = (
+        each
+        for each in sorted(files, reverse=True)
+        if any(within(folder, each.rpartition("/")[0]) for folder in folders_of(finding))
+    )
+    there = None if finding.remote else next(above, None)
+    if there is None:
+        return finding
+    note = f"{there} of {FLEET} is not read: what it says of namespace, values and targets is lost"
+    return replace(finding, notes=(*finding.notes, note))
 
 
 def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredApp:

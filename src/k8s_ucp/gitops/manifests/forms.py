@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.other_tools import find_tools
 from k8s_ucp.gitops.manifests.yaml_text import (
     documents,
     first_map,
@@ -45,13 +46,6 @@ _TOOL = re.compile(
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
 )
 """Versions of what looks as an object and is settings of a tool that people have beside them."""
-
-
-_COMPOSE = re.compile(r"(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml")
-_CONVERT = (
-    "Docker Compose files describe no objects of Kubernetes: convert them (`kompose convert -o "
-    "DIR`) and choose that folder, or add each image by `ucp app add NAME IMAGE:TAG`"
-)
 
 
 class SeveralFolders(UsageError):
@@ -119,11 +113,11 @@ def find_form(
             form, "kustomization" + (f" with overlays for {there}" if there else "")
         )
     if not manifest_files(files):
+        if tools := find_tools(files):
+            raise UsageError(f"no manifests, and {tools[0].words}", next=tools[0].advice())
         raise UsageError(
             f"no manifests: {_candidates(files)}",
-            next=_CONVERT
-            if any(_COMPOSE.fullmatch(each.rpartition("/")[2]) for each in files)
-            else "choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
+            next="choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
             "(in ucp.yaml: `path` of the app)",
         )
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):

@@ -651,3 +651,21 @@ def test_what_lies_beside_other_apps_is_proposed_by_a_file_of_manifests() -> Non
 def test_folders_that_many_repositories_have_name_no_app() -> None:
     for folder in ("k8s-specifications", "deploy/helm-chart", "release"):
         assert [each.name for each in found({f"{folder}/a.yaml": CONFIG}).findings] == ["shop"]
+
+
+def test_files_of_other_tools_are_listed_and_never_passed_over() -> None:
+    files = {
+        "web/fleet.yaml": "helm: {chart: web, repo: 'https://charts.example.org'}\n",
+        "shop/fleet.yaml": "defaultNamespace: shop\n",
+        "shop/web.yaml": CONFIG,
+        "db/helmfile.yaml": "releases: []\n",
+        "compose.yaml": "services: {}\n",
+    }
+    there = found(files)
+    [shop] = there.findings
+    assert "shop/fleet.yaml of Rancher Fleet is not read" in shop.notes[0]
+    assert [each.where for each in there.refusals] == ["db/helmfile.yaml", "web/fleet.yaml"]
+    advice = "ucp app add web --chart web --repo https://charts.example.org"
+    assert refusal(there, "web").advice == advice
+    # Beside what is found it is for developers.
+    assert refusal(found({"compose.yaml": "services: {}\n"}), "shop").where == "compose.yaml"

@@ -99,7 +99,47 @@ def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
 def test_who_has_docker_compose_only_is_told_a_way(name: str) -> None:
     with pytest.raises(UsageError) as refused:
         find_form({name: b"services: {web: {image: nginx}}\n", "Dockerfile": b""})
+    assert f"{name} of Docker Compose is not read" in refused.value.message
     assert "kompose convert" in str(refused.value.next)
+
+
+REPOSITORIES = b"repositories: [{name: far, url: 'https://charts.example.org'}]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        (
+            "fleet.yaml",
+            b"helm: {chart: web, repo: 'https://charts.example.org', version: 1.0.0}\n",
+            "ucp app add NAME --chart web --repo https://charts.example.org --version 1.0.0",
+        ),
+        (
+            "fleet.yaml",
+            b"helm: {chart: 'oci://reg.example.org/web', values: {a: b}}\n",
+            "ucp app add NAME --chart oci://reg.example.org/web --values FILE (with its",
+        ),
+        ("fleet.yaml", b"defaultNamespace: web\n", "ucp app add NAME FOLDER of the manifests"),
+        (
+            "helmfile.yaml",
+            REPOSITORIES + b"releases: [{name: db, chart: far/redis, version: '1; rm x'}]\n",
+            "ucp app add db --chart redis --repo https://charts.example.org --version '1; rm",
+        ),
+        ("helmfile.yaml.gotmpl", b"{{ range . }}\n", "helmfile template > FILE.yaml; then: ucp"),
+        ("helmfile.d/a.yaml", b"releases: [{chart: ./web}]\n", "helmfile template > FILE.yaml"),
+        (
+            "skaffold.yaml",
+            b"apiVersion: skaffold/v4\nkind: Config\n",
+            "ucp app add NAME FOLDER of the manifests",
+        ),
+    ],
+)
+def test_files_of_other_tools_are_named_with_what_to_type(
+    name: str, content: bytes, advice: str
+) -> None:
+    with pytest.raises(UsageError, match="is not read") as refused:
+        find_form({name: content, "README.md": b""})
+    assert str(refused.value.next).startswith(advice)
 
 
 def test_folders_below_are_told_as_a_person_names_them() -> None:

@@ -316,9 +316,12 @@ def _picked(
                 raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
             raise UsageError(f"unknown app {name}; found: {', '.join(known) or 'none'}")
     if not known:
+        advice = (each.advice for each in found.refusals if "ucp app add" in each.advice)
         raise UsageError(
             "no app was found that can be added",
-            next="ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER",
+            next=next(
+                advice, "ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER"
+            ),
         )
     if names:
         return [known[name] for name in dict.fromkeys(names)]

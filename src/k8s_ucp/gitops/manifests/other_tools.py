@@ -1,0 +1,125 @@
+"""Files of other tools that deploy: they are not read, and what to type instead is told. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
+
+FLEET = "Rancher Fleet"
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+Advice = Callable[[str, Mapping[str, Any]], str]
+"""(name of an app, what the file says) to what to type."""
+
+
+@dataclass(frozen=True)
+class OtherTool:
+    """A file that another tool deploys by."""
+
+    name: str
+    path: str
+    deploys: bool
+    """It says by itself what is deployed; others stand beside manifests."""
+    _advice: Advice
+    _content: bytes
+
+    @property
+    def words(self) -> str:
+        return f"{self.path} of {self.name} is not read"
+
+    def advice(self, app: str = "NAME") -> str:
+        """What to type."""
+        try:
+            return self._advice(app, first_map(self._content, self.path))
+        except UsageError:
+            # Most are templates.
+            return self._advice(app, {})
+
+
+def find_tools(files: Mapping[str, bytes]) -> list[OtherTool]:
+    """Those of a folder, with the likeliest first."""
+    return [
+        OtherTool(name, path, deploys, advice, content)
+        for name, pattern, deploys, advice in _TOOLS
+        for path, content in sorted(files.items(), key=lambda each: (each[0].count("/"), each[0]))
+        if pattern.fullmatch(path)
+    ]
+
+
+def is_of_tool(path: str) -> bool:
+    """A file that such a tool reads."""
+    return any(pattern.fullmatch(path) for _, pattern, _, _ in _TOOLS)
+
+
+def _of_fleet(app: str, content: Mapping[str, Any]) -> str:
+    helm = part(content, "helm")
+    command = _chart(app, helm.get("repo"), helm.get("chart"), helm.get("version"))
+    if not command:
+        return f"ucp app add {app} FOLDER of the manifests or the chart that it deploys"
+    values = " --values FILE (with its helm.values)" if helm.get("values") else ""
+    return f"{command}{values}"
+
+
+def _of_helmfile(app: str, content: Mapping[str, Any]) -> str:
+    addresses = {
+        str(each.get("name")): f"{'oci://' if each.get('oci') is True else ''}{each.get('url')}"
+        for each in maps(content, "repositories")
+    }
+    for each in maps(content, "releases"):
+        repo, slash, chart = str(each.get("chart")).rpartition("/")
+        name = str(each.get("name"))
+        place = chart if slash and repo in addresses else each.get("chart")
+        command = _chart(
+            name if _NAME.fullmatch(name) else app, addresses.get(repo), place, each.get("version")
+        )
+        if command:
+            return f"{command} (each of its releases so, values by --values FILE)"
+    return f"helmfile template > FILE.yaml; then: ucp app add {app} FILE.yaml"
+
+
+def _of_skaffold(app: str, _: Mapping[str, Any]) -> str:
+    return f"ucp app add {app} FOLDER of the manifests or the chart that it deploys"
+
+
+def _of_compose(app: str, _: Mapping[str, Any]) -> str:
+    return (
+        "Docker Compose files describe no objects of Kubernetes: convert them (`kompose convert -o "
+        f"DIR`) and choose that folder, or add each image by `ucp app add {app} IMAGE:TAG`"
+    )
+
+
+def _chart(app: str, repo: Any, chart: Any, version: Any) -> str:
+    """The command for a chart of a repository or registry; empty where it names none."""
+    address, name = str(repo or ""), str(chart or "")
+    if address.startswith("oci://"):
+        address, name = "", f"{address.rstrip('/')}/{name}"
+    remote = address.startswith("https://") and re.fullmatch(r"[\w.-]+", name)
+    if not remote and not name.startswith("oci://"):
+        return ""
+    words = ["ucp", "app", "add", app, "--chart", name]
+    words += ["--repo", address] if remote else []
+    words += ["--version", str(version)] if version else []
+    return " ".join([*words[:4], *map(shlex.quote, words[4:])])
+
+
+_TOOLS: tuple[tuple[str, re.Pattern[str], bool, Advice], ...] = (
+    (FLEET, re.compile(r"(?:.*/)?fleet\.ya?ml"), True, _of_fleet),
+    (
+        "helmfile",
+        re.compile(r"(?:.*/)?(?:helmfile|helmfile\.d/[^/]+)\.ya?ml(?:\.gotmpl)?"),
+        True,
+        _of_helmfile,
+    ),
+    ("Skaffold", re.compile(r"(?:.*/)?skaffold\.ya?ml"), False, _of_skaffold),
+    (
+        "Docker Compose",
+        re.compile(r"(?:.*/)?(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml"),
+        False,
+        _of_compose,
+    ),
+)
