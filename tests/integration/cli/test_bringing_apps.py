@@ -233,6 +233,12 @@ def test_what_an_app_lacks_is_told_with_the_command(
     assert "--values FILE" in str(error.next)
 
 
+def test_a_name_that_is_not_valid_is_told_in_words(workspace: Path, tmp_path: Path) -> None:
+    theirs = write(tmp_path / "Web_Shop", {"web.yaml": DEPLOYMENT})
+    with pytest.raises(UcpError, match="name: 'Web_Shop' is not a name: lower-case letters"):
+        ucp(workspace, "app", "add", "Web_Shop", str(theirs))
+
+
 def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_path: Path) -> None:
     folder = write(tmp_path / "mine", {"web.yaml": DEPLOYMENT})
     copy = workspace / "manifests/web"

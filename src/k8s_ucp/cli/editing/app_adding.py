@@ -139,13 +139,13 @@ def _parsed(item: Mapping[str, Any]) -> App:
     from pydantic import ValidationError
 
     from k8s_ucp.topology import App
+    from k8s_ucp.topology.problems import from_pydantic
 
     try:
         return App.model_validate(dict(item))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise UsageError(f"{where}: {first['msg']}", next="ucp app add --help") from error
+        first, *_ = from_pydantic(error.errors(), App)
+        raise UsageError(first.message, next="ucp app add --help") from error
 
 
 def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:

@@ -279,7 +279,8 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
     try:
         form = find_form(files).form
     except SeveralFolders as error:
-        first = next((each for each in manifest_files(files) if "/" not in each), "FILE")
+        here = {name: content for name, content in files.items() if "/" not in name}
+        first = next(iter(manifest_files(here)), "FILE")
         raise NotImportable(
             f"its manifests lie beside other apps ({', '.join(error.folders[:3])}), which are "
             "listed themselves",

@@ -557,8 +557,9 @@ def test_a_file_that_is_no_yaml_costs_its_folder_alone() -> None:
 
 
 def test_manifests_beside_other_apps_are_named() -> None:
+    template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}}\n"
     files = {"apps/all.yaml": CONFIG, "apps/web/Chart.yaml": CHART}
-    there = found(files)
+    there = found({**files, "apps/web/templates/all.yaml": template})
     assert [each.name for each in there.findings] == ["web"]
     only = refusal(there, "apps")
     assert "beside other apps (web)" in only.reason
