@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from k8s_ucp.engine.pipeline import StepEvent, StepRun
 
 REPORT_SECONDS = 10.0
+REPORT_LENGTH = 400
 """Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""
 
 
@@ -102,9 +103,15 @@ class PlainSteps(StepsView):
             pause = 0.0 if self._console.verbose else REPORT_SECONDS
             if step.message and now - last >= pause:
                 self._told[step.id] = now
-                self._console.say(f"{step.seconds:7.1f} s  ... {step.title}: {step.message}")
+                self._console.say(f"{step.seconds:7.1f} s  ... {step.title}: {self._brief(step)}")
         else:
             self._console.say(f"{step.seconds:7.1f} s  {_line(step)}")
+
+    def _brief(self, step: StepRun) -> str:
+        """Of dozens of Applications that are waited for, as much as is read every few seconds."""
+        if self._console.verbose or len(step.message) <= REPORT_LENGTH:
+            return step.message
+        return f"{step.message[:REPORT_LENGTH]}..."
 
 
 class LiveSteps(StepsView):

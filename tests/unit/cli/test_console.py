@@ -41,6 +41,17 @@ def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str
     assert said.err == "   12.3 s  Do it\n"
 
 
+def test_a_report_in_between_is_cut(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("k8s_ucp.cli.console.REPORT_SECONDS", 0.0)
+    step = StepRun("a", "Do it", StepState.RUNNING, message="web: OutOfSync; " * 100)
+    PlainSteps(Console()).hear(StepEvent(step, [step]))
+    assert len(capsys.readouterr().err) < 450
+    PlainSteps(Console(verbose=True)).hear(StepEvent(step, [step]))
+    assert step.message in capsys.readouterr().err
+
+
 def test_quiet_means_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(quiet=True)
     console.say("words")

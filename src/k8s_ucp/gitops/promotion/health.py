@@ -23,6 +23,9 @@ Reader = Callable[[str], Mapping[str, Any] | None]
 """An Application by name; None where there is none."""
 
 
+_MISSING = ApplicationHealth("shut", "the Application does not exist")
+
+
 @dataclass
 class HealthGate:
     """Asked for each decision; what was found open is not soaked again, only looked at.
@@ -53,12 +56,15 @@ class HealthGate:
             name = f"{decision.note.app}-{env}"
             found = self._wait(name, pins)
             if found.state != "open":
+                but, advice = f"is: {found.reason}", f"check {name} in Argo CD, then"
+                if found is _MISSING:
+                    but, advice = found.reason, f"where {env} is stopped: ucp recreate --env {env};"
                 return replace(
                     decision,
                     status="gated",
                     writes={},
-                    reason=f"{name} must be Synced and Healthy, but is: {found.reason}",
-                    next=f"check {name} in Argo CD, then run the command again",
+                    reason=f"{name} must be Synced and Healthy, but {but}",
+                    next=f"{advice} run the command again",
                 )
         return decision
 
@@ -92,7 +98,7 @@ class HealthGate:
     def _look(self, name: str, pins: Mapping[str, Pin]) -> ApplicationHealth:
         application = self.read(name)
         if application is None:
-            return ApplicationHealth("shut", "the Application does not exist")
+            return _MISSING
         return classify(application, pins)
 
 

@@ -196,7 +196,8 @@ def test_a_missing_application_shuts_the_gate() -> None:
     decision = World([(0, None)]).gate(60).hold_up(DECISION)
 
     assert decision.status == "gated"
-    assert "the Application does not exist" in decision.reason
+    assert decision.reason.endswith("but the Application does not exist")
+    assert "ucp recreate --env stage" in decision.next
 
 
 def test_one_unhealthy_app_stops_a_batch() -> None:
