@@ -106,6 +106,39 @@ def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology
     return _changed(text, path, change, take_out)
 
 
+def with_overlays(
+    text: str, folders: Mapping[str, str], environment: str, path: Path
+) -> tuple[str, Topology]:
+    """Name the overlays that apps have for an environment. folders: {app: folder}
+
+    Raises UsageError where there is no such app, or where the result is no topology.
+    """
+    known = _names(text, "apps")
+    if unknown := [each for each in folders if each not in known]:
+        available = f"; available: {', '.join(map(str, known))}" if known else ""
+        raise UsageError(f"'{unknown[0]}' does not exist in apps of {path.name}{available}")
+
+    def change(content: Any, _: Callable[[], Any]) -> None:
+        for app, folder in folders.items():
+            item = content["spec"]["apps"][known.index(app)]
+            item["overlays"] = {**(item.get("overlays") or {}), environment: folder}
+
+    def put_in(text: str) -> str:
+        if text and not text.endswith("\n"):
+            text += line_end(text)
+        for app, folder in folders.items():
+            item = items_of(_at(text, ("spec", "apps")))[known.index(app)]
+            entry = child(item, "overlays", missing=None)
+            line = f"{_flow(environment)}: {_flow(folder)}"
+            if entry is None:
+                text = append_key(text, item, [f"overlays: {{{line}}}"], f"overlays: {{{line}}}")
+            else:
+                text = append_key(text, entry, [line], line)
+        return text
+
+    return _changed(text, path, change, put_in)
+
+
 def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple[str, Topology]:
     """Set `state` of environments; running, as the default, is not written.
 

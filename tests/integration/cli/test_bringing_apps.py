@@ -383,6 +383,28 @@ def test_overlays_of_other_names_are_not_passed_over(workspace: Path, tmp_path: 
     assert "shop: no overlay for stage, prod, only for eu" in said
 
 
+def test_a_new_environment_takes_the_overlay_that_is_named(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    missing = DEPLOYMENT.replace('web:1.0.0"', 'web:1.0.0", envFrom: [{configMapRef: {name: c}}]')
+    maps = "resources: [../../base]\nconfigMapGenerator: [{name: c, literals: [a=b]}]\n"
+    files = {"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": missing}
+    files |= {f"stages/{each}/kustomization.yaml": maps for each in ("uat", "live")}
+    theirs = str(write(tmp_path / "theirs", files))
+    Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+    flags = ["--overlay", "stage=stages/uat", "--overlay", "prod=stages/live"]
+    ucp(workspace, "app", "add", "web", theirs, *flags)
+    before = everything(workspace)
+    with pytest.raises(UcpError, match="references the ConfigMap c") as refused:
+        ucp(workspace, "env", "add", "eu")
+    assert str(refused.value.next).endswith("run the command again with --overlay web=stages/live")
+    assert everything(workspace) == before
+    ucp(workspace, "env", "add", "eu", "--overlay", "web=stages/live")
+    ucp(workspace, "check")
+    [web] = [each for each in load(workspace / "ucp.yaml").spec.apps if each.name == "web"]
+    assert web.overlays["eu"] == "stages/live"
+
+
 @pytest.mark.parametrize("cloned", [True, False], ids=["cloned", "unpacked"])
 def test_one_overlay_alone_is_taken_with_its_base(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, cloned: bool

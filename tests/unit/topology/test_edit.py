@@ -10,6 +10,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.edit import (
     with_item,
+    with_overlays,
     with_state,
     with_words,
     without_environment,
@@ -206,6 +207,30 @@ spec:
     )
     with pytest.raises(UsageError, match=r"'qa' does not exist in environments"):
         without_environment(text, "qa", FILE)
+
+
+def test_an_overlay_for_an_environment_is_one_line() -> None:
+    text = (
+        STATES
+        + """\
+  apps:
+    - name: web   # ours
+      path: web
+      overlays:
+        stage: envs/staging
+    - {name: shop, path: shop, overlays: {stage: envs/s}}
+    - name: api
+      path: api
+"""
+    )
+    folders = {"web": "envs/live", "shop": "envs/p", "api": "live"}
+    edited, topology = with_overlays(text, folders, "prod", FILE)
+    assert {each.name: each.overlays["prod"] for each in topology.spec.apps} == folders
+    assert "        stage: envs/staging\n        prod: envs/live\n" in edited
+    assert "overlays: {stage: envs/s, prod: envs/p}}" in edited
+    assert edited.endswith("      path: api\n      overlays: {prod: live}\n")
+    with pytest.raises(UsageError, match=r"'x' does not exist in apps.*available: web, shop, api"):
+        with_overlays(text, {"x": "y"}, "prod", FILE)
 
 
 STATES = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,7 +36,7 @@ from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology import Topology, load, parse
-from k8s_ucp.topology.edit import with_item, without_environment
+from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
 app = declare("List, add and remove environments.")
 
@@ -101,9 +102,19 @@ def add(
     protected: Annotated[
         bool, option("--protected", None, "Protect the environment from deletion.")
     ] = False,
+    overlay: Annotated[
+        list[str] | None,
+        option(
+            "--overlay",
+            "APP=DIR",
+            "Kustomize overlay that an app has for it, if its name differs; repeatable. Default: "
+            "the app's base.",
+        ),
+    ] = None,
 ) -> None:
     """Add an environment to ucp.yaml and both repositories, push, and create its cluster."""
     call = invocation(ctx)
+    folders = _folders(overlay or ())
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         environments = parse(text, path).spec.environments
@@ -116,10 +127,39 @@ def add(
             item["access"] = "scoped"
         if protected:
             item["deletionProtection"] = True
-        return with_item(text, "environments", item, path)
+        text, topology = with_item(text, "environments", item, path)
+        return with_overlays(text, folders, name, path) if folders else (text, topology)
 
-    topology = edit_topology(call, edit, subject=f"Add the environment {name}")
+    before = load(call.workspace.topology_file)
+    try:
+        topology = edit_topology(call, edit, subject=f"Add the environment {name}")
+    except UsageError:
+        raise
+    except UcpError as error:
+        if more := _overlays_to_name(before, folders):
+            error.next = f"{error.next}; or run the command again with {more}"
+        raise
     call.console.say(f"environment {name} added; {how_far(call, topology, 'ucp status --watch')}")
+
+
+def _folders(words: Sequence[str]) -> dict[str, str]:
+    """{app: folder of its overlay}. Raises UsageError."""
+    found = {}
+    for word in words:
+        name, equals, folder = word.partition("=")
+        if not name or not equals or not folder:
+            raise UsageError(f"--overlay {word} is not valid", next="--overlay APP=DIR")
+        found[name] = folder.strip("/")
+    return found
+
+
+def _overlays_to_name(topology: Topology, folders: Mapping[str, str]) -> str:
+    """Flags for apps whose overlays have other names than the environments."""
+    return " ".join(
+        f"--overlay {each.name}={list(each.overlays.values())[-1]}"
+        for each in topology.spec.apps
+        if each.overlays and each.name not in folders
+    )
 
 
 @app.command(short_help="Remove an environment with its apps and its cluster.")

@@ -84,11 +84,15 @@ def base_of(app: App, own: Mapping[str, bytes], environment: str) -> str:
     there = overlays(own)
     if environment in there:
         return f"overlays/{environment}"
-    if not there or is_kustomization(own):
+    folders = {each: f"overlays/{each}" for each in there} | dict(app.overlays)
+    if not folders or is_kustomization(own):
         return ""
     if is_kustomization(own, "base"):
         return "base"
+    folder = folders[min(folders)]
     raise UsageError(
-        f"the app {app.name} has no overlay for {environment}, only for {', '.join(sorted(there))}",
-        next=f"select its overlay: --overlay {environment}=overlays/{min(there)}",
+        f"the app {app.name} has no overlay for {environment}, only for "
+        f"{', '.join(sorted(folders))}",
+        next=f"select its overlay: --overlay {environment}={folder} of ucp app add, --overlay "
+        f"{app.name}={folder} of ucp env add, or `overlays` of the app in ucp.yaml",
     )

@@ -179,6 +179,19 @@ def test_an_environment_without_an_overlay_is_refused_with_a_way_on(tmp_path: Pa
     with pytest.raises(UsageError, match="no overlay for prod, only for stage") as caught:
         rendered(App(name="web", path="web"), tmp_path)
     assert "--overlay prod=overlays/stage" in str(caught.value.next)
+    with pytest.raises(UsageError, match="no overlay for prod, only for stage") as caught:
+        rendered(App(name="web", path="web", overlays={"stage": "overlays/stage"}), tmp_path)
+    assert "--overlay web=overlays/stage of ucp env add" in str(caught.value.next)
+
+
+def test_beside_named_overlays_an_environment_takes_the_base(tmp_path: Path) -> None:
+    for name in ("base", "stages/uat"):
+        folder = tmp_path / "web" / name
+        folder.mkdir(parents=True)
+        (folder / "kustomization.yaml").write_text("resources: []\n")
+    files = rendered(App(name="web", path="web", overlays={"stage": "stages/uat"}), tmp_path)
+    assert files["overlays/stage/kustomization.yaml"]["resources"] == ["../../base/stages/uat"]
+    assert files["overlays/prod/kustomization.yaml"]["resources"] == ["../../base/base"]
 
 
 CHART = "apiVersion: v2\nname: podinfo\nversion: 1.2.3\n"
