@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import ClusterRequest
+from k8s_ucp.cluster_provider import ClusterRequest, Seed
+from k8s_ucp.clusters import seeds
+from k8s_ucp.clusters.embedded import default_objects
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.components import manifests
+from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import ProcessIdentity
+from k8s_ucp.steps.startup.seed import settled
+from k8s_ucp.workspace import cache_folder
 from tests.end_of_run import ends_with_this_run
 
 if TYPE_CHECKING:
@@ -74,11 +80,34 @@ def control_planes(
         planes.remove()
 
 
-def made(provider: EmbeddedProvider, name: str) -> Kube:
+def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kube:
     """A cluster of that name, ready, as its admin."""
-    provider.create(ClusterRequest(name), quiet)
+    provider.create(ClusterRequest(name, seed=seed), quiet)
     eventually(lambda: provider.state(name).ready, lambda: provider.state(name).message)
     return Kube(provider.kubeconfig(name))
+
+
+def made_with(
+    provider: EmbeddedProvider, name: str, toolbox: Toolbox, kinds: Sequence[Manifest]
+) -> Kube:
+    """The same, and it serves these CRDs: the first run applies them and keeps them for the others.
+
+    An API server learns kinds that it finds as it starts at half the CPU of kinds that are applied.
+    """
+    digest = manifests.digest(kinds)
+    programs = {each: toolbox.path(each) for each in default_objects.PROGRAMS}
+    key = f"{default_objects.key(programs)}-{digest[:32]}"
+    cache = cache_folder() / "tests"
+    kube = made(provider, name, seeds.find(cache, key))
+    if provider.seeded_with(name) == digest:
+        manifests.wait_served(kube, kinds)
+        return kube
+    manifests.apply_all(kube, kinds)
+    manifests.wait_served(kube, kinds)
+    stored = provider.stored_kinds(name)
+    if settled(stored, {each.name for each in kinds}):
+        seeds.keep(cache, key, Seed(digest, stored))
+    return kube
 
 
 def eventually(

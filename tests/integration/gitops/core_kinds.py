@@ -18,7 +18,7 @@ from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from tests.conftest import CACHE
-from tests.control_planes import control_planes, made, namespace
+from tests.control_planes import control_planes, made_with, namespace
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
 NAMESPACES = ("argocd", "crossplane-system", "ucp-clusters", "apps", "monitoring")
@@ -32,10 +32,7 @@ def serving(folder: Path, toolbox: Toolbox, others: Iterable[Object] = ()) -> It
     """
     rollouts = Installer(CACHE, lambda event: None).install(ROLLOUTS)
     with control_planes(folder, toolbox) as planes:
-        kube = made(planes.provider(), "demo-core")
-        for name in NAMESPACES:
-            kube.apply(namespace(name))
-        kinds = manifests.read(
+        found = manifests.read(
             {
                 "argocd": argocd.engine_manifests(toolbox.module("argocd"))["crds.yaml"],
                 **crossplane.engine_manifests(toolbox.module("crossplane")),
@@ -44,9 +41,12 @@ def serving(folder: Path, toolbox: Toolbox, others: Iterable[Object] = ()) -> It
                 "composites": composites(on_clouds()),
             }
         )
-        kinds += [manifests.written(each, "others") for each in others]
-        manifests.apply_all(kube, kinds)
-        manifests.wait_served(kube, kinds)
+        found += [manifests.written(each, "others") for each in others]
+        kinds = [each for each in found if each.is_crd]
+        kube = made_with(planes.provider(), "demo-core", toolbox, kinds)
+        for name in NAMESPACES:
+            kube.apply(namespace(name))
+        manifests.apply_all(kube, [each for each in found if not each.is_crd])
         yield kube
         kube.close()
 

@@ -20,8 +20,7 @@ from k8s_ucp.gitops.render.values.claims import ClaimRequest, claim
 from k8s_ucp.kube import Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Team, Topology
-from tests.control_planes import eventually
-from tests.integration.gitops.core_kinds import serving
+from tests.control_planes import control_planes, eventually, made, namespace
 from tests.unit.gitops.topologies import FACTS, demo
 
 pytestmark = pytest.mark.engines
@@ -55,7 +54,9 @@ def both(
     found = objects(toolbox, tmp_path_factory.mktemp("teams"))
     # The environment's come last: their policy has the name of the core's.
     cut = [place for place, each in enumerate(found) if each["kind"] == "Namespace"][-1]
-    with serving(tmp_path_factory.mktemp("app"), toolbox) as app:
+    with control_planes(tmp_path_factory.mktemp("app"), toolbox) as planes:
+        app = made(planes.provider(), "demo-stage")
+        app.apply(namespace("apps"))
         for kube, items in ((serving_core, found[:cut]), (app, found[cut:])):
             for each in items:
                 kube.apply(each)
@@ -63,6 +64,7 @@ def both(
         for kube in (serving_core, app):
             eventually(partial(is_refused, kube, probe))
         yield serving_core, app
+        app.close()
 
 
 def marked(item: Object, application: str = "team-shop.claims") -> Object:
