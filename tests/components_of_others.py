@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.manifests import apply_all, read, wait_served
+from k8s_ucp.components.manifests import Manifest, apply_all, read, wait_served
 from k8s_ucp.components.pods import argocd_pods, workloads
 from k8s_ucp.kube import APP_PROJECT, SECRET, Kube, Object
 from tests.control_planes import namespace
@@ -28,27 +28,41 @@ def settings(name: str, data: dict[str, str] | None = None) -> Object:
     }
 
 
+def kinds(toolbox: Toolbox) -> list[Manifest]:
+    """Of both: what is installed needs them."""
+    files = argocd.engine_manifests(toolbox.module(argocd.NAME))
+    return [
+        *read({"crds.yaml": files["crds.yaml"]}),
+        *read(crossplane.engine_manifests(toolbox.module(crossplane.NAME))),
+    ]
+
+
+def install_kinds(kube: Kube, toolbox: Toolbox) -> None:
+    """On a cluster that was made without them."""
+    found = kinds(toolbox)
+    apply_all(kube, found)
+    wait_served(kube, found)
+
+
 def install_argocd(kube: Kube, toolbox: Toolbox) -> None:
-    """Kinds, settings, rights and workloads; what its server makes first is there, too."""
+    """Settings, rights and workloads; what its server makes first is there, too.
+
+    Its kinds are served.
+    """
     module = toolbox.module(argocd.NAME)
     kube.create(namespace(argocd.NAMESPACE))
     files = argocd.engine_manifests(module)
-    kinds = read({"crds.yaml": files["crds.yaml"]})
-    apply_all(kube, [*kinds, *read({"config.yaml": files["config.yaml"]})])
+    apply_all(kube, read({"config.yaml": files["config.yaml"]}))
     for name in ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm"):
         kube.create(settings(name))
     argocd_pods.prepare(kube)
-    wait_served(kube, kinds)
     kube.create(project("default"))
     apply_all(kube, read({"workloads.yaml": workloads.of_argocd(module)}))
 
 
-def install_crossplane(kube: Kube, toolbox: Toolbox) -> None:
-    """Kinds and workload."""
+def install_crossplane(kube: Kube) -> None:
+    """Its workload; its kinds are served."""
     kube.create(namespace(crossplane.NAMESPACE))
-    kinds = read(crossplane.engine_manifests(toolbox.module(crossplane.NAME)))
-    apply_all(kube, kinds)
-    wait_served(kube, kinds)
     kube.create(crossplane_workload())
 
 

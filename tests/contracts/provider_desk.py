@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.aws.client import AwsAccount
-from k8s_ucp.aws.crds import CONFIGS, USAGE
+from k8s_ucp.aws.crds import CONFIGS, USAGE, crds
 from k8s_ucp.aws.installation import manifests
 from k8s_ucp.aws.kinds.table import KINDS
-from k8s_ucp.components.manifests import apply_all, wait_served, written
+from k8s_ucp.components.manifests import apply_all, written
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import EVENT, Kube, Object
 from k8s_ucp.kube import NAMESPACE as NAMESPACES
@@ -27,8 +27,8 @@ from k8s_ucp.reconciler.runtime.clock import system_clock
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
-from tests.control_planes import control_planes, made
-from tests.integration.reconciler.conftest import furnish
+from tests.control_planes import control_planes, made_with
+from tests.integration.reconciler.conftest import kinds, make_room
 from tests.simulated_cloud import CloudInThread, cloud_in_thread
 
 REGION = "eu-west-3"
@@ -69,7 +69,7 @@ class MortalAccount(AwsAccount):
 
 @dataclass
 class Desk:
-    """One core and one cloud for all tests of a module."""
+    """One core, made with all kinds, and one cloud for all tests of a module."""
 
     kube: Kube
     kubeconfig: Path
@@ -79,8 +79,7 @@ class Desk:
         """What `ucp start` applies, and the configuration that comes from git."""
         self.kube.apply(NAMESPACES.object("team"))
         given = [written(each, "test") for each in manifests()]
-        apply_all(self.kube, given)
-        wait_served(self.kube, given)
+        apply_all(self.kube, [each for each in given if not each.is_crd])
         self.kube.apply(config())
 
     def settings(self, **others: Any) -> Settings:
@@ -173,11 +172,12 @@ def desk_of_its_own(root: Path, toolbox: Toolbox) -> Iterator[Desk]:
     """A core and a cloud that are gone at the end of the block."""
     with control_planes(root, toolbox) as planes, cloud_in_thread(root / "cloud") as cloud:
         provider = planes.provider()
-        kube = made(provider, "core")
+        known = [*kinds(toolbox), *(written(each, "test") for each in crds())]
+        kube = made_with(provider, "core", toolbox, known)
         file = root / "core.kubeconfig"
         file.write_text(json.dumps(provider.kubeconfig("core")))
         desk = Desk(kube, file, cloud)
-        furnish(kube, toolbox)
+        make_room(kube)
         desk.prepare()
         yield desk
 

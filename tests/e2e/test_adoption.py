@@ -26,6 +26,7 @@ from tests.components_of_others import (
     application,
     install_argocd,
     install_crossplane,
+    install_kinds,
     install_package,
     registration,
 )
@@ -50,7 +51,8 @@ def test_what_is_there_is_used_and_left_as_it_was(
     (world.home / ".kube" / "config").write_text(json.dumps(merged({CONTEXT: theirs.config})))
     describe(world, git_host, f'{{provider: existing, context: "{CONTEXT}"}}')
     kube.create(namespace("of-theirs"))
-    install_crossplane(kube, toolbox)
+    install_kinds(kube, toolbox)
+    install_crossplane(kube)
     install_package(kube)
     install_argocd(kube, toolbox)
     url = their_repository(git_host, tmp_path)

@@ -46,11 +46,12 @@ from tests.components_of_others import (
     application,
     install_argocd,
     install_crossplane,
+    kinds,
     project,
     registration,
     settings,
 )
-from tests.control_planes import control_planes, eventually, made, namespace
+from tests.control_planes import control_planes, eventually, made_with, namespace
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -80,9 +81,9 @@ def theirs(toolbox: Toolbox) -> Iterator[tuple[Kube, dict[str, Any]]]:
     folder = Path(tempfile.mkdtemp(prefix="ucp-a"))
     with control_planes(folder, toolbox) as planes:
         provider = planes.provider()
-        kube = made(provider, "theirs")
+        kube = made_with(provider, "theirs", toolbox, kinds(toolbox))
         install_argocd(kube, toolbox)
-        install_crossplane(kube, toolbox)
+        install_crossplane(kube)
         for name in (argocd.NAME, crossplane.NAME):
             each = AdoptedComponent(name, kube)
             eventually(partial(_is_ready, each), each.rolled_out)

@@ -24,7 +24,7 @@ from tests.control_planes import eventually
 from tests.integration.reconciler.conftest import furnish
 from tests.unit.compositions.platform import claim
 
-from .platform_api import POSTGRES, serve_platform_api
+from .platform_api import POSTGRES, define_platform
 from .stack import Stack
 
 ROOT = Path(__file__).parents[3]
@@ -85,7 +85,7 @@ def claims(running: Stack) -> Iterator[Claims]:
     """A cloud, a reconciler that makes in it what the core declares, and stage's network."""
     kube = running.kube
     furnish(kube, running.host.toolbox)
-    serve_platform_api(kube)
+    define_platform(kube)
     kube.apply(config())
     with socket.create_server(("127.0.0.1", 0)) as free:
         ports = {**running.host.ports, "cloud": free.getsockname()[1]}

@@ -7,24 +7,34 @@ from contextlib import suppress
 from k8s_ucp.aws.crds import crds
 from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.compositions.composite_kinds import composite_kind
-from k8s_ucp.kube import Kind, Kube, KubeError
+from k8s_ucp.kube import Kind, Kube, KubeError, Object
 from tests.control_planes import eventually, namespace
 from tests.unit.compositions.platform import definitions
 
 POSTGRES = Kind("k8s-ucp.io/v1alpha1", "Postgres", "postgreses")
 
 
+def early_kinds() -> list[Object]:
+    """Those of AWS without a provider, and of the platform's own all but one.
+
+    A start applies them before their definitions; of the one Crossplane makes it.
+    """
+    found = (e for e in definitions().definitions if e["spec"]["names"]["kind"] != "Postgres")
+    return [*crds(), *map(composite_kind, found)]
+
+
 def serve_platform_api(kube: Kube) -> None:
-    """The kinds of AWS without a provider, and the platform's own."""
+    """The kinds of AWS, and the platform's own."""
+    for each in early_kinds():
+        kube.apply(dict(each))
+    define_platform(kube)
+
+
+def define_platform(kube: Kube) -> None:
+    """The same where the early ones are served already."""
     kube.apply(namespace("team-a"))
     known = definitions()
-    # A start applies them before; of one Crossplane makes it here.
-    early = [
-        composite_kind(each)
-        for each in known.definitions
-        if each["spec"]["names"]["kind"] != "Postgres"
-    ]
-    for each in (*crds(), *early, *known.definitions, *known.compositions):
+    for each in (*known.definitions, *known.compositions):
         kube.apply(dict(each))
 
     def served() -> bool:

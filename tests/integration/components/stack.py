@@ -18,6 +18,7 @@ from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.redis import Redis
+from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.kube import Kube
@@ -25,7 +26,9 @@ from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import CrossplaneSettings
 from k8s_ucp.workspace import StateFolder
-from tests.control_planes import ControlPlanes, eventually, made, namespace
+from tests.control_planes import ControlPlanes, eventually, made_with, namespace
+
+from .platform_api import early_kinds
 
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *composition_functions.PORTS)
 CORE = "demo-core"
@@ -83,25 +86,13 @@ class Stack:
         )
 
     def up(self) -> None:
-        """As `ucp start` does it."""
+        """As `ucp start` does it on a core that was made with its kinds."""
         self.placement.ensure_running()
         self.placement.start([*self.redis.programs(), *self.argocd.early_programs()])
         for name in (argocd.NAMESPACE, crossplane.NAMESPACE):
             self.kube.apply(namespace(name))
-        engine = manifests.read(
-            {
-                **argocd.engine_manifests(self.host.toolbox.module("argocd")),
-                **{
-                    f"crossplane-{name}": text
-                    for name, text in crossplane.engine_manifests(
-                        self.host.toolbox.module("crossplane")
-                    ).items()
-                },
-                **self._settings(),
-            }
-        )
-        manifests.apply_all(self.kube, engine)
-        manifests.wait_served(self.kube, engine)
+        engine = [*engines(self.host.toolbox), *manifests.read(self._settings())]
+        manifests.apply_all(self.kube, [each for each in engine if not each.is_crd])
         self.argocd.prepare(self.kube)
         self.placement.start(self.argocd.programs())
         self.crossplane.initialise()
@@ -147,13 +138,28 @@ class Stack:
         return found
 
 
+def engines(toolbox: Toolbox) -> list[Manifest]:
+    """What Argo CD and Crossplane bring along."""
+    return manifests.read(
+        {
+            **argocd.engine_manifests(toolbox.module("argocd")),
+            **{
+                f"crossplane-{name}": text
+                for name, text in crossplane.engine_manifests(toolbox.module("crossplane")).items()
+            },
+        }
+    )
+
+
 @contextlib.contextmanager
 def stack(planes: ControlPlanes, runtime: Path, toolbox: Toolbox) -> Iterator[Stack]:
     """A running one; nothing of it is left at the end."""
     state = StateFolder(planes.root / "one" / "my files")
     state.make()
     provider = planes.provider()
-    kube = made(provider, CORE)
+    kinds = [each for each in engines(toolbox) if each.is_crd]
+    kinds += [manifests.written(each, "platform") for each in early_kinds()]
+    kube = made_with(provider, CORE, toolbox, kinds)
     kubeconfig = state.kubeconfig(CORE)
     kubeconfig.write_text(_text(provider.kubeconfig(CORE)))
     kubeconfig.chmod(0o600)

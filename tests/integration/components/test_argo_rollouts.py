@@ -21,7 +21,7 @@ from k8s_ucp.kube import Kind, Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder
 from tests.conftest import CACHE
-from tests.control_planes import PAUSE_IMAGE, control_planes, eventually, made
+from tests.control_planes import PAUSE_IMAGE, control_planes, eventually, made_with
 
 pytestmark = pytest.mark.engines
 
@@ -48,15 +48,15 @@ def running(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Itera
     runtime = Path(f"/tmp/ucp-test-{os.getpid()}/rollouts")
     with control_planes(tmp_path_factory.mktemp("rollouts"), toolbox) as planes:
         provider = planes.provider()
-        kube = made(provider, "demo-stage")
+        kinds = manifests.read(argo_rollouts.engine_manifests(built.module(argo_rollouts.NAME)))
+        crds = [each for each in kinds if each.is_crd]
+        kube = made_with(provider, "demo-stage", toolbox, crds)
         state = StateFolder(planes.root / "one" / "my files")
         state.make()
         kubeconfig = state.kubeconfig("demo-stage")
         kubeconfig.write_text(json.dumps(provider.kubeconfig("demo-stage")))
         kubeconfig.chmod(0o600)
-        kinds = manifests.read(argo_rollouts.engine_manifests(built.module(argo_rollouts.NAME)))
-        manifests.apply_all(kube, kinds)
-        manifests.wait_served(kube, kinds)
+        manifests.apply_all(kube, [each for each in kinds if not each.is_crd])
         host = Host(state, runtime, built, {}, kubeconfig)
         placement = HostPlacement(state, runtime)
         rollouts = ArgoRollouts(host, "stage", kubeconfig)

@@ -34,7 +34,7 @@ from tests.unit.compositions import own_kinds
 from tests.unit.compositions.platform import claim, composed, definitions
 
 from .broken_claims import both_tell, declare_broken, told
-from .platform_api import POSTGRES, serve_platform_api
+from .platform_api import POSTGRES, define_platform
 from .stack import PROGRAMS, Stack, stack
 
 pytestmark = pytest.mark.engines
@@ -52,6 +52,13 @@ def running(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Itera
         yield found
     assert not runtime.exists()
     runtime.parent.rmdir()
+
+
+@pytest.fixture(scope="module")
+def platform(running: Stack) -> Stack:
+    """The same with the platform's own kinds."""
+    define_platform(running.kube)
+    return running
 
 
 def test_everything_runs_once(running: Stack) -> None:
@@ -181,9 +188,8 @@ def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
     assert running.kube.get(maps, "my-it", "default")["data"] == {"a": "b"}
 
 
-def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
-    kube = running.kube
-    serve_platform_api(kube)
+def test_a_claim_is_composed_and_becomes_ready(platform: Stack) -> None:
+    kube = platform.kube
     kube.apply(claim(name="orders", namespace="team-a"))
     eventually(
         lambda: (
@@ -233,13 +239,13 @@ def test_a_claim_is_composed_and_becomes_ready(running: Stack) -> None:
     }
 
 
-def test_the_platforms_kinds_are_those_that_crossplane_makes(running: Stack) -> None:
+def test_the_platforms_kinds_are_those_that_crossplane_makes(platform: Stack) -> None:
     """Of one, and of one that was there before its definition, as a start applies it."""
 
     wanted = {each["metadata"]["name"]: composite_kind(each) for each in definitions().definitions}
 
     def made() -> list[Object]:
-        return [running.kube.get(CRD, name) for name in wanted]
+        return [platform.kube.get(CRD, name) for name in wanted]
 
     eventually(lambda: all(map(is_controlled, made())), made)
     for each in made():
@@ -271,15 +277,14 @@ def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
     eventually(lambda: not revisions(), revisions, 60)
 
 
-def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(running: Stack) -> None:
-    serve_platform_api(running.kube)
-    broken = declare_broken(running.kube)
+def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(platform: Stack) -> None:
+    broken = declare_broken(platform.kube)
 
     def all_told() -> bool:
-        said = told(running)
+        said = told(platform)
         return all(both_tell(said, name, reason) for name, reason in broken.items())
 
-    eventually(all_told, partial(told, running), 60)
+    eventually(all_told, partial(told, platform), 60)
 
 
 def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
@@ -291,9 +296,8 @@ def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
     assert not any("Handshake" in each for each in logs)
 
 
-def test_functions_of_users_compose_or_say_why_not(running: Stack) -> None:
-    kube = running.kube
-    serve_platform_api(kube)
+def test_functions_of_users_compose_or_say_why_not(platform: Stack) -> None:
+    running, kube = platform, platform.kube
     files = own_kinds.files()
     running.push({own_kinds.MAIN: files[own_kinds.MAIN]})
     for name in ("definition", "composition"):
@@ -322,7 +326,7 @@ def test_functions_of_users_compose_or_say_why_not(running: Stack) -> None:
     says("draft-1", "Synced", "drafts get no store")
     # Another commit; nothing is started anew.
     before = running.pids()
-    running.push({own_kinds.MAIN: "def compose(req, rsp):\n    while True: pass\n"})
+    running.push({own_kinds.MAIN: "import time\ndef compose(req, rsp):\n    time.sleep(600)\n"})
     store("films")
     kube.apply(claim(name="beside", namespace="team-a"))
     eventually(

@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.components import manifests
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, NAMESPACE, Kube
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.control_planes import made_with, namespace
 from tests.integration.gitops.conftest import World
 
 REFRESH = "argocd.argoproj.io/refresh"
@@ -37,35 +38,20 @@ def core(toolbox: Toolbox) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="ucp test "))
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
     try:
-        provider.create(ClusterRequest("core"), lambda line: None)
+        names = ("application-crd.yaml", "applicationset-crd.yaml")
+        crds = toolbox.module("argocd") / "manifests/crds"
+        kinds = manifests.read({each: (crds / each).read_bytes() for each in names})
+        kube = made_with(provider, "core", toolbox, kinds)
         kubeconfig = folder / "core.yaml"
         with kubeconfig.open("w") as stream:
             YAML(typ="safe", pure=True).dump(provider.kubeconfig("core"), stream)
-        kube = Kube.from_file(kubeconfig)
-        for name in ("application", "applicationset"):
-            crd = toolbox.module("argocd") / f"manifests/crds/{name}-crd.yaml"
-            text = crd.read_text("utf-8")
-            path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}s.argoproj.io"
-            kube.request(
-                "PATCH",
-                path,
-                query={"fieldManager": "test"},
-                body=text,
-                content="application/apply-patch+yaml",
-                timeout=60,
-            )
-        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argocd"}})
-        eventually(lambda: _served(kube), seconds=30)
+        kube.apply(namespace("argocd"))
+        kube.close()
         yield kubeconfig
     finally:
         for name in provider.names():
             provider.delete(name)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _served(kube: Kube) -> bool:
-    served = kube.request("GET", "/apis/argoproj.io/v1alpha1")["resources"]
-    return {"applications", "applicationsets"} <= {each["name"] for each in served}
 
 
 def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:

@@ -16,9 +16,12 @@ from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
+from k8s_ucp.components import manifests
+from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.control_planes import made_with
 from tests.end_of_run import ends_with_this_run
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
@@ -26,7 +29,6 @@ from tests.integration.reconciler.world import (
     World,
     assert_no_secret_in_the_open,
     empty,
-    eventually,
 )
 
 CRDS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler"
@@ -53,18 +55,19 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
     folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
     ends_with_this_run(folder)
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
-    clusters = ("test-core", "demo-stage", "demo-prod")
+    clusters = ("demo-stage", "demo-prod")
     try:
         with ThreadPoolExecutor(3) as pool:
+            coming = pool.submit(made_with, provider, "test-core", toolbox, kinds(toolbox))
             made = [
                 pool.submit(provider.create, ClusterRequest(each), lambda line: None)
                 for each in clusters
             ]
         for each in made:
             each.result()
-        core = Kube(provider.kubeconfig("test-core"))
-        furnish(core, toolbox)
-        apps = {each: Kube(provider.kubeconfig(each)) for each in clusters[1:]}
+        core = coming.result()
+        make_room(core)
+        apps = {each: Kube(provider.kubeconfig(each)) for each in clusters}
         yield Planes(provider, folder, core, apps)
     finally:
         for name in provider.names():
@@ -74,23 +77,26 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
 
 def furnish(core: Kube, toolbox: Toolbox) -> None:
     """What bootstrap applies to a core: the kinds and namespaces that the reconciler needs."""
+    found = kinds(toolbox)
+    manifests.apply_all(core, found)
+    make_room(core)
+    manifests.wait_served(core, found)
+
+
+def kinds(toolbox: Toolbox) -> list[Manifest]:
+    """LocalClusters, Syncers and Argo CD's Applications."""
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
-    for path in (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications):
-        core.apply(load_all(path.read_text("utf-8"))[0], manager="test")
+    paths = (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications)
+    return manifests.read({path.name: path.read_bytes() for path in paths})
+
+
+def make_room(core: Kube) -> None:
+    """The namespaces that the reconciler works in, and its rights."""
     for name in (names.CLUSTERS_NAMESPACE, names.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
     for item in load_all(ACCESS.read_text("utf-8")):
         core.apply(item, manager="test")
-    for plural in (
-        "localclusters.k8s-ucp.io/v1alpha1",
-        "syncers.k8s-ucp.io/v1alpha1",
-        "applications.argoproj.io/v1alpha1",
-    ):
-        kind, _, version = plural.partition("/")
-        name, _, group = kind.partition(".")
-        path = f"/apis/{group}/{version}/{name}"
-        eventually(lambda path=path: core.request("GET", path), f"{plural} served")
 
 
 @pytest.fixture
