@@ -16,6 +16,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -314,6 +315,27 @@ def test_a_removal_that_was_cut_off_goes_on(running: World) -> None:
     assert "does not exist" in running.ucp("app", "remove", "web", "--yes", expect=2).stderr
 
 
+@pytest.mark.usefixtures("started_with_a_database")
+def test_the_state_folder_is_removed_under_it(running: World) -> None:
+    """It can be rebuilt: a start ends what still runs.
+
+    Passwords come back as they were, by git and the backup's key.
+    """
+    before = running.git(running.gitops / "core.git", "rev-parse", "main")
+    made = kept(running)
+    assert ORDERS in made
+    assert {name: password(running, name) for name in made} == made
+    shutil.rmtree(running.state)
+    running.ucp("start", "--yes")
+    assert running.status()["core"]["ready"] is True
+    assert {name: password(running, name) for name in made} == made
+    assert len(running.git(running.gitops / "core.git", "log", "--format=%h", "main", "--", PATH))
+    assert kept(running) == made
+    etcds = [each for each in running.processes() if each.name() == "etcd"]
+    assert len(etcds) == 1
+    assert running.git(running.gitops / "core.git", "rev-parse", "main") == before
+
+
 def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None:
     running.kube("core").apply(BY_HAND, manager="argocd-controller")
     until("a password made after the start", lambda: password(running, "byhand"))
@@ -352,53 +374,73 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
     # The port is free again: the next start, which the next test interrupts, finds it so.
 
 
-@pytest.mark.parametrize(
-    ("moment", "number"),
-    [
-        (3.0, signal.SIGTERM),
-        pytest.param(0.4, signal.SIGINT, marks=pytest.mark.soak),
-        pytest.param(1.5, signal.SIGINT, marks=pytest.mark.soak),
-        pytest.param(5.0, signal.SIGINT, marks=pytest.mark.soak),
-    ],
-)
-def test_interrupted_at_any_step(running: World, moment: float, number: int) -> None:
-    running.ucp("stop", "--yes")
-    starting = subprocess.Popen(
-        [*running.command, "--workspace", running.workspace, "start", "--yes"],
-        env=running.env,
+def starting(world: World) -> subprocess.Popen[str]:
+    """A start under way."""
+    return subprocess.Popen(
+        [*world.command, "--workspace", world.workspace, "start", "--yes"],
+        env=world.env,
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def interrupt(start: subprocess.Popen[str], moment: float, number: int) -> None:
+    """After so many seconds, by that signal."""
     time.sleep(moment)
-    starting.send_signal(number)
-    _, said = starting.communicate(timeout=60)
-    assert starting.returncode in (130, 0, -number), said
-    if starting.returncode == 130 and "interrupted; " in said:
+    start.send_signal(number)
+    _, said = start.communicate(timeout=60)
+    assert start.returncode in (130, 0, -number), said
+    if start.returncode == 130 and "interrupted; " in said:
         assert "next: ucp --workspace" in said
+
+
+@pytest.mark.usefixtures("started_with_a_database")
+def test_interrupted_and_killed_in_the_middle_and_healed(running: World) -> None:
+    """Killed without any state, beside what the interrupted one started; passwords are restored."""
+    running.ucp("stop", "--yes")
+    made = kept(running)
+    interrupt(starting(running), 3.0, signal.SIGTERM)
+    shutil.rmtree(running.state)
+    journal = running.state / "journal.json"
+    start = starting(running)
+
+    def has_begun() -> bool:
+        text = journal.read_text()
+        return "start-core" in text and json.loads(text)["pid"] == start.pid
+
+    until("it began", has_begun, seconds=30)
+    os.kill(start.pid, signal.SIGKILL)
+    start.communicate()
+    (left,) = running.status()["unfinished"]
+    assert left["state"] == "killed"
+    assert left["next"].endswith("start --yes")
+    assert f"{left['message']}; next: {left['next']}" in running.ucp("status").stdout
+    said = running.ucp("start", "--yes").stderr
+    assert f"{left['message']}; continuing from there" in said
+    assert json.loads(journal.read_text())["outcome"] == "done"
+    assert running.status()["unfinished"] == []
+    assert running.status()["core"]["ready"] is True
+    assert {name: password(running, name) for name in made} == made
+    assert kept(running) == made
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [(3.0, signal.SIGTERM), *((each, signal.SIGINT) for each in (0.4, 1.5, 5.0))],
+)
+def test_interrupted_at_any_step(running: World, moment: float, number: int) -> None:
+    running.ucp("stop", "--yes")
+    interrupt(starting(running), moment, number)
     running.ucp("start", "--yes")
     assert running.status()["core"]["ready"] is True
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_the_state_folder_is_removed_under_it(running: World) -> None:
-    """It can be rebuilt: what still runs is ended, by start as by stop.
-
-    Passwords come back as they were, by git and the backup's key.
-    """
+def test_a_stop_ends_what_has_no_state_any_more(running: World) -> None:
     before = running.git(running.gitops / "core.git", "rev-parse", "main")
-    running.ucp("start", "--yes")
-    made = kept(running)
-    assert ORDERS in made
-    assert {name: password(running, name) for name in made} == made
-    shutil.rmtree(running.state)
-    running.ucp("start", "--yes")
-    assert running.status()["core"]["ready"] is True
-    assert {name: password(running, name) for name in made} == made
-    assert len(running.git(running.gitops / "core.git", "log", "--format=%h", "main", "--", PATH))
-    assert kept(running) == made
-    etcds = [each for each in running.processes() if each.name() == "etcd"]
-    assert len(etcds) == 1
+    assert running.processes()
     shutil.rmtree(running.state)
     running.ucp("stop", "--yes")
     assert running.processes() == []
@@ -417,78 +459,79 @@ def test_without_the_key_of_its_backup_nothing_is_begun(running: World) -> None:
     away.rename(key_file(running))
 
 
-@pytest.mark.usefixtures("started_with_a_database")
-def test_killed_in_the_middle_and_healed(running: World) -> None:
-    """Without any state before, where the tests above have run; passwords are restored, too."""
-    running.ucp("stop", "--yes")
-    made = kept(running)
-    starting = subprocess.Popen(
-        [*running.command, "--workspace", running.workspace, "start", "--yes"],
-        env=running.env,
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    journal = running.state / "journal.json"
-    until("it began", lambda: "start-core" in journal.read_text(), seconds=30)
-    os.kill(starting.pid, signal.SIGKILL)
-    starting.wait()
-    (left,) = running.status()["unfinished"]
-    assert left["state"] == "killed"
-    assert left["next"].endswith("start --yes")
-    assert f"{left['message']}; next: {left['next']}" in running.ucp("status").stdout
-    said = running.ucp("start", "--yes").stderr
-    assert f"{left['message']}; continuing from there" in said
-    assert json.loads(journal.read_text())["outcome"] == "done"
-    assert running.status()["unfinished"] == []
-    assert running.status()["core"]["ready"] is True
-    assert {name: password(running, name) for name in made} == made
-    assert kept(running) == made
+@pytest.fixture(scope="module")
+def with_own_repositories() -> Iterator[World]:
+    """On a server that asks for the credential which the topology names, not on its main branch.
 
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-@pytest.mark.timeout(900)
-def test_a_full_disk_is_told_and_a_rerun_heals() -> None:
-    """From a step of the plan on, drawn by the seed; the soak takes all of them."""
-    dice = random.Random(SEED)
-    with make_world() as world, small_disk(world.workspace, "2g"):
-        file = world.workspace / "ucp.yaml"
-        file.write_text(CORE_ALONE)
-        point = dice.choice(points(plans.start(load(file)), dice))
-        filler = world.workspace / "filler"
-        done = cut(world, point, "start", "--yes", UCP_FILLS=str(filler))
-        assert done.returncode in (0, 1), f"{point}: {done.stderr}"
-        filler.unlink(missing_ok=True)
-        world.ucp("start", "--yes")
-        status = world.status()
-        assert status["core"]["ready"], point
-        assert status["unfinished"] == []
-        world.ucp("stop", "--yes")
-
-
-def test_repositories_of_the_users_own(world: World) -> None:
-    """On a server that asks for the credential which the topology names, not on its main branch."""
-    host = world.home / "git host"
-    for name in ("core", "apps"):
-        world.git(world.home, "init", "-q", "--bare", "-b", "main", str(host / f"{name}.git"))
-    with http_git(host, world.env) as served:
+    Nothing is started. Where a small file system can be mounted, the workspace lies on one.
+    """
+    with make_world() as world, ExitStack() as leaving:
+        if os.geteuid() == 0:
+            leaving.enter_context(small_disk(world.workspace, "2g"))
+        host = world.home / HOST
+        for name in ("core", "apps"):
+            world.git(world.home, "init", "-q", "--bare", "-b", "main", str(host / f"{name}.git"))
+        served = leaving.enter_context(http_git(host, world.env))
         urls = {name: served.url(host / f"{name}.git") for name in ("core", "apps")}
         git = json.dumps({"provider": "url", "branch": "trunk", "auth": "forge", **urls})
         text = CORE_ALONE.replace("spec: {", f"spec: {{git: {git}, ")
         (world.workspace / "ucp.yaml").write_text(text)
-        refused = world.ucp("start", "--yes", expect=1).stderr
-        assert "creds/forge.token: the file does not exist; expected an access token" in refused
-        assert not world.gitops.exists()
-        login = world.workspace / "creds" / "forge.token"
-        login.parent.mkdir(0o700)
-        write_private_file(login, json.dumps({"username": USER, "password": TOKEN}))
+        yield world
+        if world.processes():
+            world.ucp("stop", "--yes")
+
+
+HOST = "git host"
+"""Folder of the repositories, below HOME."""
+
+
+def login(world: World) -> Path:
+    """The file with the credential, which is there."""
+    file = world.workspace / "creds" / "forge.token"
+    if not file.exists():
+        file.parent.mkdir(0o700)
+        write_private_file(file, json.dumps({"username": USER, "password": TOKEN}))
+    return file
+
+
+def test_repositories_of_the_users_own_need_their_credential(with_own_repositories: World) -> None:
+    world = with_own_repositories
+    refused = world.ucp("start", "--yes", expect=1).stderr
+    assert "creds/forge.token: the file does not exist; expected an access token" in refused
+    assert not world.gitops.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+@pytest.mark.timeout(900)
+def test_a_full_disk_is_told_and_a_rerun_heals(with_own_repositories: World) -> None:
+    """From a step of the plan on, drawn by the seed; the soak takes all of them."""
+    dice, world = random.Random(SEED), with_own_repositories
+    login(world)
+    point = dice.choice(points(plans.start(load(world.workspace / "ucp.yaml")), dice))
+    filler = world.workspace / "filler"
+    done = cut(world, point, "start", "--yes", UCP_FILLS=str(filler))
+    assert done.returncode in (0, 1), f"{point}: {done.stderr}"
+    filler.unlink(missing_ok=True)
+    world.ucp("start", "--yes")
+    status = world.status()
+    assert status["core"]["ready"], point
+    assert status["unfinished"] == []
+
+
+def test_repositories_of_the_users_own(with_own_repositories: World) -> None:
+    """Started by the test above, or here."""
+    world = with_own_repositories
+    own = login(world)
+    if not world.processes():
         world.ucp("start", "--yes")
-        assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
-        assert "ucp.yaml" in world.git(host / "core.git", "ls-tree", "--name-only", "trunk")
-        assert not (world.gitops / "core.git").exists()
-        assert "the app echo does not exist" in world.ucp("history", "echo", expect=1).stderr
-        world.ucp("stop", "--yes")
+    assert {each["sync"] for each in world.status()["applications"]} == {"Synced"}
+    host = world.home / HOST
+    assert "ucp.yaml" in world.git(host / "core.git", "ls-tree", "--name-only", "trunk")
+    assert not (world.gitops / "core.git").exists()
+    assert "the app echo does not exist" in world.ucp("history", "echo", expect=1).stderr
+    world.ucp("stop", "--yes")
     # Argo CD has it in the core's etcd; nothing else that is kept does.
     kept = [each for each in world.workspace.rglob("*") if each.is_file()]
     found = [each for each in kept if TOKEN.encode() in each.read_bytes()]
     others = [each for each in found if "etcd" not in each.parts]
-    assert others == [login]
+    assert others == [own]
