@@ -9,6 +9,7 @@ import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import load
+from k8s_ucp.topology.reading import read
 
 
 def test_no_file(tmp_path: Path) -> None:
@@ -32,3 +33,10 @@ def test_not_allowed(tmp_path: Path) -> None:
     (tmp_path / "ucp.yaml").touch(mode=0)
     with pytest.raises(UcpError, match="Permission denied"):
         load(tmp_path / "ucp.yaml")
+
+
+def test_what_was_read_is_the_readers_own() -> None:
+    """A text is parsed once; who changes what it says changes it for nobody else."""
+    text = "apps: [{name: web}]\n"
+    read(text)["apps"].clear()
+    assert read(text) == {"apps": [{"name": "web"}]}
