@@ -8,7 +8,6 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.kube import (
     CONFIG_MAP,
-    NAMESPACE,
     ROLE,
     ROLE_BINDING,
     SECRET,
@@ -18,7 +17,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.runtime.conditions import find
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import World, clear, eventually
 
 SOURCES = "crossplane-system"
 STAGE, PROD = "demo-stage", "demo-prod"
@@ -151,11 +150,9 @@ def empty_mirrors(core: Kube, apps: dict[str, Kube]) -> None:
         for kind in (ROLE_BINDING, ROLE):
             for item in kube.list_all(kind, fields=f"metadata.name={names.MIRROR_IDENTITY}"):
                 kube.delete(kind, names.MIRROR_IDENTITY, item["metadata"]["namespace"])
-        for namespace in kube.list_all(NAMESPACE):
-            name = namespace["metadata"]["name"]
-            if name.startswith("kube-") or name == names.IDENTITY_NAMESPACE:
-                continue
-            for kind in (SECRET, CONFIG_MAP):
-                for item in kube.list_all(kind, name):
-                    if item["metadata"]["name"] != "kube-root-ca.crt":
-                        kube.delete(kind, item["metadata"]["name"], name)
+        for kind in (SECRET, CONFIG_MAP):
+            clear(kube, kind, _is_copied_into)
+
+
+def _is_copied_into(namespace: str) -> bool:
+    return not namespace.startswith("kube-") and namespace != names.IDENTITY_NAMESPACE

@@ -329,14 +329,25 @@ def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
     with contextlib.suppress(NotFound):
         for item in core.list_all(APPLICATION, ARGOCD):
             _strip(core, APPLICATION, item)
-    for namespace in (CLUSTERS, ARGOCD, "crossplane-system", "default"):
-        for kind in (SECRET, CONFIG_MAP, EVENT):
-            for item in core.list_all(kind, namespace):
-                if item["metadata"]["name"] != "kube-root-ca.crt":
-                    core.delete(kind, item["metadata"]["name"], namespace)
+    ours = {CLUSTERS, ARGOCD, "crossplane-system", "default"}
+    for kind in (SECRET, CONFIG_MAP, EVENT):
+        clear(core, kind, ours.__contains__)
     for kube in apps.values():
         kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
         end_namespace(kube, names.IDENTITY_NAMESPACE)
+
+
+def clear(kube: Kube, kind: Kind, wanted: Callable[[str], bool]) -> None:
+    """Delete all objects of a kind in these namespaces, with a request for each that has any."""
+    there = [each["metadata"] for each in kube.list_all(kind)]
+    found = {each["namespace"] for each in there if each["name"] != _OF_KUBERNETES}
+    for namespace in filter(wanted, sorted(found)):
+        others = {"fieldSelector": f"metadata.name!={_OF_KUBERNETES}"}
+        kube.request("DELETE", kind.path(namespace), query=others)
+
+
+_OF_KUBERNETES = "kube-root-ca.crt"
+"""A ConfigMap of each namespace."""
 
 
 def end_namespace(kube: Kube, name: str) -> None:
