@@ -133,7 +133,7 @@ def google_before(backing: Backing) -> Iterator[Google]:
             for name, config in backing.configs.items()
         }
         behind = Behind()
-        servers = {name: gates[behind[name]] for name in ("kept", "twin-b", "*")}
+        servers = {name: gates[behind[name]] for name in ("kept", "n", "own", "*")}
         cloud.change(apis_of_clusters=servers)
         yield cloud
 

@@ -32,9 +32,9 @@ def kept(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
     provider.delete(name)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def name(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
-    """The name of a cluster that a test makes for itself."""
+    """The name of a cluster that tests make, stop and start one after the other."""
     name = workshop.named("own")
     yield name
     provider.delete(name)
@@ -107,9 +107,9 @@ def test_a_deployment_becomes_available(
     )
 
 
-def test_two_are_made_at_the_same_time(workshop: Workshop) -> None:
+def test_the_shortest_and_the_longest_name_at_the_same_time(workshop: Workshop) -> None:
     provider = workshop.provider()
-    names = [workshop.named("twin-a"), workshop.named("twin-b")]
+    names = ["n", "n" * workshop.longest_name]
     failures: list[BaseException] = []
 
     def make(name: str) -> None:
@@ -129,6 +129,7 @@ def test_two_are_made_at_the_same_time(workshop: Workshop) -> None:
             admin(provider, name).get(NAMESPACE, "kube-system")["metadata"]["uid"] for name in names
         }
         assert len(uids) == 2
+        assert all(admin(provider, name).version() for name in names)
     finally:
         for name in names:
             provider.delete(name)
@@ -137,6 +138,7 @@ def test_two_are_made_at_the_same_time(workshop: Workshop) -> None:
 def test_one_cluster_is_made_once_by_two_at_the_same_time(
     provider: ClusterProvider, name: str
 ) -> None:
+    provider.delete(name)
     failures: list[BaseException] = []
 
     def make() -> None:
@@ -231,18 +233,6 @@ def test_a_creation_that_takes_too_long_leaves_nothing(workshop: Workshop) -> No
     provider.create(ClusterRequest(name), quiet)
     assert admin(provider, name).version()
     provider.delete(name)
-
-
-@pytest.mark.parametrize("longest", [False, True], ids=["shortest", "longest"])
-def test_the_shortest_and_the_longest_name(
-    workshop: Workshop, provider: ClusterProvider, longest: bool
-) -> None:
-    name = "n" * (workshop.longest_name if longest else 1)
-    provider.create(ClusterRequest(name), quiet)
-    try:
-        assert admin(provider, name).version()
-    finally:
-        provider.delete(name)
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a.b", "a/b", "../a", "n" * 64, "a\n"])

@@ -218,6 +218,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
     assert list(planes.folder().iterdir()) == []
 
 
+@on_a_standing_one
 def test_a_taken_port_is_named_and_freeing_it_heals(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
@@ -308,20 +309,6 @@ def test_programs_that_moved_are_found_again(
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 
 
-def test_without_programs_it_can_be_looked_at_and_removed_only(
-    planes: ControlPlanes, provider: EmbeddedProvider
-) -> None:
-    made(provider, "one")
-    bare = EmbeddedProvider(planes.folder(), None, ports=planes.ports)
-    assert bare.state("one").ready
-    assert bare.kubeconfig("one") == provider.kubeconfig("one")
-    with pytest.raises(ProgramMissing, match="not installed"):
-        bare.create(ClusterRequest("two"), quiet)
-    bare.stop("one")
-    bare.delete("one")
-    assert planes.processes() == []
-
-
 @on_a_standing_one
 def test_a_cluster_in_use_is_waited_for_with_a_deadline(
     provider: EmbeddedProvider, folder: ClusterFolder
@@ -344,6 +331,21 @@ def test_a_cluster_in_use_is_waited_for_with_a_deadline(
         done.set()
         holder.join()
     assert provider.state("one").running
+
+
+@on_a_standing_one
+def test_without_programs_it_can_be_looked_at_and_removed_only(
+    planes: ControlPlanes, provider: EmbeddedProvider
+) -> None:
+    made(provider, "one")
+    bare = EmbeddedProvider(planes.folder(), None, ports=planes.ports)
+    assert bare.state("one").ready
+    assert bare.kubeconfig("one") == provider.kubeconfig("one")
+    with pytest.raises(ProgramMissing, match="not installed"):
+        bare.create(ClusterRequest("two"), quiet)
+    bare.stop("one")
+    bare.delete("one")
+    assert planes.processes() == []
 
 
 def test_a_path_that_kwok_would_split_is_refused(tmp_path: Path, planes: ControlPlanes) -> None:
