@@ -30,9 +30,10 @@ class GitHub(Forge):
             retry=None,
             seconds_between_requests=None,
             seconds_between_writes=None,
+            lazy=True,
         )
         self._owner = site.path.split("/")[0]
-        self._repository = client.get_repo(site.path, lazy=True)
+        self._repository = client.get_repo(site.path)
 
     def _find(self, head: str, base: str) -> PullRequest | None:
         for pull in self._repository.get_pulls(

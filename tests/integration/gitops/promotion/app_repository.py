@@ -7,9 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from k8s_ucp.cli import main
 
 UCP = Path(sys.executable).with_name("ucp")
 
@@ -91,6 +96,35 @@ class Ucp:
 
     def promote(self, *arguments: str, **more: str) -> Result:
         return self("promote", *arguments, "-o", "json", **more)
+
+
+class UcpHere(Ucp):
+    """Runs `ucp` in this process, one at a time: starting Python takes most of a promotion.
+
+    What is said goes through the encoding of a real standard output. `start` makes processes.
+    """
+
+    def __call__(self, *arguments: str, stdin: str | None = None, **more: str) -> Result:
+        out, err = _stream(errors="strict"), _stream(errors="backslashreplace")
+        with (
+            patch.dict(os.environ, {**self.environment, **more}, clear=True),
+            patch.object(sys, "stdin", _stream((stdin or "").encode(), errors="strict")),
+            chdir(self.folder),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            code = main.run(list(arguments))
+        return Result(code, _said(out), _said(err))
+
+
+def _stream(content: bytes = b"", *, errors: str) -> TextIOWrapper:
+    return TextIOWrapper(BytesIO(content), encoding="utf-8", errors=errors)
+
+
+def _said(stream: TextIOWrapper) -> str:
+    stream.flush()
+    stream.seek(0)
+    return stream.read()
 
 
 def finish(running: subprocess.Popen[str], seconds: float = 300) -> Result:

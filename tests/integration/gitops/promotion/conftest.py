@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp, plain_environment
+from tests.integration.gitops.promotion.app_repository import (
+    AppRepository,
+    Ucp,
+    UcpHere,
+    plain_environment,
+)
 from tests.integration.gitops.promotion.git_servers import SSHD, TOKEN, USER, http_git, ssh_git
 from tests.integration.gitops.promotion.soak import SoakRecord
 
@@ -23,7 +28,7 @@ def environment(home: Path) -> dict[str, str]:
 def ucp(environment: dict[str, str], tmp_path: Path) -> Ucp:
     folder = tmp_path / "a workspace"
     folder.mkdir()
-    return Ucp(environment, folder)
+    return UcpHere(environment, folder)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from tests.integration.gitops.promotion.app_repository import (
     KUSTOMIZATION,
     AppRepository,
     Ucp,
+    UcpHere,
     overlay,
 )
 from tests.integration.gitops.promotion.conftest import Transport
@@ -348,7 +349,7 @@ def test_the_workspace_s_own_app_repository_is_the_default(
     (workspace / "gitops" / "demo").mkdir(parents=True)
     repository = AppRepository(workspace / "gitops" / "demo" / "apps.git", environment)
     (workspace / "elsewhere").mkdir()
-    ucp = Ucp(environment, workspace / "elsewhere")
+    ucp = UcpHere(environment, workspace / "elsewhere")
 
     words = ("echo", "--env", "stage", "--tag", "1", "--workspace", str(workspace))
     assert ucp.promote(*words).status == "promoted"

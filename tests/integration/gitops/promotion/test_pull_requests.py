@@ -22,7 +22,7 @@ from tests.integration.gitops.promotion.forge_hosts import ForgeHost, forge_host
 STAGE = ("echo", "--env", "stage")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def gitea(tmp_path_factory: pytest.TempPathFactory) -> Iterator[gitea_server.Gitea | None]:
     if gitea_server.unbuildable():
         yield None
