@@ -111,7 +111,7 @@ def roots(folder: Path) -> list[Path]:
     return sorted(each.parent for each in folder.rglob("kustomization.yaml"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def serving_core(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Kube]:
     """One API server for the tests that ask what it takes: a chain of tests/scheduling.py.
 
