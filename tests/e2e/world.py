@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,6 +184,13 @@ class World:
             code = main.run(["--workspace", str(self.workspace), *words])
         self.hear(words, out.getvalue(), said.getvalue())
         return code, out.getvalue(), said.getvalue()
+
+    def ucp_here(self, *words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+        """As `ucp`, in this process: for what is refused before it begins, or only looks."""
+        with patch.object(sys, "stdin", io.StringIO()), chdir(self.home):
+            code, out, said = self.run_here(*words)
+        assert code == expect, f"ucp {' '.join(words)}: {code} instead of {expect}\n{out}\n{said}"
+        return subprocess.CompletedProcess(list(words), code, out, said)
 
     def is_well(self, *, clusters: str, applications: int) -> bool:
         """Everything is ready, and every Application Synced and Healthy.

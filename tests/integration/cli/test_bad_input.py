@@ -34,7 +34,7 @@ FLAGS = {
 @pytest.mark.parametrize("case", FLAGS)
 def test_bad_flags(world: World, case: str) -> None:
     flags, expected = FLAGS[case]
-    ended = world.ucp("start", "--yes", *flags, expect=2)
+    ended = world.ucp_here("start", "--yes", *flags, expect=2)
     assert expected in ended.stderr
     assert "next: " in ended.stderr
     assert ended.stderr.startswith("ucp: ")
@@ -67,7 +67,7 @@ def test_a_bad_file(world: World, case: str) -> None:
     text, line, expected = FILES[case]
     path = world.workspace / "ucp.yaml"
     path.write_text(text)
-    ended = world.ucp("start", "--yes", expect=2)
+    ended = world.ucp_here("start", "--yes", expect=2)
     assert ended.stderr.startswith(f"ucp: ucp.yaml:{line}: ")
     assert expected in ended.stderr
     assert f"next: edit {path}" in ended.stderr
@@ -80,7 +80,7 @@ def test_a_combination_that_can_only_be_rendered(world: World) -> None:
     (world.workspace / "ucp.yaml").write_text(
         HEAD + "spec:\n  environments: [{name: a, cluster: {provider: eks}}]\n"
     )
-    ended = world.ucp("start", "--yes", expect=1)
+    ended = world.ucp_here("start", "--yes", expect=1)
     assert "nothing was changed" in ended.stderr
     assert "a on eks needs Crossplane provider pods" in ended.stderr
     assert "use a core with provider: kind" in ended.stderr
@@ -90,9 +90,9 @@ def test_a_combination_that_can_only_be_rendered(world: World) -> None:
 
 def test_flags_that_contradict_the_file(world: World) -> None:
     (world.workspace / "ucp.yaml").write_text(CORE_ALONE)
-    ended = world.ucp("start", "--yes", "--env", "stage=embedded", "--app", "echo", expect=2)
+    ended = world.ucp_here("start", "--yes", "--env", "stage=embedded", "--app", "echo", expect=2)
     assert "contradicts --env stage=embedded, --app echo" in ended.stderr
-    ended = world.ucp("start", "--yes", "--topology", "other", expect=2)
+    ended = world.ucp_here("start", "--yes", "--topology", "other", expect=2)
     assert "defines the topology demo, not other" in ended.stderr
     assert files(world) == ["ucp.yaml"]
 
@@ -112,7 +112,7 @@ def test_flags_that_contradict_the_file(world: World) -> None:
     ids=lambda words: words[0],
 )
 def test_nothing_was_started(world: World, words: list[str]) -> None:
-    ended = world.ucp(*words, expect=1)
+    ended = world.ucp_here(*words, expect=1)
     assert "nothing was started in" in ended.stderr
     assert "next: ucp start" in ended.stderr
     assert ended.stdout == ""
@@ -122,7 +122,7 @@ def test_nothing_was_started(world: World, words: list[str]) -> None:
 def test_a_workspace_that_is_no_folder(world: World) -> None:
     file = world.home / "file"
     file.write_text("")
-    ended = world.ucp("--workspace", str(file), "start", "--yes", expect=1)
+    ended = world.ucp_here("--workspace", str(file), "start", "--yes", expect=1)
     assert f"the folder {file} is not writable" in ended.stderr
     assert "--workspace DIR" in ended.stderr
     assert file.read_text() == ""
@@ -134,7 +134,7 @@ def test_a_credential_that_others_can_read(world: World) -> None:
     (folder / "README.md").write_text("words")
     (folder / "gcp.json").write_text("canary")
     (folder / "gcp.json").chmod(0o644)
-    ended = world.ucp("start", "--yes", expect=1)
+    ended = world.ucp_here("start", "--yes", expect=1)
     assert "other users can read gcp.json" in ended.stderr
     assert f"chmod 600 '{folder / 'gcp.json'}'" in ended.stderr
     assert "canary" not in ended.stderr
@@ -151,7 +151,7 @@ def test_a_stranger_on_our_socket_is_left_alone(world: World) -> None:
             stranger.bind(str(runtime / "supervisor.sock"))
             stranger.listen(1)
             stranger.settimeout(1)
-            ended = world.ucp("start", "--yes", expect=1)
+            ended = world.ucp_here("start", "--yes", expect=1)
         assert str(runtime / "supervisor.sock") in ended.stderr
         assert "next: " in ended.stderr
         assert is_running(us)

@@ -39,7 +39,7 @@ def describe(world: World, core: str, *, git: str = GIT, image: str = f"image: '
 def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
     """What `ucp start` says: one message with a way out, and nothing is there that wasn't."""
     before = files(world)
-    ended = world.ucp("start", "--core", core, "--yes", expect=code)
+    ended = world.ucp_here("start", "--core", core, "--yes", expect=code)
     for words in expected:
         assert words in ended.stderr
     assert ended.stderr.count("next: ") == 1, ended.stderr
@@ -132,7 +132,7 @@ def test_what_this_machine_lacks_for_a_core_on_gke(
 
 def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
     for core, key_ in (("existing", "'context'"), ("gke", "'project'")):
-        ended = world.ucp("start", "--core", core, "--yes", expect=2)
+        ended = world.ucp_here("start", "--core", core, "--yes", expect=2)
         assert f"requires the key {key_}" in ended.stderr
         assert (
             f"git: local is not reachable from {'an' if core[0] == 'e' else 'a'} {core} core"
@@ -143,10 +143,10 @@ def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
 
 
 def test_what_can_not_be_adopted(world: World) -> None:
-    ended = world.ucp("start", "--adopt", "traefik", "--yes", expect=2)
+    ended = world.ucp_here("start", "--adopt", "traefik", "--yes", expect=2)
     assert "--adopt: 'traefik' is not an adoptable component" in ended.stderr
     assert "next: ucp start --adopt argocd,crossplane" in ended.stderr
-    ended = world.ucp("start", "--core", "kind", "--adopt", "argocd", "--yes", expect=2)
+    ended = world.ucp_here("start", "--core", "kind", "--adopt", "argocd", "--yes", expect=2)
     assert "spec.core: 'adopt' is valid for provider existing" in ended.stderr
     assert files(world) == []
     describe(world, "{provider: gke, adopt: [argocd]}")
@@ -167,12 +167,12 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
     describe(world, "{provider: existing, context: far}")
     refused(world, "existing", "failed to reach the API server of the context far", "get nodes")
     before = (world.workspace / "ucp.yaml").read_text()
-    world.ucp("start", "--adopt", "argocd", "--yes", expect=1)
+    world.ucp_here("start", "--adopt", "argocd", "--yes", expect=1)
     assert (world.workspace / "ucp.yaml").read_text() == before, "it is written after all checks"
     local = "git: {provider: url, core: http://localhost:3000/c, apps: file:///srv/a.git}"
     describe(world, "{provider: existing, context: far}", git=local, image="")
     before = files(world)
-    ended = world.ucp("start", "--yes", expect=1)
+    ended = world.ucp_here("start", "--yes", expect=1)
     assert "spec.git.core is http://localhost:3000/c, which pods" in ended.stderr
     assert "spec.reconciler.image is required" in ended.stderr
     assert "make image ARGS='--tag REGISTRY/k8s-ucp-reconciler:1' && docker push" in ended.stderr
