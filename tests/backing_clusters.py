@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,13 +70,20 @@ class Backing:
 
 
 @contextlib.contextmanager
-def backing_clusters(root: Path, toolbox: Toolbox) -> Iterator[Backing]:
-    """All of them, ready; gone at the end."""
-    with control_planes(root / "planes", toolbox) as planes:
-        provider = planes.provider()
-        with ThreadPoolExecutor(len(NAMES)) as pool:
-            list(pool.map(lambda name: made(provider, name), NAMES))
-        backing = Backing(root, {name: provider.kubeconfig(name) for name in NAMES})
+def backing_clusters(
+    root: Path, toolbox: Toolbox, planes: Sequence[str] = NAMES
+) -> Iterator[Backing]:
+    """All of them, ready; gone at the end.
+
+    planes: those that are made; the other names lead to the last of them.
+    """
+    with control_planes(root / "planes", toolbox) as found:
+        provider = found.provider()
+        with ThreadPoolExecutor(len(planes)) as pool:
+            list(pool.map(lambda name: made(provider, name), planes))
+        behind = {name: name if name in planes else planes[-1] for name in NAMES}
+        configs = {name: provider.kubeconfig(plane) for name, plane in behind.items()}
+        backing = Backing(root, configs)
         backing.kubeconfig.write_text(json.dumps(merged(backing.configs)))
         yield backing
 

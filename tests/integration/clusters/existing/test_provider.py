@@ -28,7 +28,8 @@ REQUEST = ClusterRequest("shop-core", parameters={"context": "second"})
 
 @pytest.fixture(scope="module")
 def backing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
-    with backing_clusters(tmp_path_factory.mktemp("existing"), toolbox) as found:
+    root = tmp_path_factory.mktemp("existing")
+    with backing_clusters(root, toolbox, ("second", "third")) as found:
         yield found
 
 
