@@ -497,6 +497,38 @@ def test_a_version_that_is_published_again_is_refused(
         ucp(workspace, "check")
 
 
+def test_a_version_that_a_patch_sets_is_told(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    patch = (
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: "
+        '{containers: [{name: web, image: "example.org/web:2.0.0"}]}}}}\n'
+    )
+    files = {
+        "base/kustomization.yaml": "resources: [web.yaml]\n",
+        "base/web.yaml": DEPLOYMENT,
+        "overlays/stage/kustomization.yaml": "resources: [../../base]\n",
+        "overlays/prod/kustomization.yaml": (
+            "resources: [../../base]\npatches: [{path: newer.yaml}]\n"
+        ),
+        "overlays/prod/newer.yaml": patch,
+    }
+    said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    assert "web: `ucp promote` can't change example.org/web in prod, whose version a patch" in said
+
+
+def test_a_file_above_a_kustomization_is_told_with_a_way_to_bring_it(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {
+        "web/kustomization.yaml": "configMapGenerator: [{name: a, files: [../more/a.conf]}]\n",
+        "more/a.conf": "a\n",
+    }
+    with pytest.raises(UcpError, match=r"in web loads more/a.conf, which is outside") as refused:
+        ucp(workspace, "app", "add", "web", str(write(tmp_path, files) / "web"))
+    assert "copy a.conf into that folder" in str(refused.value.next)
+
+
 def test_values_files_that_a_chart_has_for_environments_are_told(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

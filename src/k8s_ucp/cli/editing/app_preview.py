@@ -64,6 +64,7 @@ def grant(
     lacking: dict[str, _Permissions] = {}
     for app in apps:
         _tell_foreign(call, topology, app.name, found[app.name].objects)
+        _tell_unlisted(call, app.name, found[app.name])
         wanted = _permissions(app, found[app.name])
         if problem := _forbidden(app, found[app.name]):
             raise problem
@@ -128,6 +129,8 @@ class _Brought:
     is_chart: bool = False
     texts: dict[str, str] = field(default_factory=dict)
     """{environment: objects as YAML}"""
+    unlisted: dict[str, list[str]] = field(default_factory=dict)
+    """{image: environments} whose version no overlay lists, so that no promotion changes it."""
 
 
 @dataclass(frozen=True)
@@ -289,9 +292,41 @@ def _brought(
         mirrored = mirrored.and_also(app.from_outside) if mirrored else None
         found[name].objects.extend(there)
         found[name].texts[environment] = shown
+        for image in _unlisted(rendered, name, environment, there):
+            found[name].unlisted.setdefault(image, []).append(environment)
         if not _answers(topology, app):
             found[name].missing.update(missing(there, mirrored))
     return found
+
+
+def _unlisted(
+    rendered: Rendered, name: str, environment: str, there: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Images of a kustomization's objects that are not in the list that a promotion changes."""
+    from k8s_ucp.gitops.manifests.own import images, one_version, split_image
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
+    if path not in rendered.apps:
+        return []
+    versions: dict[str, set[str]] = {}
+    for image in images(list(there)):
+        known, version = split_image(image)
+        versions.setdefault(known, set()).add(version)
+    listed = maps(first_map(rendered.apps[path], path), "images")
+    known_there = {str(each.get(key)) for each in listed for key in ("name", "newName")}
+    return [image for image, _ in one_version(versions) if image not in known_there]
+
+
+def _tell_unlisted(call: Invocation, name: str, brought: _Brought) -> None:
+    by_places: dict[str, list[str]] = {}
+    for image, environments in brought.unlisted.items():
+        by_places.setdefault(", ".join(environments), []).append(image)
+    for places, images in by_places.items():
+        call.console.say(
+            f"{name}: `ucp promote` can't change {', '.join(images)} in {places}, whose version a "
+            "patch or a remote base sets: set it by `images` of the overlay"
+        )
 
 
 def _answers(topology: Topology, app: App) -> bool:
@@ -340,6 +375,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
             call.console.say(f"would be refused: {each}" if each.blocks else str(each))
     if _is_brought(app):
         _tell_foreign(call, topology, name, brought.objects)
+        _tell_unlisted(call, name, brought)
         for words in _refusals(app, brought):
             call.console.say(f"would be refused: {words}")
 
@@ -406,7 +442,7 @@ def _objects(
     from k8s_ucp.gitops.check.repositories import transports
     from k8s_ucp.gitops.manifests.build_charts import build_charts
     from k8s_ucp.gitops.manifests.forms import manifest_files
-    from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
+    from k8s_ucp.gitops.manifests.kustomize import BuildFailed, LoadsFromOutside, build
     from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
     folder = f"apps/{name}/overlays/{environment}"
@@ -414,6 +450,12 @@ def _objects(
     if (place / "kustomization.yaml").exists():
         try:
             return build(kustomize, place, also=transports(topology))
+        except LoadsFromOutside as error:
+            # Where its files lie in the app repository tells a person nothing.
+            error.message = f"{name} on {environment}: {error.message}".replace(
+                f"{apps}/apps/{name}/base/", ""
+            ).replace(f"{apps}/", "")
+            raise
         except BuildFailed as error:
             why = classify("fetch", folder, error.message)
             raise BuildFailed(

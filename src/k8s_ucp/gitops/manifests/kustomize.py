@@ -9,6 +9,7 @@ What kustomize fetches itself comes by https alone.
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import shlex
 import tempfile
@@ -30,6 +31,9 @@ _NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
 """Go makes no request by plain http with both of them set, not even to a loopback, to which it
 would use no proxy, nor where https redirects to it (golang.org/s/cgihttpproxy)."""
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
+_OUTSIDE = re.compile(
+    r"security; file '(?P<file>[^'\n]+)' is not in or below '(?P<folder>[^'\n]+)'"
+)
 _GIT = """#!/bin/sh
 # What kustomize finds as git. It makes these calls and no others.
 PATH={path}
@@ -77,6 +81,25 @@ class BuildFailed(UcpError):
     """kustomize can't build a folder: the message is its own, or git's."""
 
 
+class LoadsFromOutside(BuildFailed):
+    """A kustomization names a file above its own folder: no build here or by Argo CD loads it."""
+
+    @classmethod
+    def told(cls, folder: Path, said: str) -> LoadsFromOutside | None:
+        """folder: that was built. said: by kustomize; None where that is something else."""
+        found = _OUTSIDE.search(said)
+        if found is None:
+            return None
+        file, place = found["file"], found["folder"]
+        return cls(
+            f"kustomize failed to build {folder}: the kustomization in {place} loads {file}, which "
+            "is outside of its folder",
+            next=f"copy {posixpath.basename(file)} into that folder and name it there; or add what "
+            "`kustomize build --load-restrictor LoadRestrictionsNone` prints: ucp app add NAME "
+            "FILE.yaml",
+        )
+
+
 def build(
     kustomize: Path, folder: Path, *, timeout: float = BUILD_SECONDS, also: Collection[str] = ()
 ) -> str:
@@ -101,6 +124,8 @@ def build(
                 terminate_all(working_in(work), grace=1)
             said = log.read_text("utf-8", "replace") if log.exists() else ""
             # kustomize's own last line is then `exit status`, and git's are in the middle.
+            if outside := LoadsFromOutside.told(folder, error.output):
+                raise outside from error
             words = "; ".join(telling(said)) or _of_http(error.output) or innermost(error.output)
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",

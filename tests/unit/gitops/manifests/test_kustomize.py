@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from k8s_ucp.gitops.manifests.kustomize import innermost
+from k8s_ucp.gitops.manifests.kustomize import LoadsFromOutside, innermost
 
 START = "Error: accumulating resources: accumulation err='accumulating resources from "
 
@@ -26,3 +28,15 @@ START = "Error: accumulating resources: accumulation err='accumulating resources
 )
 def test_of_folders_in_folders_the_cause_is_shown(said: str, shown: str) -> None:
     assert innermost(said) == shown
+
+
+def test_a_file_outside_of_a_kustomization_is_told_with_both_places() -> None:
+    said = (
+        "Error: accumulating resources: loading KV pairs: file sources: [../values/a.yaml]: "
+        "security; file '/a/values/a.yaml' is not in or below '/a/app'\n"
+    )
+    told = LoadsFromOutside.told(Path("/a/overlay"), said)
+    assert told is not None
+    assert "the kustomization in /a/app loads /a/values/a.yaml, which is outside" in told.message
+    assert str(told.next).startswith("copy a.yaml into that folder")
+    assert LoadsFromOutside.told(Path("/a"), "Error: no such file") is None
