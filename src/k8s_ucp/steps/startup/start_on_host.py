@@ -86,7 +86,9 @@ def start_crossplane(context: StartContext, report: Report) -> None:
     known = initialised_by(context.toolbox.version(crossplane.NAME), kinds)
     if not is_applied(context.kube, "start-crossplane", known, kinds):
         report("certificates and default objects")
-        context.crossplane.initialise(programs=context.cancel.programs)
+        context.crossplane.initialise(
+            timeout=min(crossplane.INIT_SECONDS, context.patience), programs=context.cancel.programs
+        )
         note_applied(context.kube, "start-crossplane", known)
     context.crossplane.fetch_certificates(context.kube)
     if context.simulates_cloud:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from k8s_ucp.components.crossplane import INIT_SECONDS
 from k8s_ucp.components.manifests import Manifest, read
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.waiting import Cancelled
+from k8s_ucp.steps.startup import start_on_host
 from k8s_ucp.steps.startup.start_on_host import initialised_by
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
 
 KIND = {
     "crds.yaml": b"kind: CustomResourceDefinition\napiVersion: v1\nmetadata: {name: things.x}\n"
@@ -15,3 +27,23 @@ def test_another_crossplane_initialises_itself_though_its_kinds_are_the_same() -
     assert initialised_by("2.4.0", kinds) == initialised_by("2.4.0", read(KIND))
     assert initialised_by("2.4.0", kinds) != initialised_by("2.4.1", kinds)
     assert initialised_by("2.4.0", kinds) != initialised_by("2.4.0", [])
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(5.0, 5.0), (600.0, INIT_SECONDS)])
+def test_crossplane_initialises_itself_no_longer_than_the_command_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
+) -> None:
+    asked: list[float] = []
+
+    def initialise(*, timeout: float, **_: Any) -> None:
+        asked.append(timeout)
+        raise Cancelled("enough is seen")
+
+    monkeypatch.setattr(StartContext, "crossplane", SimpleNamespace(initialise=initialise))
+    monkeypatch.setattr(start_on_host, "is_applied", lambda *_: False)
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default(), patience=patience)
+    vars(context)["kube"] = None
+    vars(context)["published"] = SimpleNamespace(core=SimpleNamespace(read=lambda _: KIND))
+    with pytest.raises(Cancelled):
+        start_on_host.start_crossplane.run(context, lambda _: None)
+    assert asked == [seconds]
