@@ -277,6 +277,20 @@ def test_a_host_that_another_app_has_is_refused_before_the_first_start(
     ucp(workspace, "app", "add", "b", str(folders[1]))
 
 
+def test_a_host_of_a_brought_app_is_refused_to_an_image_too(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    ingress = INGRESS.replace("web.example.org", f"shop.stage.{default().spec.domain}")
+    folder = write(tmp_path / "a", {"web.yaml": f"{DEPLOYMENT}---\n{ingress}"})
+    ucp(workspace, "app", "add", "a", str(folder))
+    before = everything(workspace)
+    image = ("app", "add", "b", "--image", "reg.example.org/b", "--tag", "1.0.0")
+    with pytest.raises(UcpError, match="host-path-duplicate"):
+        ucp(workspace, *image, "--host", "shop")
+    assert everything(workspace) == before
+    ucp(workspace, *image, "--host", "other")
+
+
 def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")

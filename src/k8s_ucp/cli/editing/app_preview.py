@@ -73,17 +73,20 @@ def grant(
     _ask(lacking, items, named=named)
 
 
-def refuse_new_errors(call: Invocation, edit: Edit, names: Collection[str]) -> None:
+def refuse_new_errors(call: Invocation, edit: Edit) -> None:
     """Check what people bring before the first start, which would refuse it halfway.
 
-    Of a topology that was started the push of the edit is checked. Raises UcpError.
+    An image has rules to break only beside what others bring, such as a host that their Ingress
+    has. Of a topology that was started the push of the edit is checked. Raises UcpError.
     """
     from k8s_ucp.gitops.check.repositories import shown
     from k8s_ucp.topology import load
 
     text, topology = _edited(call, edit)
-    brought = any(_is_brought(each) for each in topology.spec.apps if each.name in names)
-    if not brought or call.workspace.gitops(topology.name).core.exists():
+    if (
+        not any(map(_is_brought, topology.spec.apps))
+        or call.workspace.gitops(topology.name).core.exists()
+    ):
         return
     after = _checked(call, _rendered(call, text.encode(), topology), topology).errors
     if not after:

@@ -281,7 +281,7 @@ def add(
             raise typer.Exit
         tell(call, edit, name)
         grant(call, edit, {name: item})
-        refuse_new_errors(call, edit, [name])
+        refuse_new_errors(call, edit)
         topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
 

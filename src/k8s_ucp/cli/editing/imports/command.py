@@ -180,7 +180,7 @@ def import_apps(
                 # The copies that were made to look at go again.
                 raise typer.Exit
             grant(call, edit, items, named=True)
-        refuse_new_errors(call, edit, [*items])
+        refuse_new_errors(call, edit)
         parents: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
             moved = [
