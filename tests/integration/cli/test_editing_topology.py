@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from k8s_ucp.cli.editing.environments import and_rollouts
 from k8s_ucp.cli.main import app
 from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
@@ -49,6 +50,18 @@ def test_an_environment_comes_and_goes(workspace: Path) -> None:
     assert [each["name"] for each in listed] == ["stage", "prod", "eu"]
     ucp(workspace, "env", "remove", "eu")
     assert load(workspace / "ucp.yaml") == default()
+
+
+def test_who_adds_an_environment_reads_that_a_start_brings_rollouts(workspace: Path) -> None:
+    plain = load(workspace / "ucp.yaml")
+    assert and_rollouts("look", "prod", plain) == "look"
+    file = workspace / "ucp.yaml"
+    file.write_text(file.read_text().replace("spec:", "spec:\n  addons: {argo-rollouts: true}", 1))
+    topology = load(file)
+    assert and_rollouts("look", "prod", topology) == (
+        "look; `ucp start` starts Argo Rollouts on it"
+    )
+    assert and_rollouts("run `ucp start`", "prod", topology) == "run `ucp start`"
 
 
 def test_environments_that_must_stay(workspace: Path) -> None:

@@ -139,7 +139,20 @@ def add(
         if more := _overlays_to_name(before, folders):
             error.next = f"{error.next}; or run the command again with {more}"
         raise
-    call.console.say(f"environment {name} added; {how_far(call, topology, 'ucp status --watch')}")
+    how = how_far(call, topology, "ucp status --watch")
+    call.console.say(f"environment {name} added; {and_rollouts(how, name, topology)}")
+
+
+def and_rollouts(how: str, name: str, topology: Topology) -> str:
+    """What to type after an environment was added, with what no commit brings.
+
+    Where no program runs in pods, Argo Rollouts is one of this machine, which a start starts.
+    """
+    from k8s_ucp.steps.startup.start_on_host import with_rollouts
+
+    if name not in with_rollouts(topology) or "ucp start" in how:
+        return how
+    return f"{how}; `ucp start` starts Argo Rollouts on it"
 
 
 def _folders(words: Sequence[str]) -> dict[str, str]:

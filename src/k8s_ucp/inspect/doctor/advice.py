@@ -89,6 +89,10 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         f"{(item.get('spec') or {}).get('project')}.yaml",
         "kubectl": _kubectl(item, topology, admin),
         "branch": topology.spec.git.branch,
+        # A simulated cluster of a new environment has its controller from the next start on.
+        "rollouts": "ucp start"
+        if topology.spec.addons.argo_rollouts
+        else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
     }
     found = next((text for pattern, text in _OF_APPLICATION if re.search(pattern, said, re.I)), "")
     if not found and said.startswith("out of sync with git") and _is_kustomized(item):
@@ -126,8 +130,9 @@ _OF_APPLICATION = (
         ("change the object in {file} to comply with the policy, or change guardRails in ucp.yaml"),
     ),
     (
-        r'no matches for kind "?(Rollout|Experiment|(Cluster)?Analysis(Template|Run))\b',
-        "set addons: {{argo-rollouts: true}} in ucp.yaml, then ucp start",
+        r'(no matches for kind "?|could not find argoproj\.io/)'
+        r"(Rollout|Experiment|(Cluster)?Analysis(Template|Run))\b",
+        "{rollouts}",
     ),
     (
         r'namespaces "[^"]+" not found',
@@ -136,7 +141,7 @@ _OF_APPLICATION = (
     ),
     (
         r"no matches for kind|could not find the requested resource"
-        r"|the server could not find",
+        r"|the server could not find|CRD is installed on the destination cluster",
         "install the CRD of this kind on the cluster, or remove the object from {file}",
     ),
     (

@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.inspect.doctor.advice import NEXT
+from k8s_ucp.inspect.doctor.advice import NEXT, of_application
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ComponentStatus
 from k8s_ucp.inspect.teardown.destruction import Destruction
@@ -286,6 +286,15 @@ REFUSED = "ClusterRole is not permitted in project applications"
             "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
         ),
         (
+            "The Kubernetes API could not find argoproj.io/Rollout for requested resource web/web.",
+            "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
+        ),
+        (
+            'find x/Y for requested resource. Make sure the "Y" CRD is installed on the '
+            "destination cluster.",
+            "install the CRD of this kind on the cluster, or remove the object",
+        ),
+        (
             'no matches for kind "Certificate" in version "cert-manager.io/v1"',
             "install the CRD of this kind on the cluster, or remove the object",
         ),
@@ -317,6 +326,11 @@ def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected:
     assert (found.id, found.severity) == ("application/web-stage", "error")
     assert f"ClusterRole a: {message}" in found.message
     assert found.next.startswith(expected)
+    if "argo-rollouts" in expected:
+        spec = TOPOLOGY.spec
+        addons = spec.addons.model_copy(update={"argo_rollouts": True})
+        there = TOPOLOGY.model_copy(update={"spec": spec.model_copy(update={"addons": addons})})
+        assert of_application(item, there, "/w/core.yaml") == "ucp start"
 
 
 @pytest.mark.parametrize(
