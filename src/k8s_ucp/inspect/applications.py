@@ -91,6 +91,8 @@ def troubles(items: Iterable[Object]) -> list[str]:
     ]
 
 
+ENDLESS = "without spec.duration it runs until its analyses end, or for ever"
+"""Of an Experiment of Argo Rollouts, which Argo CD calls Progressing as long as it runs."""
 _UNWELL = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
 
 
@@ -130,6 +132,8 @@ def _health(resource: dict[str, Any]) -> str:
 def _unwell(resource: dict[str, Any]) -> str:
     """An object that isn't healthy, with what Argo CD says of it."""
     said = shortened(str((resource.get("health") or {}).get("message") or ""))
+    if _key(resource)[:2] == ("argoproj.io", "Experiment") and _health(resource) == "Progressing":
+        said = f"{said}; {ENDLESS}" if said else ENDLESS
     return f"{_shown(resource)} ({said})" if said else _shown(resource)
 
 

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from k8s_ucp import names
-from k8s_ucp.inspect.applications import reason
+from k8s_ucp.inspect.applications import ENDLESS, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object
 from k8s_ucp.topology import Topology
@@ -133,6 +133,10 @@ _OF_APPLICATION = (
         r'(no matches for kind "?|could not find argoproj\.io/)'
         r"(Rollout|Experiment|(Cluster)?Analysis(Template|Run))\b",
         "{rollouts}",
+    ),
+    (
+        re.escape(ENDLESS),
+        "set spec.duration of the Experiment in {file}, commit and push; or wait until it ends",
     ),
     (
         r'namespaces "[^"]+" not found',

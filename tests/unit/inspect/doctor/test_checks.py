@@ -333,6 +333,30 @@ def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected:
         assert of_application(item, there, "/w/core.yaml") == "ucp start"
 
 
+def test_an_experiment_that_runs_for_ever_is_told_with_what_ends_it() -> None:
+    running = {
+        "group": "argoproj.io",
+        "kind": "Experiment",
+        "namespace": "web",
+        "name": "canary",
+        "health": {"status": "Progressing", "message": "Experiment is running"},
+    }
+    item = {
+        "metadata": {"name": "web-stage", "labels": {"k8s-ucp.io/app": "web"}},
+        "spec": {"source": {"path": "apps/web/overlays/stage"}},
+        "status": {
+            "sync": {"status": "Synced"},
+            "health": {"status": "Progressing"},
+            "resources": [running],
+        },
+    }
+    (finding,) = findings(examined(applications=[item]))
+    assert "Experiment web/canary (Experiment is running; without spec.dur" in finding.message
+    assert finding.next.startswith(
+        "set spec.duration of the Experiment in gitops/demo/apps/apps/web/overlays/stage, commit"
+    )
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
