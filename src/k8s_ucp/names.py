@@ -17,6 +17,8 @@ FINALIZER = f"{GROUP}/local-cluster"
 
 TRACKING_ID = "argocd.argoproj.io/tracking-id"
 """Annotation of Argo CD's on what it applies: `<application>:<group>/<kind>:<namespace>/<name>`."""
+ARGOCD_MANAGER = "argocd-controller"
+"""Field manager of what Argo CD applies."""
 REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 """Annotation that has Argo CD look at an Application again, at once; it takes it off."""
 MANAGED_BY = "app.kubernetes.io/managed-by"

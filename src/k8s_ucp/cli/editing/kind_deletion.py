@@ -22,12 +22,13 @@ from k8s_ucp.cli.editing.deletion import (
 from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.kube import APPLICATION, CRD, Kube, KubeError, Object
+from k8s_ucp.names import ARGOCD_MANAGER
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 LEAVING_SECONDS = 30.0
-_APPLIERS = frozenset({"argocd-controller", "kube-apiserver"})
+_APPLIERS = frozenset({ARGOCD_MANAGER, "kube-apiserver"})
 """Field managers of a CRD that Argo CD applied and nobody else touched."""
 
 

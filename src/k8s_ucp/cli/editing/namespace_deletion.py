@@ -20,14 +20,13 @@ from k8s_ucp.cli.editing.deletion import (
 from k8s_ucp.engine.foresight import Action, Foreseen
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.kube import NAMESPACE, Kube, Object
+from k8s_ucp.names import ARGOCD_MANAGER
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import App, Topology
 
 LEAVING_SECONDS = 60.0
-_ARGOCD = "argocd-controller"
-"""Field manager of what Argo CD applies."""
 _ABSENT = "absent"
 _PASSING = frozenset({"Event", "Endpoints", "EndpointSlice", "Lease", "PodMetrics"})
 _IN_EVERY_NAMESPACE = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
@@ -131,7 +130,7 @@ def made_for_apps(namespace: Object) -> bool:
     if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
         return True
     managers = {each.get("manager") for each in about.get("managedFields") or ()}
-    return _ARGOCD in managers
+    return ARGOCD_MANAGER in managers
 
 
 def held_by(

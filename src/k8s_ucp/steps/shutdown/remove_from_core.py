@@ -34,6 +34,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
+from k8s_ucp.names import ARGOCD_MANAGER
 from k8s_ucp.preflight.given_up import is_given_up
 from k8s_ucp.preflight.removal import inventory_of
 from k8s_ucp.steps.shutdown.stop import forget_access
@@ -45,8 +46,6 @@ ROOT = "root"
 """The Application that was applied by hand."""
 BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 """Workloads that would make again what is deleted."""
-ARGOCD_MANAGER = "argocd-controller"
-"""As which Argo CD applies."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
