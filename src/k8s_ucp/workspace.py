@@ -207,18 +207,22 @@ class Workspace:
         """Opens the backups in the core repositories of this workspace's topologies."""
         return self.credentials / "backup.key"
 
+    @property
+    def states(self) -> Path:
+        """The folder of all topologies' state."""
+        return self.root / ".ucp"
+
     def state(self, topology: str) -> StateFolder:
-        return StateFolder(self.root / ".ucp" / topology)
+        return StateFolder(self.states / topology)
 
     def gitops(self, topology: str) -> GitopsFolder:
         return GitopsFolder(self.root / "gitops" / topology)
 
     def topologies(self) -> list[str]:
         """Names of the topologies with state here, sorted."""
-        folder = self.root / ".ucp"
-        if not folder.is_dir():
+        if not self.states.is_dir():
             return []
-        return sorted(each.name for each in folder.iterdir() if each.is_dir())
+        return sorted(each.name for each in self.states.iterdir() if each.is_dir())
 
     def runtime_folder(self, topology: str) -> Path:
         """A short private folder for sockets: UNIX socket paths end at 107 bytes. Not made here.
@@ -344,9 +348,8 @@ class Workspace:
             machine = _MACHINE_ID.read_text(encoding="ascii").strip()
         except OSError:
             machine = os.uname().nodename
-        state = self.root / ".ucp"
         # Its owner's also under sudo.
-        owner = state.stat().st_uid if state.is_dir() else os.getuid()
+        owner = self.states.stat().st_uid if self.states.is_dir() else os.getuid()
         text = f"{machine}\0{owner}\0{self.root}\0{topology}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

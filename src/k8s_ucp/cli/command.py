@@ -8,6 +8,7 @@ very command is called, so a file may import what its command needs at its top.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -41,7 +42,13 @@ class Invocation:
 
     @property
     def workspace(self) -> Workspace:
-        return Workspace.at(self.folder)
+        """What this call is about; under sudo it goes on as the user who started things there."""
+        found = Workspace.at(self.folder)
+        if os.geteuid() == 0:
+            from k8s_ucp.process import act_as_owner
+
+            act_as_owner(found.states, self.console.say)
+        return found
 
     @property
     def console(self) -> Console:

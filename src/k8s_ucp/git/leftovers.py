@@ -32,6 +32,7 @@ _OURS = (
         "chart",
         "charts",
         "check",
+        "clusters",
         "diff",
         "fence",
         "gcloud",

@@ -12,6 +12,7 @@ from k8s_ucp.process.identity import (
     terminate_all,
     wait_gone,
 )
+from k8s_ucp.process.owner import act_as_owner
 from k8s_ucp.process.programs import (
     OUTPUT_KEPT,
     RunningPrograms,
@@ -34,6 +35,7 @@ __all__ = [
     "OUTPUT_KEPT",
     "ProcessIdentity",
     "RunningPrograms",
+    "act_as_owner",
     "available_memory",
     "find_program",
     "identify",

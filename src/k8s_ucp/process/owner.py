@@ -1,0 +1,56 @@
+"""Acting for a folder's owner: what root does to it would be root's, and in root's home."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+
+NEEDED = (Path(__file__), Path(os.__file__), Path(sys.executable))
+"""What runs the command: our modules, Python's, and Python itself."""
+_OF_ROOT = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
+
+
+def act_as_owner(
+    folder: Path, say: Callable[[str], None], *, needed: Sequence[Path] = NEEDED
+) -> None:
+    """Where root calls, begin this command anew as the folder's owner.
+
+    Nothing happens for everybody but root, for a folder that is root's own or isn't there, and
+    where the owner is no user of this machine, as in a container. say: is told whose it is.
+    needed: what the owner has to be able to read. Raises UcpError where that can't be done.
+    """
+    if os.geteuid() != 0:
+        return
+    try:
+        owner = pwd.getpwuid(folder.stat().st_uid)
+    except (OSError, KeyError):
+        return
+    if owner.pw_uid == 0:
+        return
+    name = owner.pw_name
+    try:
+        os.initgroups(name, owner.pw_gid)
+        os.setresgid(owner.pw_gid, owner.pw_gid, owner.pw_gid)
+        os.setresuid(owner.pw_uid, owner.pw_uid, owner.pw_uid)
+    except OSError as error:
+        raise UcpError(
+            f"{folder} belongs to {name}, and root can't act as {name} here: {error.strerror}",
+            next=f"run the command as {name}",
+        ) from error
+    unreadable = [each for each in needed if not os.access(each, os.R_OK)]
+    if unreadable:
+        raise UcpError(
+            f"{folder} belongs to {name}, who has no right to read {unreadable[0]}",
+            next=f"run the command as {name}, from an installation that {name} can read",
+        )
+    say(f"acting as {name}, to whom {folder} belongs")
+    environment = {key: value for key, value in os.environ.items() if key not in _OF_ROOT}
+    environment |= {"HOME": owner.pw_dir, "USER": name, "LOGNAME": name}
+    # Anew: nothing that was read or set up as root goes on, and /proc lets it see itself.
+    arguments = [sys.executable, *sys.orig_argv[1:]]
+    os.execve(sys.executable, arguments, environment)  # noqa: S606 (this very command)

@@ -1,0 +1,79 @@
+"""A command of root's on a folder of somebody else goes on as its owner."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root acts for others")
+NOBODY = pwd.getpwnam("nobody")
+SCRIPT = """\
+import json, os, sys
+from pathlib import Path
+import k8s_ucp.process.owner as owner
+folder, needed = Path(sys.argv[1]), Path(sys.argv[2])
+# What is begun anew is this, as an installation in root's home can't be read by anybody else.
+owner.sys.executable, owner.sys.orig_argv = "/bin/sh", ["python", *sys.argv[3:]]
+try:
+    owner.act_as_owner(folder, lambda text: print(text, flush=True), needed=[needed])
+except owner.UcpError as error:
+    print(error, flush=True)
+print("nothing changed" if os.getuid() == 0 else "somebody else")
+"""
+
+
+def called(folder: Path, needed: Path, *words: str) -> list[str]:
+    """What a command of root's says that begins on a folder. words: of the shell begun anew."""
+    environment = {**os.environ, "XDG_CACHE_HOME": "/root/cache", "UCP_CACHE_DIR": "/kept"}
+    said = subprocess.run(
+        [sys.executable, "-c", SCRIPT, folder, needed, *words],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return said.stdout.splitlines()
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder of nobody's."""
+    folder = tmp_path / ".ucp"
+    folder.mkdir()
+    os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+    return folder
+
+
+def test_it_is_begun_anew_as_the_owner(theirs: Path) -> None:
+    tell = 'id -u; id -g; id -G; echo "$HOME $USER ${XDG_CACHE_HOME-none} $UCP_CACHE_DIR $1"'
+    said = called(theirs, Path("/bin/sh"), "-c", tell, "sh", "--yes")
+    assert said[0] == f"acting as nobody, to whom {theirs} belongs"
+    uid, gid = str(NOBODY.pw_uid), str(NOBODY.pw_gid)
+    assert said[1:3] == [uid, gid]
+    assert set(said[3].split()) == {gid}
+    assert said[4] == f"{NOBODY.pw_dir} nobody none /kept --yes"
+
+
+def test_an_owner_who_can_not_read_the_installation_is_told(theirs: Path, tmp_path: Path) -> None:
+    private = tmp_path / "module.py"
+    private.touch(0o600)
+    first, second, *_ = called(theirs, private, "-c", "echo begun")
+    assert f"{theirs} belongs to nobody, who has no right to read {private}" in first
+    assert "run the command as nobody" in second
+
+
+@pytest.mark.parametrize("whose", ["root's", "absent", "of no user here"])
+def test_root_stays_root_where_nobody_else_owns_it(whose: str, tmp_path: Path) -> None:
+    folder = tmp_path / ".ucp"
+    if whose != "absent":
+        folder.mkdir()
+    if whose == "of no user here":
+        users = {each.pw_uid for each in pwd.getpwall()}
+        os.chown(folder, next(uid for uid in range(70000, 80000) if uid not in users), 0)
+    assert called(folder, Path("/bin/sh"), "-c", "echo begun") == ["nothing changed"]
