@@ -12,7 +12,7 @@ from pathlib import Path
 from k8s_ucp.cluster_provider import HTTP, ClusterProvider
 from k8s_ucp.clusters import local
 from k8s_ucp.clusters.container_engine import ContainerEngine
-from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.clusters.ports import Ports, default_registry, recorded
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.components import argocd, cloud, composition_functions, crossplane, reconciler
 from k8s_ucp.components.adoption import adopted_argocd
@@ -167,6 +167,7 @@ class TopologyView:
                     *(POD_PORTS if self.in_pods else PORTS),
                     *(SIMULATED_PORTS if self.simulates_cloud else ()),
                 ),
+                known=recorded(self.state.components),
             ),
             kubeconfig=self.state.kubeconfig(self.topology.core_cluster),
         )

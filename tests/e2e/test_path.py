@@ -113,6 +113,20 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
         assert each["images"] == ["ealen/echo-server:0.9.2"]
 
 
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)
+def test_status_is_the_same_for_a_caller_with_another_cache(demo: World, tmp_path: Path) -> None:
+    """As cron has it, which knows another home: ports belong to what listens on them."""
+    mine = demo.environment.get("UCP_CACHE_DIR")
+    demo.environment["UCP_CACHE_DIR"] = str(tmp_path / "cache")
+    try:
+        components = demo.status()["components"]
+    finally:
+        del demo.environment["UCP_CACHE_DIR"]
+        demo.environment.update({"UCP_CACHE_DIR": mine} if mine else {})
+    assert len(components) == 3
+    assert all(each["ready"] for each in components), components
+
+
 def test_status_fits_a_terminal_of_80_columns(demo: World) -> None:
     words = [*demo.command, "--workspace", str(demo.workspace), "status"]
     lines = seen(run_in_terminal(words, demo.home, {**demo.env, "TERM": "xterm"}))

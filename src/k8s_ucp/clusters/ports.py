@@ -14,6 +14,7 @@ import json
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked
@@ -25,6 +26,8 @@ NODE_PORTS = range(30000, 32768)
 """Kubernetes hands these out for Services of type NodePort: left alone."""
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOCK_SECONDS = 30.0
+RECORD = "ports.json"
+"""In the folder of those who listen."""
 
 Table = dict[str, dict[str, int]]
 
@@ -41,14 +44,19 @@ class Ports:
         self._file = registry
         self._lock = registry.with_name(registry.name + ".lock")
 
-    def reserve(self, owner: str, names: Sequence[str]) -> dict[str, int]:
+    def reserve(
+        self, owner: str, names: Sequence[str], *, known: Mapping[str, int] = MappingProxyType({})
+    ) -> dict[str, int]:
         """A port for each name; the same owner and names get the same ports again.
 
-        owner: an absolute path that exists as long as the ports are wanted.
+        owner: an absolute path that exists as long as the ports are wanted. known: what its
+        processes were started with, whatever this registry says, unless another owner has it here.
         Raises UcpError when no port is free, DeadlineExceeded when the registry stays locked.
         """
         with self._opened() as table:
+            others = {port for who in table.keys() - {owner} for port in table[who].values()}
             mine = table.setdefault(owner, {})
+            mine.update({n: p for n, p in known.items() if n in names and p not in others})
             missing = [name for name in names if name not in mine]
             taken = {port for ports in table.values() for port in ports.values()}
             # From a place of the registry's own: two registries (two users) seldom meet.
@@ -109,6 +117,24 @@ class Ports:
                 f"the port registry {self._file} is corrupt: {error}",
                 next=f"rm '{self._file}' (running clusters register their ports again)",
             ) from error
+
+
+def record(folder: Path, ports: Mapping[str, int]) -> None:
+    """Write into a folder with which ports its processes are started."""
+    if recorded(folder) != ports:
+        write_private_file(folder / RECORD, json.dumps(dict(ports), indent=1) + "\n")
+
+
+def recorded(folder: Path) -> dict[str, int]:
+    """What was written there; nothing where none were, or the record can't be read.
+
+    A registry is a user's: cron with another home, or a user who lost the cache, has another one.
+    """
+    try:
+        found = json.loads((folder / RECORD).read_text("utf-8"))
+        return {str(name): int(port) for name, port in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
 
 def candidates(ephemeral: range, *, start: int) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.clusters.ports import Ports, default_registry, record, recorded
 from k8s_ucp.components.component import Health, probe
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
@@ -35,6 +35,7 @@ class ArgoRollouts:
 
     def programs(self) -> list[Program]:
         ports = self._ports()
+        record(self._folder(), ports)
         argv = (
             str(self.host.toolbox.path("rollouts-controller")),
             *("--kubeconfig", str(self.kubeconfig)),
@@ -54,7 +55,8 @@ class ArgoRollouts:
 
     def _ports(self) -> dict[str, int]:
         """Its own, given back once its folder is gone."""
-        return Ports(default_registry()).reserve(str(self._folder()), PORTS)
+        folder = self._folder()
+        return Ports(default_registry()).reserve(str(folder), PORTS, known=recorded(folder))
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:

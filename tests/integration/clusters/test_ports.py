@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.clusters import ports as ports_module
-from k8s_ucp.clusters.ports import Ports, can_listen
+from k8s_ucp.clusters.ports import RECORD, Ports, can_listen, record, recorded
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.locks import locked
 
@@ -44,6 +44,28 @@ def test_the_same_owner_gets_the_same_ports(tmp_path: Path, registry: Path) -> N
     more = Ports(registry).reserve(owner(tmp_path, "a"), [*NAMES, "four"])
     assert {name: more[name] for name in NAMES} == first
     assert registry.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_processes_were_started_with_is_found_with_any_registry(
+    tmp_path: Path, registry: Path
+) -> None:
+    """cron with another home, or a user whose cache is gone."""
+    first, folder = owner(tmp_path, "a"), tmp_path / "a"
+    given = Ports(registry).reserve(first, NAMES)
+    assert recorded(folder) == {}
+    record(folder, given)
+    elsewhere = Ports(tmp_path / "elsewhere" / "ports.json")
+    assert elsewhere.reserve(first, NAMES, known=recorded(folder)) == given
+    (folder / RECORD).write_text("{")
+    assert recorded(folder) == {}
+    assert elsewhere.reserve(first, NAMES) == given, "noted in the other registry, too"
+
+
+def test_a_copied_record_takes_no_port_from_its_owner(tmp_path: Path, registry: Path) -> None:
+    ports = Ports(registry)
+    given = ports.reserve(owner(tmp_path, "a"), NAMES)
+    copy = ports.reserve(owner(tmp_path, "b"), NAMES, known=given)
+    assert not set(given.values()) & set(copy.values())
 
 
 def test_two_owners_never_share(tmp_path: Path, registry: Path) -> None:

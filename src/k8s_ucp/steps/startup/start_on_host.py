@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from k8s_ucp.aws.account import account_file, write_account
+from k8s_ucp.clusters.ports import record
 from k8s_ucp.components import (
     argo_rollouts,
     argocd,
@@ -56,6 +57,7 @@ def start_supervisor(context: StartContext, _: Report) -> None:
 def _start_supervisor(context: StartContext) -> None:
     context.settle_runtime()
     context.placement.ensure_running()
+    record(context.state.components, context.host.ports)
 
 
 def _foresee_argocd(context: StartContext) -> Iterator[Foreseen]:
