@@ -88,23 +88,14 @@ def digest(manifests: Iterable[Manifest]) -> str:
     return whole.hexdigest()
 
 
-def apply_all(
-    kube: Kube,
-    manifests: Sequence[Manifest],
-    *,
-    manager: str = FIELD_MANAGER,
-    timeout: float = APPLY_SECONDS,
-) -> None:
+def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APPLY_SECONDS) -> None:
     """Apply objects side by side, the big ones first; their kinds and namespaces must exist.
 
-    manager: whose fields they become. timeout: seconds for one object.
-    Raises KubeError of the first that failed.
+    timeout: seconds for one object. Raises KubeError of the first that failed.
     """
     ordered = sorted(manifests, key=lambda each: -len(each.text))
     with ThreadPoolExecutor(min(WORKERS, max(1, len(ordered)))) as pool:
-        pending = [
-            pool.submit(_apply, kube, each, timeout, fieldManager=manager) for each in ordered
-        ]
+        pending = [pool.submit(_apply, kube, each, timeout) for each in ordered]
         try:
             for done in pending:
                 done.result()

@@ -32,7 +32,6 @@ _OURS = (
         "chart",
         "charts",
         "check",
-        "clusters",
         "diff",
         "fence",
         "gcloud",

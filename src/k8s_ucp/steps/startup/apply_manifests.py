@@ -31,8 +31,7 @@ from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.repositories import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
-from k8s_ucp.names import ARGOCD_MANAGER, ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
-from k8s_ucp.steps.startup.declared_clusters import declared_clusters
+from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_kinds
 
 APPLIED = "k8s-ucp-applied"
@@ -107,8 +106,7 @@ def apply_foundation(context: StartContext, report: Report) -> None:
         return
     report("kinds")
     crds = [each for each in kinds if each.is_crd]
-    first = noted(context.kube, "apply-foundation") is None
-    seeded = first and is_seeded(context, crds)
+    seeded = noted(context.kube, "apply-foundation") is None and is_seeded(context, crds)
     everything = [each for each in (*kinds, *settings) if not (seeded and each.is_crd)]
     apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
     apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
@@ -119,11 +117,8 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     else:
         context.argocd.prepare(context.kube)
     wait_served(context.kube, kinds)
-    report("projects and clusters" if first else "projects")
+    report("projects")
     apply_all(context.kube, later)
-    if first and not context.in_pods:
-        # Argo CD's own: what a commit removes from them has to go.
-        apply_all(context.kube, declared_clusters(context), manager=ARGOCD_MANAGER)
     note_applied(context.kube, "apply-foundation", known)
     if not seeded:
         keep_seed(context, crds)
