@@ -17,7 +17,7 @@ from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
-from k8s_ucp.gitops.promotion.message import as_data, change_words
+from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_words
 
 REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
 BRANCH_HELP = "Branch of the app repository (default: the topology's, with --repo the default one)."
@@ -76,8 +76,21 @@ def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
 
 def _item(decision: Decision) -> dict[str, Any]:
     note = decision.note
-    item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(decision.asked)}
+    landed = decision.status in ("promoted", "pr") and bool(note.changes)
+    listed = note.changes if landed else decision.asked
+    item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(listed)}
+    if superseded := _superseded(decision):
+        item["superseded"] = as_data(superseded)["images"]
     return {**item, "reason": decision.reason} if decision.reason else item
+
+
+def _superseded(decision: Decision) -> list[Change]:
+    """Images that stay what they are, as something newer is there, while others were promoted."""
+    note = decision.note
+    if decision.status not in ("promoted", "pr") or note.kind != "promote" or not note.changes:
+        return []
+    changed = {each.image for each in note.changes}
+    return [each for each in decision.asked if each.image not in changed and each.old != each.new]
 
 
 def _worst(decisions: Sequence[Decision]) -> Decision:
@@ -92,9 +105,13 @@ def words(decision: Decision, landing: Landing) -> str:
         what = change_words(note.changes or decision.asked, several=note.several)
         place = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")
+        kept = "".join(
+            f"\n  superseded: {each.image} stays {each.old or DEFAULT}, not {each.new or DEFAULT}"
+            for each in _superseded(decision)
+        )
         if decision.status == "pr":
-            return f"pull request: {place}: {what} ({landing.request})"
+            return f"pull request: {place}: {what} ({landing.request}){kept}"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
-        return f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries})"
+        return f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries}){kept}"
     text = f"{decision.status}: {decision.reason}"
     return f"{text}\n  next: {decision.next}" if decision.next else text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,10 +81,15 @@ def open_branch(
     person: Author | None = None,
     history: bool = False,
 ) -> Iterator[RemoteBranch]:
-    """The branch, for as long as it is needed. history: all of it, not only the newest commit."""
+    """The branch, for as long as it is needed. history: all of it, not only the newest commit.
+
+    Raises UcpError for a working clone that cannot be used, or that lacks history asked for.
+    """
     if place.clone:
         with working_clone(place.clone, place.branch, credential=place.credential) as found:
             repository, name, remote = found
+            if history:
+                _refuse_shallow(repository)
             yield _ClonedBranch(
                 repository, name, apps=apps, message=message, person=person, remote=remote
             )
@@ -95,6 +101,18 @@ def open_branch(
             repository, name, apps=apps, message=message, person=person, fetched=commit,
             shallow=not history,
         )  # fmt: skip
+
+
+def _refuse_shallow(repository: Repository) -> None:
+    """Where the older commits are left out, what is said of history would be false."""
+    if repository.git("rev-parse", "--is-shallow-repository").strip() == b"true":
+        raise UcpError(
+            f"{repository.folder} is a shallow clone, which lacks the history of the app",
+            next=(
+                f"git -C {shlex.quote(str(repository.folder))} fetch --unshallow, or set --repo "
+                "to the repository's URL"
+            ),
+        )
 
 
 class _ClonedBranch(RemoteBranch):

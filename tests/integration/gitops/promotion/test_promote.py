@@ -360,3 +360,22 @@ def test_the_workspace_s_own_app_repository_is_the_default(
     assert unclear.code == 2
     assert "demo or other" in unclear.err
     assert ucp.promote(*words, "--topology", "demo").status == "unchanged"
+
+
+@pytest.mark.parametrize(
+    "words", [("history", "echo"), ("rollback", "echo", "--env", "stage")], ids=["history", "back"]
+)
+def test_a_shallow_clone_is_not_said_to_have_no_history(
+    words: tuple[str, ...], repository: AppRepository, ucp: Ucp, tmp_path: Path
+) -> None:
+    ucp.promote("echo", "--env", "stage", "--tag", "1.0.0", "--repo", repository.url)
+    clone = tmp_path / "shallow clone"
+    url = repository.folder.as_uri()
+    subprocess.run(["git", "clone", "--quiet", "--depth=1", url, str(clone)], check=True)
+
+    refused = ucp(*words, "--repo", str(clone))
+
+    assert refused.code == 1
+    assert f"git -C '{clone}' fetch --unshallow" in refused.err
+    subprocess.run(["git", "-C", str(clone), "fetch", "--quiet", "--unshallow"], check=True)
+    assert ucp(*words, "--repo", str(clone)).code == 0

@@ -1,0 +1,34 @@
+"""What `ucp promote` says came of it."""
+
+from __future__ import annotations
+
+from k8s_ucp.cli.promotion.results import result, words
+from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.promotion.decision import Decision
+from k8s_ucp.gitops.promotion.landing import Landing
+from k8s_ucp.gitops.promotion.message import Change, PromotionNote
+
+WEB = Change("web", Pin("1"), Pin("2"))
+API = Change("api", Pin("5"), Pin("4"))
+
+
+def landing(asked: tuple[Change, ...], changes: tuple[Change, ...]) -> Landing:
+    note = PromotionNote("promote", "shop", "prod", changes, several=True)
+    decision = Decision("promoted", note, asked)
+    return Landing(decisions=(decision,), commit="c" * 40, attempts=1)
+
+
+def test_an_image_that_stays_newer_is_not_called_promoted() -> None:
+    landed = landing((WEB, API), (WEB,))
+    data = result(landed, batch=False)
+
+    assert data["images"] == [{"name": "web", "from": "1", "to": "2"}]
+    assert data["superseded"] == [{"name": "api", "from": "5", "to": "4"}]
+    assert "superseded: api stays 5, not 4" in words(landed.decisions[0], landed)
+
+
+def test_nothing_is_called_superseded_where_all_changed() -> None:
+    landed = landing((WEB,), (WEB,))
+
+    assert "superseded" not in result(landed, batch=False)
+    assert "superseded" not in words(landed.decisions[0], landed)
