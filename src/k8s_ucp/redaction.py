@@ -12,10 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+USERINFO = r"(?:[^/@\s]*+@)++"
+"""What stands before the host in a URL, up to the last @: a password may hold one."""
+
 # Each pattern begins at a word's edge and gives back nothing of what it took (++, *+): a line of
 # 20,000 characters without a space would take many seconds otherwise.
 _SECRETS = (
-    (re.compile(r"(\b\w++://)(?:[^/@\s]*+@)++"), r"\1…@"),
+    (re.compile(rf"(\b\w++://){USERINFO}"), r"\1…@"),
     (re.compile(r"(?i)(bearer|basic)\s++[\w.~+/=-]++"), r"\1 …"),
     (
         re.compile(

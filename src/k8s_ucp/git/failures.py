@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.redaction import USERINFO
 
 _KEPT_LINES = 12
 
@@ -119,9 +120,7 @@ _PUSH_RACE = re.compile(
 _PUSH_DECLINED = re.compile(
     r"hook declined|protected branch|denied by|prohibited|remote rejected", re.IGNORECASE
 )
-_USERINFO = re.compile(
-    r"(?i)\b(https?://)[^/@\s'\"]+@|\b([a-z][a-z0-9+.-]*://[^/@\s:'\"]+):[^/@\s'\"]+@"
-)
+_USERINFO = re.compile(rf"(?i)\b(https?://){USERINFO}|\b([a-z][a-z0-9+.-]*://[^/\s:]*):{USERINFO}")
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

@@ -390,16 +390,21 @@ def keep_settings(folder: Path, *, local: bool) -> None:
             f"git failed to read your configuration: {said}", next=SETTINGS_ADVICE
         )
     text = chosen(out, local=local)
-    if file.is_file() and file.read_text("utf-8", "surrogateescape") == text:
+    kept = file.is_file() and not file.stat().st_mode & 0o077 and os.access(file, os.R_OK)
+    if kept and file.read_text("utf-8", "surrogateescape") == text:
         return
     temporary = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
-    temporary.write_text(text, "utf-8", "surrogateescape")
-    temporary.chmod(temporary.stat().st_mode & git_folder.stat().st_mode)
+    # Of a file that only the person can read: addresses, headers and helpers may hold tokens.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
+        stream.write(text)
     temporary.replace(file)
 
 
 def _own_settings(folder: Path) -> Path | None:
     file = settings_file(folder)
+    if file is not None and not os.access(file, os.R_OK):
+        return None  # Another user's repository: git has its own words for that.
     if file is not None:
         with contextlib.suppress(OSError):
             _renew(folder, file, os.environ.get("HOME"), os.environ.get("GIT_CONFIG_GLOBAL"))

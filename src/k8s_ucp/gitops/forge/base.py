@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.failures import redact
 
 REQUEST_SECONDS = 30
 
@@ -86,7 +87,7 @@ class Forge(ABC):
     """What it raises where there is no answer."""
 
     def __init__(self, site: Site, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        self._what = f"{site.root}/{site.path}"
+        self._what = redact(f"{site.root}/{site.path}")
         self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:

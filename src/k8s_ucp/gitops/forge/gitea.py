@@ -24,6 +24,8 @@ from k8s_ucp.gitops.forge.base import (
 )
 
 _PAGE = 50
+"""Pull requests asked for at once; a server may be set to give fewer."""
+_PAGES = 1000
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -56,15 +58,15 @@ class Gitea(Forge):
         self._open = build_opener(_NoRedirects()).open
 
     def _find(self, head: str, base: str) -> PullRequest | None:
-        page = 1
-        while True:
+        for page in range(1, _PAGES):
             found = self._call("GET", f"pulls?state=open&limit={_PAGE}&page={page}")
             for each in found:
-                if each["head"]["ref"] == head and each["base"]["ref"] == base:
+                branches = each["head"]["ref"], each["base"]["ref"]
+                if branches == (head, base) and not _from_fork(each):
                     return PullRequest(each["number"], each["html_url"])
-            if len(found) < _PAGE:
-                return None
-            page += 1
+            if not found:
+                break
+        return None
 
     def _create(self, proposal: Proposal) -> PullRequest:
         branches = {"head": proposal.head, "base": proposal.base}
@@ -120,6 +122,12 @@ class Gitea(Forge):
                 f"{self._what} is not a Gitea server",
                 next="check the URL, or set the type of the forge with --forge",
             ) from error
+
+
+def _from_fork(request: Mapping[str, Any]) -> bool:
+    """Its branch lies in another repository, or in one that is gone."""
+    source, target = request["head"].get("repo"), request["base"]["repo"]
+    return source is None or source["id"] != target["id"]
 
 
 def _words(proposal: Proposal) -> dict[str, str]:

@@ -48,9 +48,13 @@ class GitLab(Forge):
 
     def _find(self, head: str, base: str) -> PullRequest | None:
         found = self._project.mergerequests.list(
-            state="opened", source_branch=head, target_branch=base, get_all=False
+            state="opened", source_branch=head, target_branch=base, iterator=True
         )
-        return PullRequest(found[0].iid, found[0].web_url) if found else None
+        for each in found:
+            # A fork's branch may have the same name.
+            if each.source_project_id == each.target_project_id:
+                return PullRequest(each.iid, each.web_url)
+        return None
 
     def _create(self, proposal: Proposal) -> PullRequest:
         made = self._project.mergerequests.create(

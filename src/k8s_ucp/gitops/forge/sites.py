@@ -7,11 +7,13 @@ the optional extra `forges`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.forge.base import Forge, Site
 
 KINDS = ("github", "gitlab", "gitea")
@@ -32,7 +34,7 @@ def find_site(
         kind = "gitea"
     if kind not in KINDS:
         raise UsageError(
-            f"the type of the forge {root} is unknown",
+            f"the type of the forge {redact(root)} is unknown",
             next="--forge github, --forge gitlab or --forge gitea",
         )
     return Site(kind, root, path, _token(kind, environment, credentials))
@@ -65,21 +67,35 @@ def _split(url: str) -> tuple[str, str]:
     if short:
         root, path = f"https://{short[1]}", short[2]
     else:
-        parts = urlsplit(url)
+        parts, port = _parsed(url)
         if not parts.hostname or parts.scheme not in ("http", "https", "ssh", "git+ssh"):
             raise UsageError(
-                f"{url} is not hosted on a forge, so pull requests are not available",
+                f"{redact(url)} is not hosted on a forge, so pull requests are not available",
                 next="remove --pr, or set --repo to the URL of a hosted repository",
             )
         web = parts.scheme in ("http", "https")
-        port = f":{parts.port}" if web and parts.port else ""
-        root, path = f"{parts.scheme if web else 'https'}://{parts.hostname}{port}", parts.path
+        shown = f":{port}" if web and port else ""
+        root, path = f"{parts.scheme if web else 'https'}://{parts.hostname}{shown}", parts.path
     path = unquote(path).strip("/").removesuffix(".git")
     if path.count("/") < 1:
         raise UsageError(
-            f"{url} is not the URL of a repository on a forge", next="--repo …/OWNER/NAME"
+            f"{redact(url)} is not the URL of a repository on a forge",
+            next="--repo …/OWNER/NAME",
         )
     return root, path
+
+
+def _parsed(url: str) -> tuple[SplitResult, int | None]:
+    """(its parts, its port)."""
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError:
+        # Python's own words repeat what it takes for the port: perhaps a password.
+        raise UsageError(
+            f"{redact(url)} is not a valid URL",
+            next="check the repository's URL; a password's special characters are written as %XX",
+        ) from None
 
 
 def _kind_of(root: str, environment: Mapping[str, str]) -> str:
@@ -118,7 +134,9 @@ def _token(kind: str, environment: Mapping[str, str], credentials: Path | None) 
     path = credentials / TOKEN_FILE if credentials else None
     if path and path.is_file():
         if path.stat().st_mode & 0o077:
-            raise UsageError(f"other users can read {path}", next=f"chmod 600 {path}")
+            raise UsageError(
+                f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}"
+            )
         return path.read_text(encoding="utf-8").strip()
     raise UsageError(
         f"pull requests on {kind} require a token",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import shlex
 import shutil
 import tempfile
 import time
@@ -208,14 +209,14 @@ def working_clone(
     """
     repository = Repository(folder, credential=credential)
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
-    repository = Repository(top, credential=credential)
+    repository, quoted = Repository(top, credential=credential), shlex.quote(str(top))
     with locks.folder_locked(top):
         local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
         name = local.decode().strip()
         if not name:
             raise UcpError(
                 f"{top} has a detached HEAD",
-                next=f"git -C {top} switch BRANCH, or set --repo to the repository's URL",
+                next=f"git -C {quoted} switch BRANCH, or set --repo to the repository's URL",
             )
         changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
         if changed:
@@ -228,7 +229,7 @@ def working_clone(
         if branch and branch != upstream:
             raise UcpError(
                 f"{top} is on the branch {name}, not on {branch}",
-                next=f"git -C {top} switch {branch}",
+                next=f"git -C {quoted} switch {shlex.quote(branch)}",
             )
         yield repository, upstream, remote
 
@@ -240,7 +241,7 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     if f"remote.{remote}.url" not in settings:
         raise UcpError(
             f"{repository.folder} has no remote to push to",
-            next=f"git -C {repository.folder} remote add origin URL",
+            next=f"git -C {shlex.quote(str(repository.folder))} remote add origin URL",
         )
     merge = settings.get(f"branch.{branch}.merge", f"refs/heads/{branch}")
     return remote, merge.removeprefix("refs/heads/")

@@ -242,8 +242,8 @@ def _credentials(found: Examined) -> Iterator[Finding]:
             f"credential/{each}",
             "error",
             f"other users can read {each}",
-            f"chmod 600 {each}",
-            f"chmod 600 {each}",
+            f"chmod 600 {shlex.quote(str(each))}",
+            f"chmod 600 {shlex.quote(str(each))}",
         )
 
 

@@ -262,6 +262,8 @@ class GitLabHandler(_ApiHandler):
             "state": {"open": "opened"}.get(request.state, request.state),
             "title": request.title,
             "description": request.body,
+            "source_project_id": 1,
+            "target_project_id": 1,
             "source_branch": request.head,
             "target_branch": request.base,
         }

@@ -336,10 +336,12 @@ class TestWorkingClone:
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
         repository._git(clone, "remote", "remove", "origin")
-        result = ucp("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+        spaced = clone.rename(clone.with_name("my clone"))
+        result = ucp("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(spaced))
 
         assert result.code == 1
         assert "no remote" in result.err
+        assert "git -C '/" in result.err
 
 
 def test_the_workspace_s_own_app_repository_is_the_default(

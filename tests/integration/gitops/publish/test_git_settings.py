@@ -17,7 +17,7 @@ from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import AuthenticationFailed, GitFailed, Locked
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.git.settings import chosen
+from k8s_ucp.git.settings import FILE, chosen
 from k8s_ucp.gitops.forge.base import ForgeFailed, Site
 from k8s_ucp.gitops.forge.gitlab import GitLab
 from tests.integration.gitops.conftest import World
@@ -159,6 +159,26 @@ def test_ways_to_a_remote_elsewhere_are_the_persons() -> None:
         "credential.https://a.b/c.helper\n",
         "commit.gpgsign",
     ]
+
+
+def test_a_persons_tokens_stay_private(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """~/.gitconfig may be closed to others, and hold tokens in addresses and headers."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
+    (home / ".gitconfig").write_text('[url "https://x:s3cret@a/"]\n\tinsteadOf = https://a/\n')
+    before = os.umask(0o022)
+    try:
+        clone = make_clone(tmp_path / "c", "https://a/b.git")
+        file = clone.folder / ".git" / FILE
+        assert "s3cret" in file.read_text()
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)  # As versions before wrote it.
+        make_clone(tmp_path / "c", "https://a/b.git")
+        assert file.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
 
 
 def test_another_git_in_the_same_clone_is_waited_for(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,29 @@ def test_what_is_on_no_forge(url: str) -> None:
         find_site(url, "github", ALL)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://oauth2:glpat-s3@cret@gitlab.lan/x",
+        "ftp://oauth2:glpat-s3cret@gitlab.lan/a/b",
+        "https://oauth2:glpat-s3cret@git.lan/a/b",
+        "https://oauth2:glpat-s3#cret@git.lan/a/b",
+    ],
+)
+def test_no_refusal_shows_the_token_of_a_ci_s_clone(url: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_site(url, "", {})
+    shown = f"{caught.value.message} {caught.value.next}"
+    assert "glpat" not in shown
+    assert "cret" not in shown
+
+
+def test_the_address_of_the_pages_is_shown_without_a_password() -> None:
+    with pytest.raises(UsageError, match="type of the forge") as caught:
+        find_site("https://git.lan/a/b", "", {"UCP_FORGE_URL": "https://ada:s3cret@git.lan"})
+    assert "s3cret" not in caught.value.message
+
+
 def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(UsageError, match="type of the forge"):
         find_site("https://github.com/a/b", "bitbucket", ALL)
@@ -88,11 +112,14 @@ def test_a_site_does_not_show_its_token() -> None:
 
 
 def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
+    tmp_path = tmp_path / "of a person"
+    tmp_path.mkdir()
     path = tmp_path / "forge-token"
     path.write_text("f1le\n")
     path.chmod(0o644)
-    with pytest.raises(UsageError, match="other users can read"):
+    with pytest.raises(UsageError, match="other users can read") as caught:
         find_site("https://github.com/a/b", "", {}, tmp_path)
+    assert shlex.split(str(caught.value.next)) == ["chmod", "600", str(path)]
     path.chmod(0o600)
     assert find_site("https://github.com/a/b", "", {}, tmp_path).token == "f1le"
 

@@ -248,6 +248,11 @@ def test_credentials_that_others_can_read() -> None:
     ]
 
 
+def test_the_command_that_closes_a_file_is_one_that_works() -> None:
+    (found,) = findings(examined(exposed=["/w/my creds/gcp.json"]))
+    assert found.next == "chmod 600 '/w/my creds/gcp.json'"
+
+
 def test_a_backup_that_is_behind() -> None:
     for ready in (True, False):
         found = examined(core_ready=ready)

@@ -1,0 +1,25 @@
+"""What must never be shown of what git says."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.git.failures import redact
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://user:p@ss@host/a", "https://host/a"),
+        ("'https://tok:@@@host:1/a@b'", "'https://host:1/a@b'"),
+        ("https://user:p'ss@host", "https://host"),
+        ("ssh://git:p@ss@host/a", "ssh://git:***@host/a"),
+        ("ssh://g@t:pass@host/a", "ssh://g@t:***@host/a"),
+        ("ssh://:pass@host/a", "ssh://:***@host/a"),
+        ("ssh://git@host:22/a", "ssh://git@host:22/a"),
+        ("https://host:443/a and me@host", "https://host:443/a and me@host"),
+        ("git@host:a/b", "git@host:a/b"),
+    ],
+)
+def test_credentials_in_urls_are_hidden_up_to_the_last_at(text: str, shown: str) -> None:
+    assert redact(text) == shown
