@@ -12,7 +12,8 @@ from k8s_ucp.errors import UsageError
 SSH = re.compile(r"[\w.-]+@[\w.-]+:.+")
 """An address of git in the short form of scp."""
 _BROWSED = re.compile(
-    r"(https?://[^/]+/[^/]+/[^/]+)(?:/-)?/(?:tree|blob|raw)/(?:refs/(?:heads|tags)/)?([^/]+)/(.+?)/?"
+    r"(https?://[^/]+/(?:[^/]+/[^/]+|.+?(?=/-/)))(?:/-)?/(?:tree|blob|raw)/"
+    r"(?:refs/(?:heads|tags)/)?([^/]+)(?:/(.+?))?/?"
 )
 """A folder or a file as the web pages of GitHub and GitLab name it."""
 _RAW = re.compile(
@@ -64,7 +65,9 @@ def flags_of(app: str, source: str) -> dict[str, str]:
 def _repository(app: str, url: str) -> dict[str, str]:
     address, _, query = url.partition("?")
     if found := _BROWSED.fullmatch(address):
-        return {"repo": found[1], "revision": found[2], "path": _folder_of(found[3])}
+        return {"repo": found[1], "revision": found[2]} | (
+            {"path": _folder_of(found[3])} if found[3] else {}
+        )
     if found := _RAW.fullmatch(address):
         repository = f"https://github.com/{found[1]}"
         return {"repo": repository, "revision": found[2], "path": _folder_of(found[3])}

@@ -157,10 +157,14 @@ def _files(
     generator: Mapping[str, Any], tree: RepositoryTree, go: bool
 ) -> list[tuple[str, Parameters]]:
     """(folder of the file, what the file says)"""
-    patterns = [_pattern(str(each.get("path"))) for each in maps(generator, "files")]
+    rules = maps(generator, "files")
+    chosen = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
+    excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
     found: list[tuple[str, Parameters]] = []
     for name in tree.names:
-        if not any(each.fullmatch(name) for each in patterns):
+        if not any(each.fullmatch(name) for each in chosen):
+            continue
+        if any(each.fullmatch(name) for each in excluded):
             continue
         try:
             read = documents(tree.read(name), name)

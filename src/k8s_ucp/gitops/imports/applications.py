@@ -21,11 +21,13 @@ from k8s_ucp.gitops.imports.findings import (
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
+_IGNORED = "its ignoreDifferences are not taken: what they name may show as out of sync"
 _INLINE = ("values", "valuesObject", "parameters")
 
 
@@ -40,6 +42,9 @@ class _Draft:
     remote: RemoteSource | None
     path: str
     helm: Mapping[str, Any]
+    recurse: bool
+    """Manifests in folders below count too."""
+    notes: tuple[str, ...]
     refs: Mapping[str, bool]
     """Names of sources that only hold values: whether they are this repository."""
 
@@ -120,6 +125,8 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         remote=remote,
         path=path,
         helm=helm,
+        recurse=part(source, "directory").get("recurse") is True,
+        notes=(_IGNORED,) if spec.get("ignoreDifferences") else (),
         refs=refs,
     )
 
@@ -135,7 +142,14 @@ def _check_source(source: Mapping[str, Any]) -> None:
             f"the Application sets kustomize.{', kustomize.'.join(used)}",
             "write it to the overlay's kustomization, then import again",
         )
-    if part(part(source, "directory"), "jsonnet"):
+    directory = part(source, "directory")
+    if used := [key for key in ("include", "exclude") if directory.get(key)]:
+        raise NotImportable(
+            f"the Application chooses files by directory.{' and directory.'.join(used)}",
+            "move the files that it deploys to a folder of their own, and add that by `ucp app "
+            "add`",
+        )
+    if part(directory, "jsonnet"):
         raise NotImportable(
             "the Application gives arguments to jsonnet",
             "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
@@ -199,6 +213,7 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
             "add them by `ucp app add` under different names",
         )
     namespace, notes = _namespace(name, drafts)
+    notes = (*notes, *dict.fromkeys(note for each in drafts for note in each.notes))
     release = {str(each.helm["releaseName"]) for each in drafts if each.helm.get("releaseName")}
     if release - {name}:
         notes = (*notes, f"its release {', '.join(sorted(release))} will be called {name}")
@@ -239,7 +254,20 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
             values = {**values_of(tree, first.path, around.environments)[0], **values}
         return replace(common, form="helm", path=first.path, values=values)
     found = plain_finding(tree, name, first.path, first.document.where)
+    if found.form != "jsonnet" and not all(each.recurse for each in drafts):
+        _check_depth(tree, first.path)
     return replace(common, form=found.form, path=found.path)
+
+
+def _check_depth(tree: RepositoryTree, folder: str) -> None:
+    """Without directory.recurse Argo CD deploys the top of a folder. Raises NotImportable."""
+    start = f"{folder}/" if folder else ""
+    names = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
+    if lower := [each for each in manifest_files(names) if "/" in each]:
+        raise NotImportable(
+            f"the Application has no directory.recurse: true, and {start}{lower[0]} lies deeper",
+            "set that to deploy all, or move what is not to be deployed; then import again",
+        )
 
 
 def _alone(name: str) -> str:

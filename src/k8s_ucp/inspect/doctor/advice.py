@@ -81,7 +81,9 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
     """
     said = reason(item)
     labels = item["metadata"].get("labels") or {}
+    team = labels.get(f"{names.GROUP}/team")
     repository = "apps" if f"{names.GROUP}/app" in labels else "core"
+    repository = f"team-{team}" if team else repository
     path = str((_source(item)).get("path") or ".")
     words = {
         "file": f"gitops/{topology.name}/{repository}/{path}".removesuffix("/."),

@@ -30,6 +30,22 @@ from k8s_ucp.errors import UsageError
             {"repo": "https://gitlab.com/a/b", "revision": "main", "path": "k8s"},
         ),
         (
+            "https://gitlab.com/group/sub/proj/-/tree/main/deploy",
+            {"repo": "https://gitlab.com/group/sub/proj", "revision": "main", "path": "deploy"},
+        ),
+        (
+            "https://gitlab.com/group/sub/proj/-/blob/main/web.yaml",
+            {"repo": "https://gitlab.com/group/sub/proj", "revision": "main", "path": "web.yaml"},
+        ),
+        (
+            "https://github.com/o/r/tree/main",
+            {"repo": "https://github.com/o/r", "revision": "main"},
+        ),
+        (
+            "https://gitlab.com/group/sub/proj/-/tree/main/",
+            {"repo": "https://gitlab.com/group/sub/proj", "revision": "main"},
+        ),
+        (
             "https://github.com/a/b/blob/v1/deploy/web.yaml",
             {"repo": "https://github.com/a/b", "revision": "v1", "path": "deploy/web.yaml"},
         ),

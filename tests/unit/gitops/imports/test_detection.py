@@ -670,3 +670,48 @@ def test_files_of_other_tools_are_listed_and_never_passed_over() -> None:
     assert refusal(there, "web").advice == advice
     # Beside what is found it is for developers.
     assert refusal(found({"compose.yaml": "services: {}\n"}), "shop").where == "compose.yaml"
+
+
+def test_files_that_an_application_does_not_deploy_are_not_taken() -> None:
+    job = CONFIG.replace("settings", "job")
+    files = {"web/all.yaml": CONFIG, "web/jobs/job.yaml": job}
+    for directory, reason in (
+        ({"recurse": True, "exclude": "job.yaml"}, "chooses files by directory.exclude"),
+        ({"include": "all.yaml"}, "chooses files by directory.include"),
+        ({}, "web/jobs/job.yaml lies deeper"),
+    ):
+        declared = application("web", {"path": "web", "directory": directory})
+        there = found({**files, "argo/web.yaml": declared})
+        assert not there.findings
+        assert reason in refusal(there, "web").reason
+    whole = application("web", {"path": "web", "directory": {"recurse": True}})
+    assert [each.path for each in found({**files, "argo/web.yaml": whole}).findings] == ["web"]
+
+
+def test_files_that_a_set_excludes_are_not_taken() -> None:
+    rules = [{"path": "apps/*/config.yaml"}, {"path": "apps/old/config.yaml", "exclude": True}]
+    declared = application_set(
+        "all",
+        {"git": {"repoURL": URL, "files": rules}},
+        {
+            "metadata": {"name": "{{name}}"},
+            "spec": {"source": {"repoURL": URL, "path": "{{path}}"}},
+        },
+    )
+    files = {"argo/all.yaml": declared}
+    for name in ("web", "old"):
+        files[f"apps/{name}/config.yaml"] = f"name: declared-{name}\n"
+        files[f"apps/{name}/all.yaml"] = CONFIG
+    names = {each.name for each in found(files).findings}
+    assert "declared-web" in names
+    assert "declared-old" not in names
+
+
+def test_differences_that_an_application_ignores_are_named() -> None:
+    spec = {
+        "source": {"repoURL": URL, "path": "web"},
+        "ignoreDifferences": [{"kind": "ConfigMap", "jsonPointers": ["/data"]}],
+    }
+    files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
+    [web] = found(files).findings
+    assert any("ignoreDifferences" in each for each in web.notes)

@@ -338,6 +338,16 @@ def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected:
         assert of_application(item, there, "/w/core.yaml") == "ucp start"
 
 
+def test_the_files_of_a_team_lie_in_its_own_clone() -> None:
+    item = {
+        "metadata": {"name": "core-shop", "labels": {"k8s-ucp.io/team": "shop"}},
+        "spec": {"source": {"path": "claims"}},
+        "status": {"conditions": [{"type": "ComparisonError", "message": "helm failed"}]},
+    }
+    advice = of_application(item, TOPOLOGY, "/w/core.yaml")
+    assert advice.startswith("fix gitops/demo/team-shop/claims, commit and push")
+
+
 def test_an_experiment_that_runs_for_ever_is_told_with_what_ends_it() -> None:
     running = {
         "group": "argoproj.io",
