@@ -77,14 +77,16 @@ def git_call(
     folder: Path | None,
     credential: Credential | None,
     remote: str = "",
+    written: str = "",
     own: Path | None = None,
     local: bool = False,
     inherited: Mapping[str, str] = os.environ,
 ) -> Call:
     """One call of git in `folder`, without prompts and hooks, in English.
 
-    remote: the address that the credential is for. own: instead of the person's settings. local:
-    the remote is on this machine, too.
+    remote: the address that the credential is for. written: the same as the repository's settings
+    have it, where it holds another credential. own: instead of the person's settings. local: the
+    remote is on this machine, too.
     """
     settings = list(_SETTINGS)
     environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
@@ -92,7 +94,12 @@ def git_call(
         settings += ["credential.helper=", f"credential.helper={_HELPER}"]
         environment["UCP_GIT_USERNAME"] = credential.username
         environment["UCP_GIT_PASSWORD"] = credential.password
-        environment["UCP_GIT_FOR"] = _site(remote)
+        site = environment["UCP_GIT_FOR"] = _site(remote)
+        if site.startswith(("http://", "https://")):
+            # A pipeline's own header: sent first, it would keep git from asking the helper.
+            settings.append(f"http.{site}/.extraheader=")
+        if written:
+            environment |= _led_to(split_credential(remote)[0], written, inherited)
     dropped = list(_REPOSITORY_VARIABLES)
     if own:
         settings += _OWN_SETTINGS
@@ -113,6 +120,21 @@ def git_call(
         ),
         environment,
     )
+
+
+def _led_to(address: str, written: str, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Variables that lead git from the one address to the other, in whatever remote it stands.
+
+    Not in argv: what is written there may hold a pipeline's password.
+    """
+    count = inherited.get("GIT_CONFIG_COUNT") or "0"
+    if not count.isdigit():
+        return {}
+    environment = {"GIT_CONFIG_COUNT": str(int(count) + 2)}
+    for place, key in enumerate(("insteadOf", "pushInsteadOf"), int(count)):
+        environment[f"GIT_CONFIG_KEY_{place}"] = f"url.{address}.{key}"
+        environment[f"GIT_CONFIG_VALUE_{place}"] = written
+    return environment
 
 
 def _site(url: str) -> str:

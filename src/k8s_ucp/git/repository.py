@@ -22,7 +22,7 @@ from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded, ProgramMissing
 from k8s_ucp.git.environment import FALLBACK as FALLBACK
-from k8s_ucp.git.environment import Call, Credential, git_call, identity_of
+from k8s_ucp.git.environment import Call, Credential, git_call, identity_of, split_credential
 from k8s_ucp.git.failures import (
     SETTINGS_ADVICE,
     GitFailed,
@@ -93,9 +93,9 @@ class Repository:
             credential=self.credential,
         )
 
-    def url(self) -> str:
+    def url(self, remote: str = "origin") -> str:
         """The address that this clone fetches from; "" where there is none."""
-        return self.git("config", "--get", "remote.origin.url", codes=(0, 1)).decode().strip()
+        return self.git("config", "--get", f"remote.{remote}.url", codes=(0, 1)).decode().strip()
 
     # Reading
 
@@ -310,7 +310,7 @@ def run_git(
         place = where
         if action in _NETWORK and folder is not None:
             with contextlib.suppress(GitFailed):
-                place = Repository(folder).url() or where
+                place = Repository(folder).url(_remote_in(arguments)) or where
         secrets = [credential.password] if credential else []
         failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
         # Somebody else works in the same clone, an editor or another command: for a moment.
@@ -333,11 +333,13 @@ def execute(
         raise ProgramMissing("git is not installed", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     own = _own_settings(folder) if folder else None
+    remote, written = _remote(folder, arguments) if credential else ("", "")
     call = git_call(
         arguments,
         folder=folder,
         credential=credential,
-        remote=_remote(folder, arguments) if credential else "",
+        remote=remote,
+        written=written,
         own=own,
         local=own is not None and is_local(own.read_text("utf-8", "surrogateescape")),
     )
@@ -417,15 +419,34 @@ def _renew(folder: Path, file: Path, *_: str | None) -> None:
     keep_settings(folder, local=is_local(file.read_text("utf-8", "surrogateescape")))
 
 
-def _remote(folder: Path | None, arguments: Sequence[str]) -> str:
-    """The address that a call goes to, as a person's settings may rewrite it."""
+def _remote_in(arguments: Sequence[str]) -> str:
+    """The name of the remote that a call goes to."""
+    if arguments[0] not in _NETWORK:
+        return "origin"
+    return next((each for each in arguments[1:] if not each.startswith("-")), "origin")
+
+
+def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
+    """The address that a call goes to, as a person's settings may rewrite it.
+
+    Where a credential is in it, also the address as it is written in the settings, else "".
+    """
     named = [each for each in arguments if "://" in each and not each.startswith("-")]
     if folder is None or named:
-        return named[0] if named else ""
-    own = settings_file(folder)
-    call = git_call(("ls-remote", "--get-url", "origin"), folder=folder, credential=None, own=own)
-    out, _, _ = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=folder)
-    return out.decode("utf-8", "replace").strip()
+        return (named[0] if named else ""), ""
+    name, pushes = _remote_in(arguments), arguments[0] == "push"
+
+    def ask(*words: str) -> str:
+        call = git_call(words, folder=folder, credential=None, own=settings_file(folder))
+        out, _, _ = _run(call, words[0], timeout=LOCAL_SECONDS, folder=folder)
+        return out.decode("utf-8", "replace").partition("\n")[0].strip()
+
+    address = ask("remote", "get-url", "--push", name) if pushes else ""
+    address = address or ask("ls-remote", "--get-url", name)
+    if split_credential(address)[0] == address:
+        return address, ""
+    written = ask("config", "--get-all", f"remote.{name}.pushurl") if pushes else ""
+    return address, written or ask("config", "--get-all", f"remote.{name}.url")
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

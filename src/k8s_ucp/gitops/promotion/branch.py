@@ -234,6 +234,14 @@ def working_clone(
         yield repository, upstream, remote
 
 
+def upstream_url(folder: Path) -> str:
+    """The address of the remote that the branch of a clone follows; "" where there is none."""
+    repository = Repository(folder)
+    local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
+    settings = repository.settings(r"^branch\.")
+    return repository.url(settings.get(f"branch.{local.decode().strip()}.remote", "origin"))
+
+
 def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     """(remote, branch there)."""
     settings = repository.settings(r"^(branch|remote)\.")

@@ -15,7 +15,13 @@ from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed, SettingsUnreadable
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository, is_bare
-from k8s_ucp.gitops.promotion.branch import RemoteBranch, Writer, shallow_clone, working_clone
+from k8s_ucp.gitops.promotion.branch import (
+    RemoteBranch,
+    Writer,
+    shallow_clone,
+    upstream_url,
+    working_clone,
+)
 from k8s_ucp.gitops.promotion.tip import GitTip
 from k8s_ucp.workspace import Workspace
 
@@ -34,7 +40,7 @@ class RepositoryRef:
     @property
     def remote(self) -> str:
         """The address that is pushed to."""
-        return self.url or Repository(self.clone or Path()).url()
+        return self.url or upstream_url(self.clone or Path())
 
 
 def find_place(
