@@ -29,7 +29,7 @@ print("nothing changed" if os.getuid() == 0 else "somebody else")
 
 def called(folder: Path, needed: Path, *words: str) -> list[str]:
     """What a command of root's says that begins on a folder. words: of the shell begun anew."""
-    environment = {**os.environ, "XDG_CACHE_HOME": "/root/cache", "UCP_CACHE_DIR": "/kept"}
+    environment = {**os.environ, "XDG_CACHE_HOME": "/cache", "UCP_CACHE_DIR": "/kept"}
     said = subprocess.run(
         [sys.executable, "-c", SCRIPT, folder, needed, *words],
         env=environment,
