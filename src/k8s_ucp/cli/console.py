@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from k8s_ucp.engine.pipeline import StepEvent, StepRun
 
 REPORT_SECONDS = 10.0
-REPORT_LENGTH = 400
 """Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""
+REPORT_LENGTH = 400
+"""Letters of a report that are told there."""
 
 
 class Console:

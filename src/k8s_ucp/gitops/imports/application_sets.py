@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -140,32 +140,15 @@ def _of_git(
 def _folders(generator: Mapping[str, Any], tree: RepositoryTree) -> list[tuple[str, Parameters]]:
     """(folder, no parameters)"""
     rules = maps(generator, "directories")
-    if not rules:
-        return []
-    chosen = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
-    excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
-    return [
-        (folder, {})
-        for folder in sorted(tree.folders)
-        if folder
-        and any(each.fullmatch(folder) for each in chosen)
-        and not any(each.fullmatch(folder) for each in excluded)
-    ]
+    return [(each, {}) for each in _chosen(rules, sorted(tree.folders)) if each]
 
 
 def _files(
     generator: Mapping[str, Any], tree: RepositoryTree, go: bool
 ) -> list[tuple[str, Parameters]]:
     """(folder of the file, what the file says)"""
-    rules = maps(generator, "files")
-    chosen = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
-    excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
     found: list[tuple[str, Parameters]] = []
-    for name in tree.names:
-        if not any(each.fullmatch(name) for each in chosen):
-            continue
-        if any(each.fullmatch(name) for each in excluded):
-            continue
+    for name in _chosen(maps(generator, "files"), tree.names):
         try:
             read = documents(tree.read(name), name)
         except UsageError as error:
@@ -174,6 +157,17 @@ def _files(
             if isinstance(content, dict):
                 found.append((name.rpartition("/")[0], dict(content) if go else flat(content)))
     return found
+
+
+def _chosen(rules: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> Iterator[str]:
+    """Those that a rule names and none excludes."""
+    wanted = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
+    excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
+    for path in paths:
+        if any(each.fullmatch(path) for each in wanted) and not any(
+            each.fullmatch(path) for each in excluded
+        ):
+            yield path
 
 
 def _of_path(path: str, go: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -211,8 +211,7 @@ def working_clone(
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
     repository, quoted = Repository(top, credential=credential), shlex.quote(str(top))
     with locks.folder_locked(top):
-        local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
-        name = local.decode().strip()
+        name = _current_branch(repository)
         if not name:
             raise UcpError(
                 f"{top} has a detached HEAD",
@@ -237,15 +236,25 @@ def working_clone(
 def upstream_url(folder: Path) -> str:
     """The address of the remote that the branch of a clone follows; "" where there is none."""
     repository = Repository(folder)
-    local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
     settings = repository.settings(r"^branch\.")
-    return repository.url(settings.get(f"branch.{local.decode().strip()}.remote", "origin"))
+    return repository.url(_followed(settings, _current_branch(repository)))
+
+
+def _current_branch(repository: Repository) -> str:
+    """Its name; "" where HEAD is detached."""
+    local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
+    return local.decode().strip()
+
+
+def _followed(settings: Mapping[str, str], branch: str) -> str:
+    """The remote that a branch follows. settings: of the repository, those of branches."""
+    return settings.get(f"branch.{branch}.remote", "origin")
 
 
 def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     """(remote, branch there)."""
     settings = repository.settings(r"^(branch|remote)\.")
-    remote = settings.get(f"branch.{branch}.remote", "origin")
+    remote = _followed(settings, branch)
     if f"remote.{remote}.url" not in settings:
         raise UcpError(
             f"{repository.folder} has no remote to push to",
