@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
-from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
@@ -108,7 +109,7 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         raise NotImportable(
             f"its path {source.get('path')} leads out of the repository", "correct it"
         )
-    remote = _remote(source, url, path, around)
+    remote = _remote(document.name, source, url, path, around)
     destination = part(spec, "destination")
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
@@ -157,7 +158,7 @@ def _check_source(source: Mapping[str, Any]) -> None:
 
 
 def _remote(
-    source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
+    name: str, source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
 ) -> RemoteSource | None:
     revision = str(source.get("targetRevision") or "")
     if chart := source.get("chart"):
@@ -173,8 +174,8 @@ def _remote(
     if revision not in MOVING and revision != around.revision:
         raise NotImportable(
             f"it runs the revision {revision} of this repository",
-            f"import with --ref {revision}, or ucp app add with --repo {url} --path {path} "
-            f"--ref {revision}",
+            f"import with --ref {revision}, or "
+            f"{Origin(url=url, revision=revision).command(app_name(name), path)}",
         )
     return None
 
@@ -229,13 +230,15 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
         return _of_remote(drafts, common, around.tree)
     if any(each.remote for each in drafts):
         raise NotImportable(
-            "one environment takes it from here and another from elsewhere", _alone(name)
+            "one environment takes it from here and another from elsewhere",
+            _alone(first, around.tree),
         )
     tree = around.tree
     kinds = {_kind(tree, each.path) for each in drafts}
     if len(kinds) > 1:
         raise NotImportable(
-            f"its environments have different forms: {', '.join(kinds)}", _alone(name)
+            f"its environments have different forms: {', '.join(sorted(kinds))}",
+            _alone(first, tree),
         )
     if kinds == {"kustomize"}:
         overlays = {each.environment: each.path for each in drafts if each.environment}
@@ -243,7 +246,7 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
         return replace(common, path=base, overlays=overlays)
     if len({each.path for each in drafts}) > 1:
         raise NotImportable(
-            "each environment has a folder of its own, and an app has one", _alone(name)
+            "each environment has a folder of its own, and an app has one", _alone(first, tree)
         )
     if kinds == {"helm"}:
         read = {each.environment or "": _chart_values(each, tree) for each in drafts}
@@ -270,8 +273,21 @@ def _check_depth(tree: RepositoryTree, folder: str) -> None:
         )
 
 
-def _alone(name: str) -> str:
-    return f"add it by `ucp app add {name}`, and edit its environments in the app repository"
+def _alone(draft: _Draft, tree: RepositoryTree) -> str:
+    command = _command(draft, tree)
+    return f"add it by `{command}`, and edit its environments in the app repository"
+
+
+def _command(draft: _Draft, tree: RepositoryTree) -> str:
+    """What adds the app as one of its Applications has it."""
+    remote = draft.remote
+    if remote is None:
+        return tree.origin.command(draft.name, draft.path)
+    if remote.chart is None:
+        return Origin(url=remote.url, revision=remote.revision).command(draft.name, draft.path)
+    words = ["--chart", remote.chart, "--repo", remote.url]
+    words += ["--version", remote.revision] if remote.revision else []
+    return f"ucp app add {draft.name} {' '.join(map(shlex.quote, words))}"
 
 
 def _kind(tree: RepositoryTree, path: str) -> str:
@@ -282,17 +298,16 @@ def _kind(tree: RepositoryTree, path: str) -> str:
 
 def _of_remote(drafts: list[_Draft], common: DiscoveredApp, tree: RepositoryTree) -> DiscoveredApp:
     first = drafts[0]
-    name = common.name
     if len({each.remote for each in drafts}) > 1:
         raise NotImportable(
             "its environments run different versions, and an app begins with one",
-            f"add it by `ucp app add {name}` with one, then change the others by commits",
+            f"add one by `{_command(first, tree)}`, then change the others by commits",
         )
     assert first.remote
     if first.remote.chart is None and len({each.path for each in drafts}) > 1:
         folder = posixpath.commonpath([f"/{each.path}" for each in drafts]).strip("/")
         if any(each.environment is None or each.helm for each in drafts):
-            raise NotImportable("its environments have different folders", _alone(name))
+            raise NotImportable("its environments have different folders", _alone(first, tree))
         overlays = {str(each.environment): each.path for each in drafts}
         return replace(common, path=folder, overlays=overlays, remote=first.remote)
     values = {each.environment or "": _remote_values(each, tree) for each in drafts}

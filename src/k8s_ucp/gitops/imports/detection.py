@@ -25,7 +25,7 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.flux import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
-from k8s_ucp.gitops.imports.trees import LOCAL, RepositoryTree, read_documents
+from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
@@ -46,12 +46,14 @@ def detect(
     environments: Iterable[str] = (),
     revision: str | None = None,
     render: Render | None = None,
+    origin: Origin | None = None,
 ) -> Discovery:
     """title: name of an app that is the whole repository. urls: addresses of the repository; none:
     an address with a folder that is here is taken for it. environments: names to be recognized
-    beside the usual ones. render: helm, where it is to be had.
+    beside the usual ones. render: helm, where it is to be had. origin: for the commands that are
+    proposed.
     """
-    tree = RepositoryTree(place)
+    tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
     documents, refusals = _documents(tree, known, render)
     same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
@@ -72,7 +74,7 @@ def detect(
     findings = [_with_base(each, laid) for each in findings]
     findings += [each for each in laid if not claimed & set(folders_of(each))]
     refusals += [each for each in more if each.where not in claimed]
-    findings, more = _distinct(findings)
+    findings, more = _distinct(tree, findings)
     refusals += more
     refusals += _other_tools(tree, title, findings, nothing=not (findings or refusals))
     findings = [_with_fleet(tree, each) for each in findings]
@@ -270,7 +272,9 @@ def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredA
     return finding
 
 
-def _distinct(findings: list[DiscoveredApp]) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
+def _distinct(
+    tree: RepositoryTree, findings: list[DiscoveredApp]
+) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
     """Apps of one name are told apart by the folders above, as many as that takes."""
     names = [each.name for each in findings]
     above = [_above(each) for each in findings]
@@ -289,7 +293,7 @@ def _distinct(findings: list[DiscoveredApp]) -> tuple[list[DiscoveredApp], list[
                     each.name,
                     each.where,
                     f"another app is called {name} as well, in {found[name].where}",
-                    f"ucp app add NAME {folder}, under another name",
+                    f"{tree.origin.command('NAME', folder)}, under another name",
                 )
             )
         else:

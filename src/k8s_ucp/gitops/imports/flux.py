@@ -26,7 +26,7 @@ def read_flux(documents: Collection[ArgoDocument], tree: RepositoryTree) -> Iter
             path = resolve("", str(part(each.content, "spec").get("path") or ""))
             deploys = any(within(other.path, path or "") for other in ours)
             if path in tree.folders and not deploys:
-                yield _refused(each, f"ucp app add {app_name(each.name)} {path}")
+                yield _refused(each, tree.origin.command(app_name(each.name), path or ""))
 
 
 def _refused(document: ArgoDocument, advice: str) -> RefusedApp:

@@ -187,7 +187,7 @@ def _charts(
                 _name(app, title),
                 folder,
                 "each environment has a chart of its own, and an app has one",
-                f"ucp app add {_name(app, title)} --path {folder}, then edit the copies of the "
+                f"{tree.origin.command(_name(app, title), folder)}, then edit the copies of the "
                 "environments in the app repository",
             )
             continue
@@ -284,7 +284,7 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
         raise NotImportable(
             f"its manifests lie beside other apps ({', '.join(error.folders[:3])}), which are "
             "listed themselves",
-            f"ucp app add {name} {start}{first}, and so on for each file",
+            f"{tree.origin.command(name, start + first)}, and so on for each file",
         ) from error
     except UsageError as error:
         raise NotImportable(
@@ -314,7 +314,7 @@ def _with_kustomizations(
                 )
             raise NotImportable(
                 "each environment has jsonnet of its own, and an app has one",
-                f"ucp app add {name} --path {folder}",
+                tree.origin.command(name, folder),
             )
         content = {"resources": manifest_files(files)}
         generated[join(folder, "kustomization.yaml")] = dump_all([content]).encode()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,11 +31,30 @@ LOCAL = "cnoe://"
 """Before a folder beside the Application's file, as idpbuilder has it, instead of an address."""
 
 
+@dataclass(frozen=True)
+class Origin:
+    """How a person names the repository: by a folder, or by an address with a revision."""
+
+    folder: str = ""
+    url: str = ""
+    revision: str | None = None
+
+    def command(self, app: str, path: str = "") -> str:
+        """What adds an app of a folder or a file of it, as it can be typed."""
+        start = f"ucp app add {app}"
+        if not self.url:
+            return f"{start} {shlex.quote(join(self.folder, path) or '.')}"
+        words = ["--path", path] if path else []
+        words += ["--ref", self.revision] if self.revision else []
+        return " ".join([start, shlex.quote(self.url), *map(shlex.quote, words)])
+
+
 class RepositoryTree:
     """The files of a repository."""
 
-    def __init__(self, place: FolderTree) -> None:
+    def __init__(self, place: FolderTree, origin: Origin | None = None) -> None:
         self.place = place
+        self.origin = origin or Origin()
         self.names = place.names("")
 
     def read(self, path: str) -> bytes:

@@ -8,6 +8,7 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.detection import Render, detect, normal_url
 from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp, RemoteSource
+from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests.reachable import FolderTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -715,3 +716,40 @@ def test_differences_that_an_application_ignores_are_named() -> None:
     files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
     [web] = found(files).findings
     assert any("ignoreDifferences" in each for each in web.notes)
+
+
+def test_proposed_commands_name_the_repository() -> None:
+    files = {
+        "web/qa/Chart.yaml": CHART,
+        "web/prod/Chart.yaml": CHART,
+        "api/qa/main.jsonnet": "{}",
+        "api/prod/main.jsonnet": "{}",
+        "k8s/all.yaml": CONFIG,
+        "k8s/more/kustomization.yaml": overlay("x.yaml"),
+        "k8s/more/x.yaml": CONFIG,
+        "old.yaml": application("old", {"path": "web", "targetRevision": "v1"}),
+    }
+    there = found(files, origin=Origin(url=URL, revision="v2"))
+    proposed = {each.name: each.advice for each in there.refusals}
+    start = f"ucp app add {{}} {URL} --path {{}} --ref v2"
+    assert proposed["web"].startswith(start.format("web", "web/prod"))
+    assert proposed["api"] == start.format("api", "api/prod")
+    assert proposed["shop"].startswith(start.format("shop", "k8s/all.yaml"))
+    assert proposed["old"].endswith(f"ucp app add old {URL} --path web --ref v1")
+    there = found(files, origin=Origin(folder="../my shop"))
+    proposed = {each.name: each.advice for each in there.refusals}
+    assert proposed["api"] == "ucp app add api '../my shop/api/prod'"
+
+
+def test_one_of_different_versions_is_proposed_as_a_command() -> None:
+    files = {
+        f"{each}.yaml": application(
+            f"db-{each}",
+            {"repoURL": "https://c.example.org", "chart": "db", "targetRevision": version},
+        )
+        for each, version in (("qa", "2.0.0"), ("prod", "1.0.0"))
+    }
+    assert refusal(found(files), "db").advice == (
+        "add one by `ucp app add db --chart db --repo https://c.example.org --version 1.0.0`, then "
+        "change the others by commits"
+    )

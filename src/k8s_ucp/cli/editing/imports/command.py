@@ -22,6 +22,7 @@ from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests.chart_source import write_files
 from k8s_ucp.topology import load, parse
 from k8s_ucp.topology.edit import with_item
@@ -123,7 +124,8 @@ def import_apps(
         "namespace": _by_app(namespace or (), "--namespace"),
     }
     opened = open_source(call, topology, source, revision, auth)
-    found = _without_taken(_detect(call, topology, opened, [*ours, *mapping], revision), topology)
+    origin = Origin(folder=source) if opened.folder else Origin(url=opened.url, revision=revision)
+    found = _without_taken(_detect(call, topology, opened, [*ours, *mapping], origin), topology)
     if output is Output.table:
         _show(call, found)
     picked = _picked(found, tuple(app or ()), every=every, dry_run=dry_run)
@@ -232,7 +234,7 @@ def _detect(
     topology: Topology,
     opened: ImportSource,
     environments: Sequence[str],
-    revision: str | None,
+    origin: Origin,
 ) -> Discovery:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.gitops.imports.detection import detect
@@ -242,7 +244,8 @@ def _detect(
         title=opened.title,
         urls=opened.urls,
         environments=environments,
-        revision=revision,
+        revision=origin.revision,
+        origin=origin,
         render=renderer(opened.place, lambda: pinned_helm(call, topology)),
     )
 
