@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.directories import takes_all
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     DiscoveredApp,
@@ -110,6 +112,7 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
             f"its path {source.get('path')} leads out of the repository", "correct it"
         )
     remote = _remote(document.name, source, url, path, around)
+    _check_directory(part(source, "directory"), None if remote else path, around.tree)
     destination = part(spec, "destination")
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
@@ -143,18 +146,41 @@ def _check_source(source: Mapping[str, Any]) -> None:
             f"the Application sets kustomize.{', kustomize.'.join(used)}",
             "write it to the overlay's kustomization, then import again",
         )
-    directory = part(source, "directory")
-    if used := [key for key in ("include", "exclude") if directory.get(key)]:
-        raise NotImportable(
-            f"the Application chooses files by directory.{' and directory.'.join(used)}",
-            "move the files that it deploys to a folder of their own, and add that by `ucp app "
-            "add`",
-        )
-    if part(directory, "jsonnet"):
+    if part(part(source, "directory"), "jsonnet"):
         raise NotImportable(
             "the Application gives arguments to jsonnet",
             "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
         )
+
+
+def _check_directory(directory: Mapping[str, Any], path: str | None, tree: RepositoryTree) -> None:
+    """An app has all files of its folder. path: None where it lies elsewhere.
+
+    Raises NotImportable.
+    """
+    used = [key for key in ("include", "exclude") if directory.get(key)]
+    if not used:
+        return
+    if path is not None and _kind(tree, path) == "directory":
+        names = _manifests(tree, path)
+        if not directory.get("recurse"):
+            names = [each for each in names if "/" not in each]
+        if takes_all(directory, names):
+            return
+    raise NotImportable(
+        f"the Application chooses files by directory.{' and directory.'.join(used)}",
+        "move the files that it deploys to a folder of their own, and add that by `ucp app add`",
+    )
+
+
+def _manifests(tree: RepositoryTree, folder: str) -> list[str]:
+    """Files of a folder that hold objects, relative to it. Raises NotImportable."""
+    start = f"{folder}/" if folder else ""
+    files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
+    try:
+        return [*manifest_files(files), *(each for each in files if each.endswith(".jsonnet"))]
+    except UsageError as error:
+        raise NotImportable(error.message, error.next or "correct it") from error
 
 
 def _remote(
@@ -265,8 +291,7 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
 def _check_depth(tree: RepositoryTree, folder: str) -> None:
     """Without directory.recurse Argo CD deploys the top of a folder. Raises NotImportable."""
     start = f"{folder}/" if folder else ""
-    names = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
-    if lower := [each for each in manifest_files(names) if "/" in each]:
+    if lower := [each for each in _manifests(tree, folder) if "/" in each]:
         raise NotImportable(
             f"the Application has no directory.recurse: true, and {start}{lower[0]} lies deeper",
             "set that to deploy all, or move what is not to be deployed; then import again",

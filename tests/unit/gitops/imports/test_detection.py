@@ -677,16 +677,21 @@ def test_files_that_an_application_does_not_deploy_are_not_taken() -> None:
     job = CONFIG.replace("settings", "job")
     files = {"web/all.yaml": CONFIG, "web/jobs/job.yaml": job}
     for directory, reason in (
-        ({"recurse": True, "exclude": "job.yaml"}, "chooses files by directory.exclude"),
-        ({"include": "all.yaml"}, "chooses files by directory.include"),
+        ({"recurse": True, "exclude": "jobs*"}, "chooses files by directory.exclude"),
+        ({"recurse": True, "include": "all.yaml"}, "chooses files by directory.include"),
         ({}, "web/jobs/job.yaml lies deeper"),
     ):
         declared = application("web", {"path": "web", "directory": directory})
         there = found({**files, "argo/web.yaml": declared})
         assert not there.findings
         assert reason in refusal(there, "web").reason
-    whole = application("web", {"path": "web", "directory": {"recurse": True}})
-    assert [each.path for each in found({**files, "argo/web.yaml": whole}).findings] == ["web"]
+    for directory in (
+        {"recurse": True},
+        {"recurse": True, "include": "*.yaml"},
+        {"recurse": True, "include": "{*.yml,*.yaml}", "exclude": "{README.md,*.json}"},
+    ):
+        whole = application("web", {"path": "web", "directory": directory})
+        assert [each.path for each in found({**files, "argo/web.yaml": whole}).findings] == ["web"]
 
 
 def test_files_that_a_set_excludes_are_not_taken() -> None:

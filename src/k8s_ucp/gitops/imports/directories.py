@@ -1,0 +1,55 @@
+"""`directory.include` and `directory.exclude` of an Application: which files Argo CD takes. Pure.
+
+Its patterns know no folders: `*` also stands for what has a `/` in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_PIECE = re.compile(r"\*+|\?|\[!?[^\]\[\\!]+\]|\\.|[{},]|[^\\\[\]]", re.DOTALL)
+
+
+def takes_all(directory: Mapping[str, Any], names: Iterable[str]) -> bool:
+    """Every file of a folder is included and none excluded. A pattern that isn't understood takes
+    nothing, or leaves out everything.
+    """
+    include, exclude = (directory.get(each) for each in ("include", "exclude"))
+    included = _pattern(str(include)) if include else re.compile(".*", re.DOTALL)
+    excluded = _pattern(str(exclude)) if exclude else None
+    if included is None or (exclude and excluded is None):
+        return False
+    return all(
+        included.fullmatch(name) and not (excluded and excluded.fullmatch(name)) for name in names
+    )
+
+
+def _pattern(glob: str) -> re.Pattern[str] | None:
+    """None for one that can't be told for sure."""
+    text, depth, end = "", 0, 0
+    for match in _PIECE.finditer(glob):
+        if match.start() != end:
+            return None
+        end, piece = match.end(), match[0]
+        depth += (piece == "{") - (piece == "}")
+        if depth < 0:
+            return None
+        text += _translated(piece, inside=depth > 0)
+    return re.compile(text, re.DOTALL) if end == len(glob) and not depth else None
+
+
+def _translated(piece: str, *, inside: bool) -> str:
+    """inside: of braces, where a comma parts alternatives."""
+    if piece[0] == "*":
+        return ".*"
+    if piece == "?":
+        return "."
+    if piece in "{}":
+        return "(?:" if piece == "{" else ")"
+    if piece == "," and inside:
+        return "|"
+    if piece[0] == "[":
+        return f"[^{piece[2:]}" if piece[1] == "!" else piece
+    return re.escape(piece[-1])
