@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
+from k8s_ucp.gitops.imports.kustomize_settings import used_settings, with_settings
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
 from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
@@ -47,6 +48,8 @@ class _Draft:
     helm: Mapping[str, Any]
     recurse: bool
     """Manifests in folders below count too."""
+    kustomize: Mapping[str, Any]
+    """What the Application sets of the kustomization, where that is here."""
     notes: tuple[str, ...]
     refs: Mapping[str, bool]
     """Names of sources that only hold values: whether they are this repository."""
@@ -130,6 +133,7 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         path=path,
         helm=helm,
         recurse=part(source, "directory").get("recurse") is True,
+        kustomize=_kustomize(source, None if remote else path, around.tree),
         notes=(_IGNORED,) if spec.get("ignoreDifferences") else (),
         refs=refs,
     )
@@ -141,16 +145,25 @@ def _check_source(source: Mapping[str, Any]) -> None:
             "a plugin of Argo CD renders it",
             "commit what it renders, and add that by `ucp app add`",
         )
-    if used := sorted(key for key, value in part(source, "kustomize").items() if value):
-        raise NotImportable(
-            f"the Application sets kustomize.{', kustomize.'.join(used)}",
-            "write it to the overlay's kustomization, then import again",
-        )
     if part(part(source, "directory"), "jsonnet"):
         raise NotImportable(
             "the Application gives arguments to jsonnet",
             "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
         )
+
+
+def _kustomize(
+    source: Mapping[str, Any], path: str | None, tree: RepositoryTree
+) -> Mapping[str, Any]:
+    """path: None where it lies elsewhere. Raises NotImportable."""
+    used = used_settings(part(source, "kustomize"))
+    if used and (path is None or _kind(tree, path) != "kustomize"):
+        raise NotImportable(
+            f"the Application sets kustomize.{', kustomize.'.join(sorted(used))} of "
+            + ("another repository's folder" if path is None else f"{path}, which has none"),
+            "write it to a kustomization of your own, and add that by `ucp app add`",
+        )
+    return used
 
 
 def _check_directory(directory: Mapping[str, Any], path: str | None, tree: RepositoryTree) -> None:
@@ -269,6 +282,11 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
     if kinds == {"kustomize"}:
         overlays = {each.environment: each.path for each in drafts if each.environment}
         base = next((each.path for each in drafts if not each.environment), None)
+        generated = _with_settings(drafts, tree)
+        if generated:
+            what = f"what the Application sets is written to {', '.join(sorted(generated))}"
+            notes = (*common.notes, what)
+            common = replace(common, generated=generated, notes=notes)
         return replace(common, path=base, overlays=overlays)
     if len({each.path for each in drafts}) > 1:
         raise NotImportable(
@@ -286,6 +304,31 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
     if found.form != "jsonnet" and not all(each.recurse for each in drafts):
         _check_depth(tree, first.path)
     return replace(common, form=found.form, path=found.path)
+
+
+def _with_settings(drafts: Sequence[_Draft], tree: RepositoryTree) -> dict[str, bytes]:
+    """{path: content} of the kustomizations with what their Applications set.
+
+    Raises NotImportable where it would count for another environment as well.
+    """
+    found: dict[str, bytes] = {}
+    for each in drafts:
+        if not each.kustomize:
+            continue
+        file = tree.kustomization_file(each.path)
+        others = [other for other in drafts if other.kustomize != each.kustomize]
+        if any(other.path == each.path or file in tree.closure([other.path]) for other in others):
+            raise NotImportable(
+                f"it sets kustomize.{', kustomize.'.join(sorted(each.kustomize))} for one "
+                f"environment, and {file} is of others too",
+                "write an overlay for each environment, then import again",
+            )
+
+        def has(component: str, folder: str = each.path) -> bool:
+            return resolve(folder, component) in tree.kustomizations
+
+        found[file] = with_settings(tree.read(file), file, each.kustomize, has)
+    return found
 
 
 def _check_depth(tree: RepositoryTree, folder: str) -> None:

@@ -93,10 +93,10 @@ def request_of(
         return ImportRequest(path, relative, values, notes=notes)
     if finding.generated and pinned:
         raise NotImportable(
-            "its environments have plain manifests, which need a kustomization each",
-            "clone the repository, then `ucp app import` with the folder",
+            f"{min(finding.generated)} has to be written, and a commit is taken as it is",
+            "clone the repository, then `ucp app import` with the folder of the clone",
         )
-    if not finding.overlays:
+    if not finding.overlays and not finding.generated:
         return ImportRequest(finding.path or "", notes=notes)
     overlays = _overlays(finding, mapping, ours)
     whole = replace(place, read=lambda path: finding.generated.get(path) or place.read(path))

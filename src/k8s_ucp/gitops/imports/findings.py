@@ -58,7 +58,8 @@ class DiscoveredApp:
     remote: RemoteSource | None = None
     """None: the files are in the tree."""
     generated: Mapping[str, bytes] = field(default_factory=dict)
-    """Kustomizations that plain manifests lack: {path in the tree: content}."""
+    """Kustomizations that plain manifests lack, or that Applications change: {path in the tree:
+    content}."""
     notes: tuple[str, ...] = ()
     """What a person should know of it."""
 

@@ -123,6 +123,10 @@ class RepositoryTree:
         files = {join(folder, name): self.read(join(folder, name)) for name in KUSTOMIZATIONS}
         return dict(kustomization({path: text for path, text in files.items() if text}, folder))
 
+    def kustomization_file(self, folder: str) -> str:
+        """Path of a folder's kustomization, which it has."""
+        return next(each for name in KUSTOMIZATIONS if self.has(each := join(folder, name)))
+
     def taken_in(self, folder: str) -> list[str]:
         """Folders with a kustomization that one takes in directly."""
         found = []

@@ -21,6 +21,12 @@ _DEEPEST = 1000
 """Maps and lists in each other: more than anything that Kubernetes takes has."""
 
 
+_NO_TEXT_ELSEWHERE = re.compile(
+    r"[yYnN]|[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
+)
+"""What PyYAML leaves without quotes although others, such as Go's, read a boolean or a number."""
+
+
 def documents(content: bytes, path: str) -> list[Any]:
     """The YAML documents of a file. Raises UsageError."""
     text = plain_text(content, path)
@@ -145,10 +151,18 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 
 def dump_all(documents: Iterable[Any]) -> str:
-    """Documents as one text, their keys in their order."""
+    """Documents as one text, their keys in their order; strings stay strings in every parser."""
     import yaml
 
-    return str(yaml.safe_dump_all(documents, sort_keys=False))
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        style = "'" if _NO_TEXT_ELSEWHERE.fullmatch(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    return str(yaml.dump_all(documents, Dumper=Dumper, sort_keys=False))
 
 
 def _load(text: str, path: str = "") -> list[Any]:

@@ -260,7 +260,12 @@ def test_several_sources_one_of_which_holds_values() -> None:
 def test_what_an_application_has_that_an_app_can_not() -> None:
     cases = {
         "plugin": ({"path": "web", "plugin": {"name": "x"}}, "plugin"),
-        "patched": ({"path": "web", "kustomize": {"namePrefix": "x-"}}, "kustomize.namePrefix"),
+        "patched": ({"path": "web", "kustomize": {"version": "v4"}}, "kustomize.version"),
+        "named": ({"path": "web", "kustomize": {"namePrefix": "x-"}}, "web, which has none"),
+        "elsewhere": (
+            {"repoURL": "https://x.org/y", "path": "web", "kustomize": {"namePrefix": "x-"}},
+            "another repository's folder",
+        ),
         "old": ({"path": "web", "targetRevision": "v0.9"}, "revision v0.9"),
         "gone": ({"path": "nowhere"}, "no folder nowhere"),
         "file": ({"path": "web", "helm": {"fileParameters": [{"name": "x"}]}}, "fileParameters"),
@@ -758,3 +763,45 @@ def test_one_of_different_versions_is_proposed_as_a_command() -> None:
         "add one by `ucp app add db --chart db --repo https://c.example.org --version 1.0.0`, then "
         "change the others by commits"
     )
+
+
+def test_what_an_application_sets_is_written_to_the_kustomization() -> None:
+    files = kustomized("web/base", {"qa": "web/overlays/qa", "prod": "web/overlays/prod"})
+    for each, image in (("qa", "web:2"), ("prod", "web:1")):
+        source = {"path": f"web/overlays/{each}", "kustomize": {"images": [image]}}
+        files[f"argo/{each}.yaml"] = application(f"web-{each}", source)
+    [web] = found(files).findings
+    assert web.overlays == {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}
+    file = "web/overlays/qa/kustomization.yaml"
+    assert web.generated[file].decode() == (files[file] + "images:\n- name: web\n  newTag: '2'\n")
+    assert any("is written to web/overlays/prod/kustomization.yaml, " in each for each in web.notes)
+
+    alone = {"path": "web/base", "kustomize": {"namePrefix": "x-", "components": ["../more"]}}
+    files = {
+        "web/base/kustomization.yaml": overlay("all.yaml"),
+        "web/base/all.yaml": CONFIG,
+        "web/more/kustomization.yaml": "kind: Component\n",
+        "argo/web.yaml": application("web", alone),
+    }
+    [web] = found(files).findings
+    content = web.generated["web/base/kustomization.yaml"].decode()
+    assert content.endswith("namePrefix: x-\ncomponents:\n- ../more\n")
+    del files["web/more/kustomization.yaml"]
+    assert "component ../more does not exist" in refusal(found(files), "web").reason
+
+
+def test_settings_of_one_environment_change_no_other() -> None:
+    files = {"web/kustomization.yaml": overlay("all.yaml"), "web/all.yaml": CONFIG}
+    for each in ("qa", "prod"):
+        source = {"path": "web", "kustomize": {"images": [f"web:{each}"]}}
+        files[f"argo/{each}.yaml"] = application(f"web-{each}", source)
+    only = refusal(found(files), "web")
+    assert "kustomize.images for one environment" in only.reason
+    assert "overlay for each environment" in only.advice
+    settings = {"images": ["x:1"], "commonLabels": {"a": "$ARGOCD_APP_NAME"}}
+    files = {
+        "web/kustomization.yaml": overlay("all.yaml"),
+        "web/all.yaml": CONFIG,
+        "argo/web.yaml": application("web", {"path": "web", "kustomize": settings}),
+    }
+    assert "commonLabels to $ARGOCD_APP_NAME" in refusal(found(files), "web").reason

@@ -103,3 +103,17 @@ def test_what_is_left_out_is_not_found_by_its_name() -> None:
     values = request_of(chart, files, mapping, OURS, pinned=True).values
     assert values["stage"] == "values-stage.yaml"
     assert isinstance(values["prod"], bytes) and b":" not in values["prod"]
+
+
+def test_a_kustomization_that_an_application_changes_is_taken_as_changed() -> None:
+    files = place({"web/kustomization.yaml": "resources: [x.yaml]\n", "web/x.yaml": "kind: X\n"})
+    new = {"web/kustomization.yaml": b"resources: [x.yaml]\nnamePrefix: a-\n"}
+    app = replace(WEB, path="web", overlays={}, environments=(), generated=new)
+    found = request_of(app, files, {}, OURS, pinned=False)
+    assert found.path == "web"
+    assert found.files == {
+        "kustomization.yaml": new["web/kustomization.yaml"],
+        "x.yaml": b"kind: X\n",
+    }
+    with pytest.raises(NotImportable, match="has to be written"):
+        request_of(app, files, {}, OURS, pinned=True)

@@ -1,0 +1,158 @@
+"""`source.kustomize` of an Application, written to the kustomization that it builds. Pure.
+
+Argo CD writes the same by `kustomize edit` before each build: names and namespaces replace those
+that are there, images and replicas those of the same name, and patches are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.manifests.image_edit import DIGEST, TAG
+from k8s_ucp.gitops.manifests.own import split_image
+from k8s_ucp.gitops.manifests.yaml_text import dump_all, first_map, maps, part
+
+_TEXTS = {"namePrefix": "namePrefix", "nameSuffix": "nameSuffix", "namespace": "namespace"}
+_HELPERS = frozenset(
+    [
+        *("forceCommonLabels", "forceCommonAnnotations", "labelWithoutSelector"),
+        *("labelIncludeTemplates", "ignoreMissingComponents"),
+    ]
+)
+"""Settings that say how others count."""
+_TAKEN = _HELPERS | {
+    *_TEXTS,
+    *("images", "replicas", "commonLabels", "commonAnnotations", "patches", "components"),
+}
+_ADVICE = "write it to the kustomization of the overlay, then import again"
+
+
+def used_settings(kustomize: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that change something. Raises NotImportable for those that can't be written."""
+    used = {key: value for key, value in kustomize.items() if value}
+    if others := sorted(used.keys() - _TAKEN):
+        raise NotImportable(
+            f"the Application sets kustomize.{', kustomize.'.join(others)}", _ADVICE
+        )
+    return used if used.keys() - _HELPERS else {}
+
+
+def with_settings(
+    content: bytes, path: str, settings: Mapping[str, Any], has: Callable[[str], bool]
+) -> bytes:
+    """A kustomization with the settings of an Application, as Argo CD builds it.
+
+    has: whether the kustomization's folder reaches a component by that path. Comments stay where
+    nothing that is there changes. Raises NotImportable.
+    """
+    try:
+        there = first_map(content, path)
+    except UsageError as error:
+        raise NotImportable(error.message, f"correct {path}") from error
+    new = _written(there, settings, has)
+    if all(new.get(key) == value for key, value in there.items()):
+        more = {key: value for key, value in new.items() if key not in there}
+        longer = content.rstrip() + b"\n" + dump_all([more]).encode()
+        try:
+            if first_map(longer, path) == new:
+                return longer
+        except UsageError:
+            pass
+    return dump_all([new]).encode()
+
+
+def _written(
+    there: Mapping[str, Any], settings: Mapping[str, Any], has: Callable[[str], bool]
+) -> dict[str, Any]:
+    new = dict(there)
+    for name, key in _TEXTS.items():
+        if name in settings:
+            new[key] = _plain(name, settings[name])
+    if listed := settings.get("images"):
+        new["images"] = _by_name(maps(there, "images"), map(_image, _list("images", listed)))
+    if "replicas" in settings:
+        new["replicas"] = _by_name(maps(there, "replicas"), map(_count, maps(settings, "replicas")))
+    _label(new, settings)
+    if annotations := part(settings, "commonAnnotations"):
+        force = bool(settings.get("forceCommonAnnotations"))
+        new["commonAnnotations"] = _added(there, "commonAnnotations", annotations, force)
+    if "patches" in settings:
+        new["patches"] = [*maps(there, "patches"), *map(dict, maps(settings, "patches"))]
+    if listed := settings.get("components"):
+        components = [str(each) for each in _list("components", listed)]
+        if missing := [each for each in components if not has(each)]:
+            raise NotImportable(f"its component {missing[0]} does not exist here", _ADVICE)
+        known = there.get("components") or []
+        new["components"] = [*known, *(each for each in components if each not in known)]
+    return new
+
+
+def _label(new: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    labels = part(settings, "commonLabels")
+    if not labels:
+        return
+    if not settings.get("labelWithoutSelector"):
+        force = bool(settings.get("forceCommonLabels"))
+        new["commonLabels"] = _added(new, "commonLabels", labels, force)
+        return
+    known = maps(new, "labels")
+    if any(part(each, "pairs").keys() & labels.keys() for each in known):
+        raise NotImportable("the Application sets a label that the kustomization has", _ADVICE)
+    pairs = {str(key): _plain("commonLabels", value) for key, value in labels.items()}
+    more = {"includeTemplates": True} if settings.get("labelIncludeTemplates") else {}
+    new["labels"] = [*known, {"pairs": pairs, **more}]
+
+
+def _added(
+    there: Mapping[str, Any], key: str, pairs: Mapping[str, Any], force: bool
+) -> dict[str, Any]:
+    """Pairs beside those that are there, which Argo CD replaces only if it is told to."""
+    known = part(there, key)
+    if not force and known.keys() & pairs.keys():
+        raise NotImportable(f"the Application sets {key} that the kustomization has", _ADVICE)
+    return {**known, **{str(each): _plain(key, value) for each, value in pairs.items()}}
+
+
+def _by_name(
+    there: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    found = {str(each.get("name")): dict(each) for each in there}
+    return list({**found, **{str(each["name"]): dict(each) for each in more}}.values())
+
+
+def _image(text: Any) -> dict[str, Any]:
+    """`[NAME=]NEW[:TAG][@DIGEST]` as an entry of `images`."""
+    name, equals, new = str(text).rpartition("=")
+    new_name, version = split_image(new)
+    tag, _, digest = version.partition("@")
+    name = name if equals else new_name
+    valid = (not tag or TAG.fullmatch(tag)) and (not digest or DIGEST.fullmatch(digest))
+    if not name or not valid or "*" in new or "$" in str(text) or not (version or equals):
+        raise NotImportable(f"the Application sets the image {text}", _ADVICE)
+    found = {"name": name}
+    found |= {"newName": new_name} if new_name not in (name, "") else {}
+    found |= {"newTag": tag} if tag else {}
+    return {**found, **({"digest": digest} if digest else {})}
+
+
+def _count(item: Mapping[str, Any]) -> dict[str, Any]:
+    count = str(item.get("count"))
+    if not item.get("name") or not count.isdecimal():
+        raise NotImportable("the Application sets replicas that are no number", _ADVICE)
+    return {"name": str(item["name"]), "count": int(count)}
+
+
+def _plain(key: str, value: Any) -> str:
+    """A text in which Argo CD replaces nothing."""
+    if isinstance(value, (dict, list)) or "$" in str(value):
+        raise NotImportable(f"the Application sets kustomize.{key} to {value}", _ADVICE)
+    return str(value)
+
+
+def _list(key: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise NotImportable(f"kustomize.{key} of the Application is no list", _ADVICE)
+    return value
