@@ -51,8 +51,8 @@ class _Draft:
     kustomize: Mapping[str, Any]
     """What the Application sets of the kustomization, where that is here."""
     notes: tuple[str, ...]
-    refs: Mapping[str, bool]
-    """Names of sources that only hold values: whether they are this repository."""
+    refs: Mapping[str, str]
+    """Names of sources that hold values: what they are instead of this repository, else ""."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,7 @@ def read_applications(
 def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryContext) -> _Draft:
     spec = part(document.content, "spec")
     listed = maps(spec, "sources") or [part(spec, "source")]
-    refs = {
-        str(each["ref"]): around.same(str(each.get("repoURL")))
-        for each in listed
-        if each.get("ref")
-    }
+    refs = {str(each["ref"]): _not_here(each, around) for each in listed if each.get("ref")}
     rendering = [each for each in listed if each.get("chart") or each.get("path") is not None]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
@@ -105,7 +101,7 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
     if len(rendering) > 1:
         raise NotImportable(
             f"it has {len(rendering)} sources with manifests",
-            "add each as an app of its own by `ucp app add`",
+            f"add each as an app of its own: {_each(document.name, rendering, around)}",
         )
     source = rendering[0]
     _check_source(source)
@@ -137,6 +133,40 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         notes=(_IGNORED,) if spec.get("ignoreDifferences") else (),
         refs=refs,
     )
+
+
+def _not_here(source: Mapping[str, Any], around: DiscoveryContext) -> str:
+    """What a source is instead of this repository as it is read; "" where it is that."""
+    url, revision = str(source.get("repoURL")), str(source.get("targetRevision") or "")
+    if not around.same(url):
+        return f"another repository, {url}"
+    if revision not in MOVING and revision != around.revision:
+        return f"the revision {revision} of this repository"
+    return ""
+
+
+def _each(name: str, sources: Sequence[Mapping[str, Any]], around: DiscoveryContext) -> str:
+    """The commands that add what several sources render, one by one."""
+    commands: list[str] = []
+    for source in sources:
+        url, path = str(source.get("repoURL")), str(source.get("path") or "").strip("/")
+        revision = str(source.get("targetRevision") or "")
+        last = str(source.get("chart") or path.rpartition("/")[2])
+        app = app_name(f"{name}-{last}" if commands and last else name)
+        if chart := source.get("chart"):
+            remote = RemoteSource(_address(url), revision or None, str(chart))
+            commands.append(_command_of(app, remote, path))
+        elif not _not_here(source, around):
+            commands.append(around.tree.origin.command(app, path))
+        else:
+            ref = None if revision in MOVING else revision
+            commands.append(Origin(url=url, revision=ref).command(app, path))
+    return "; ".join(commands)
+
+
+def _address(url: str) -> str:
+    """Of a chart's repository: registries are named without a scheme."""
+    return url if "://" in url else f"oci://{url}"
 
 
 def _check_source(source: Mapping[str, Any]) -> None:
@@ -201,8 +231,7 @@ def _remote(
 ) -> RemoteSource | None:
     revision = str(source.get("targetRevision") or "")
     if chart := source.get("chart"):
-        where = url if "://" in url else f"oci://{url}"
-        return RemoteSource(where, None if revision in ("", "*") else revision, str(chart))
+        return RemoteSource(_address(url), None if revision in ("", "*") else revision, str(chart))
     if not around.same(url):
         return RemoteSource(url, None if revision in MOVING else revision)
     if path not in around.tree.folders:
@@ -348,14 +377,19 @@ def _alone(draft: _Draft, tree: RepositoryTree) -> str:
 
 def _command(draft: _Draft, tree: RepositoryTree) -> str:
     """What adds the app as one of its Applications has it."""
-    remote = draft.remote
-    if remote is None:
+    if draft.remote is None:
         return tree.origin.command(draft.name, draft.path)
+    return _command_of(draft.name, draft.remote, draft.path)
+
+
+def _command_of(app: str, remote: RemoteSource, path: str) -> str:
     if remote.chart is None:
-        return Origin(url=remote.url, revision=remote.revision).command(draft.name, draft.path)
+        return Origin(url=remote.url, revision=remote.revision).command(app, path)
     words = ["--chart", remote.chart, "--repo", remote.url]
+    if remote.url.startswith("oci://"):
+        words = ["--chart", f"{remote.url.rstrip('/')}/{remote.chart}"]
     words += ["--version", remote.revision] if remote.revision else []
-    return f"ucp app add {draft.name} {' '.join(map(shlex.quote, words))}"
+    return f"ucp app add {app} {' '.join(map(shlex.quote, words))}"
 
 
 def _kind(tree: RepositoryTree, path: str) -> str:
@@ -427,7 +461,7 @@ def _remote_values(draft: _Draft, tree: RepositoryTree) -> str | bytes | None:
     if inside and (len(inside) > 1 or here or inline):
         raise NotImportable(
             f"its values files {', '.join(inside)} lie elsewhere, and are merged with others",
-            "write them to one file, then `ucp app add` with --values",
+            f"write them to one file, then {_command(draft, tree)} --values FILE",
         )
     if here or inline:
         return merged([(each, tree.read(each)) for each in here], draft.helm)
@@ -438,7 +472,7 @@ def _existing(draft: _Draft, names: Iterable[str], tree: RepositoryTree) -> list
     """Where values files lie in the tree. Raises NotImportable."""
     found = []
     for name in names:
-        path = _file(draft, name)
+        path = _file(draft, name, tree)
         if path is not None and tree.has(path):
             found.append(path)
         elif not draft.helm.get("ignoreMissingValueFiles"):
@@ -451,20 +485,20 @@ def _value_files(helm: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in found] if isinstance(found, list) else []
 
 
-def _file(draft: _Draft, name: str) -> str | None:
+def _file(draft: _Draft, name: str, tree: RepositoryTree) -> str | None:
     """Where a values file lies in the tree. Raises NotImportable."""
     if name.startswith("$"):
         ref, _, rest = name[1:].partition("/")
-        if not draft.refs.get(ref):
+        if why := draft.refs.get(ref, "a source that it has not"):
             raise NotImportable(
-                f"its values file {name} lies in another repository",
-                "copy it to a file, then `ucp app add` with --values",
+                f"its values file {name} lies in {why}",
+                f"copy it to a file, then {_command(draft, tree)} --values FILE",
             )
         return resolve("", rest)
     if "://" in name:
         raise NotImportable(
             f"its values file {name} lies elsewhere",
-            "copy it to a file, then `ucp app add` with --values",
+            f"copy it to a file, then {_command(draft, tree)} --values FILE",
         )
     if name.startswith("/"):
         return resolve("", name.strip("/"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
@@ -69,7 +69,7 @@ def detect(
     findings, more = read_applications(apps, around)
     refusals += more
     claimed = {path for each in findings if not each.remote for path in folders_of(each)}
-    claimed |= {str(_path(each)) for each, _ in declared}
+    claimed |= {path for each, _ in declared for path in _paths(each)}
     laid, more = find_layouts(tree, title, known)
     findings = [_with_base(each, laid) for each in findings]
     findings += [each for each in laid if not claimed & set(folders_of(each))]
@@ -111,7 +111,10 @@ def _same(
             for source in _sources(each)
             if source.get("repoURL")
             and not source.get("chart")
-            and resolve("", str(source.get("path") or "-")) in tree.folders
+            and (
+                resolve("", str(source.get("path") or "-")) in tree.folders
+                or _holds_values(tree, each, source.get("ref"))
+            )
         )
         named.update(
             normal_url(url)
@@ -124,6 +127,24 @@ def _same(
     return lambda url: url in ("", LOCAL)
 
 
+def _holds_values(tree: RepositoryTree, document: ArgoDocument, ref: object) -> bool:
+    """A source of a name from which charts take values files that are here.
+
+    Of a path that a set fills the folder in front of that tells.
+    """
+    for source in _sources(document):
+        listed = part(source, "helm").get("valueFiles")
+        for file in listed if isinstance(listed, list) else ():
+            start, slash, path = str(file).partition("/")
+            known, filled, _ = path.partition("{{")
+            folder = known.rpartition("/")[0]
+            if (start, slash) != (f"${ref}", "/"):
+                continue
+            if tree.has(path) or (filled and folder and folder in tree.folders):
+                return True
+    return False
+
+
 def _sources(document: ArgoDocument) -> list[dict[str, object]]:
     spec = part(document.content, "spec")
     if document.kind == "ApplicationSet":
@@ -134,6 +155,13 @@ def _sources(document: ArgoDocument) -> list[dict[str, object]]:
 def _path(document: ArgoDocument) -> str | None:
     found = part(part(document.content, "spec"), "source").get("path")
     return resolve("", str(found)) if found is not None else None
+
+
+def _paths(document: ArgoDocument) -> Iterator[str]:
+    """Folders that an Application renders, wherever they lie."""
+    for each in _sources(document):
+        if each.get("path") is not None:
+            yield str(resolve("", str(each["path"])))
 
 
 def _documents(

@@ -255,6 +255,47 @@ def test_several_sources_one_of_which_holds_values() -> None:
     [only] = there.findings
     assert only.values == {"": b"replicas: 2\n"}
     assert "2 sources" in refusal(there, "two").reason
+    assert refusal(there, "two").advice == (
+        "add each as an app of its own: ucp app add two a; ucp app add two-b b"
+    )
+
+
+def test_a_folder_without_repository_is_where_its_values_are() -> None:
+    """No other source names a folder of it."""
+    chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
+    files = {"envs/qa/web.yaml": "replicas: 1\n", "envs/prod/web.yaml": "replicas: 3\n"}
+
+    def sources(environment: str) -> Any:
+        helm = {"valueFiles": [f"$values/envs/{environment}/web.yaml"]}
+        return [{**chart, "helm": helm}, {"repoURL": "https://x.org/y", "ref": "values"}]
+
+    declared = {
+        f"argo/{each}.yaml": document("Application", f"web-{each}", {"sources": sources(each)})
+        for each in ("qa", "prod")
+    }
+    template = {"metadata": {"name": "web-{{env}}"}, "spec": {"sources": sources("{{env}}")}}
+    generator = {"list": {"elements": [{"env": "qa"}, {"env": "prod"}]}}
+    for more in (declared, {"set.yaml": application_set("all", generator, template)}):
+        [web] = detect(place({**files, **more}), title="shop").findings
+        assert web.remote == RemoteSource("https://charts.example.org", "1.0.0", "web")
+        assert web.values == {"qa": b"replicas: 1\n", "prod": b"replicas: 3\n"}
+
+
+def test_values_that_are_not_here_come_with_the_command() -> None:
+    chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
+    chart["helm"] = {"valueFiles": ["$values/web.yaml"]}  # type: ignore[assignment]
+    for source, reason in (
+        ({"repoURL": "https://x.org/y"}, "lies in another repository, https://x.org/y"),
+        ({"repoURL": URL, "targetRevision": "v1"}, "the revision v1 of this repository"),
+    ):
+        spec = {"sources": [chart, {**source, "ref": "values"}]}
+        files = {"web.yaml": "a: b\n", "argo/web.yaml": document("Application", "web", spec)}
+        only = refusal(found(files), "web")
+        assert reason in only.reason
+        assert only.advice == (
+            "copy it to a file, then ucp app add web --chart web --repo https://charts.example.org "
+            "--version 1.0.0 --values FILE"
+        )
 
 
 def test_what_an_application_has_that_an_app_can_not() -> None:
