@@ -25,6 +25,8 @@ NAMES = frozenset(
 """Environment names that are recognized wherever they stand in a path or a name."""
 PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "variants"])
 """Folders whose sub-folders are environments, whatever their names are."""
+DEFAULT = "default"
+"""An overlay of this name is of every environment that has none of its own."""
 _MOST_LETTERS = 40
 
 
@@ -158,8 +160,8 @@ def in_text(text: str, environments: Iterable[str]) -> str | None:
 def in_path(path: str, environments: Iterable[str]) -> str | None:
     """The environment that a path names: below a folder such as `overlays`, or a segment."""
     segments = [each for each in path.split("/") if each]
-    for parent, name in itertools.pairwise(segments):
-        if parent in PARENTS and name != "base":
-            return name
     known = frozenset(environments)
+    for parent, name in itertools.pairwise(segments):
+        if parent in PARENTS and (name in known or name not in ("base", DEFAULT)):
+            return name
     return next((each for each in reversed(segments) if each in known), None)

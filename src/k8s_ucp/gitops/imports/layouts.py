@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import (
+    DEFAULT,
     PARENTS,
     DiscoveredApp,
     NotImportable,
@@ -119,6 +120,8 @@ def _kustomizations(
     for app, group in sorted(groups.items()):
         if not group.overlays and (group.base is None or group.base in taken):
             continue
+        if DEFAULT not in environments:
+            group.base = group.overlays.pop(DEFAULT, group.base)
         if group.base is None:
             group.base = _common(tree, group.overlays.values())
         folders = [*group.overlays.values(), *([] if group.base is None else [group.base])]

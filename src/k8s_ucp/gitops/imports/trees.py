@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ class Origin:
         """What adds an app of a folder or a file of it, as it can be typed."""
         start = f"ucp app add {app}"
         if not self.url:
-            return f"{start} {shlex.quote(join(self.folder, path) or '.')}"
+            return f"{start} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
         words = ["--path", path] if path else []
         words += ["--ref", self.revision] if self.revision else []
         return " ".join([start, shlex.quote(self.url), *map(shlex.quote, words)])

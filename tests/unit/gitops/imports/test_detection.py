@@ -787,9 +787,14 @@ def test_proposed_commands_name_the_repository() -> None:
     assert proposed["api"] == start.format("api", "api/prod")
     assert proposed["shop"].startswith(start.format("shop", "k8s/all.yaml"))
     assert proposed["old"].endswith(f"ucp app add old {URL} --path web --ref v1")
-    there = found(files, origin=Origin(folder="../my shop"))
-    proposed = {each.name: each.advice for each in there.refusals}
-    assert proposed["api"] == "ucp app add api '../my shop/api/prod'"
+    for folder, word in (
+        ("../my shop", "'../my shop/api/prod'"),
+        ("/there/", "/there/api/prod"),
+        (".", "./api/prod"),
+    ):
+        there = found(files, origin=Origin(folder=folder))
+        proposed = {each.name: each.advice for each in there.refusals}
+        assert proposed["api"] == f"ucp app add api {word}"
 
 
 def test_one_of_different_versions_is_proposed_as_a_command() -> None:
@@ -846,3 +851,15 @@ def test_settings_of_one_environment_change_no_other() -> None:
         "argo/web.yaml": application("web", {"path": "web", "kustomize": settings}),
     }
     assert "commonLabels to $ARGOCD_APP_NAME" in refusal(found(files), "web").reason
+
+
+def test_a_lone_overlay_called_default_is_of_every_environment() -> None:
+    """As many catalogues have it: the folder above is no kustomization by itself."""
+    [web] = found(kustomized("web/base", {"": "web/overlays/default"})).findings
+    assert (web.path, web.overlays, web.environments) == ("web/overlays/default", {}, ())
+    declared = {"argo/web.yaml": application("web", {"path": "web/overlays/default"})}
+    [web] = found({**kustomized("web/base", {"": "web/overlays/default"}), **declared}).findings
+    assert (web.path, web.overlays, web.environments) == ("web/overlays/default", {}, ())
+    two = kustomized("web/base", {"": "web/overlays/default", "prod": "web/overlays/prod"})
+    [web] = found(two).findings
+    assert (web.path, list(web.overlays)) == ("web/overlays/default", ["prod"])
