@@ -154,15 +154,13 @@ def dump_all(documents: Iterable[Any]) -> str:
     """Documents as one text, their keys in their order; strings stay strings in every parser."""
     import yaml
 
-    class Dumper(yaml.SafeDumper):
-        pass
-
     def text(dumper: Any, value: str) -> Any:
         style = "'" if _NO_TEXT_ELSEWHERE.fullmatch(value) else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    Dumper.add_representer(str, text)
-    return str(yaml.dump_all(documents, Dumper=Dumper, sort_keys=False))
+    dumper = type("TextDumper", (yaml.SafeDumper,), {})
+    dumper.add_representer(str, text)  # type: ignore[attr-defined]
+    return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False))
 
 
 def _load(text: str, path: str = "") -> list[Any]:
