@@ -531,6 +531,36 @@ def test_a_version_that_a_patch_sets_is_told(
     assert "web: `ucp promote` can't change example.org/web in prod, whose version a patch" in said
 
 
+def test_values_that_set_a_version_are_told_as_helm_renders_them(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """`release` is no name for a version, and `api.image.tag` sets none."""
+    files = web_files("1.0.0")
+    files["values.yaml"] = (
+        "replicas: 1\n"
+        "image: {repo: example.org/web, version: 1.0.0}\n"
+        "worker: {release: 2.0.0, from: 2.0.0}\n"
+        "api: {image: {name: example.org/api, tag: 3.0.0}}\n"
+    )
+    image = 'image: "{{ .Values.image.repository }}:{{ .Values.image.tag }}"'
+    assert image in files["templates/deployment.yaml"]
+    files["templates/deployment.yaml"] = files["templates/deployment.yaml"].replace(
+        image,
+        'image: "{{ .Values.image.repo }}:{{ .Values.image.version }}"\n'
+        '        - {name: worker, image: "example.org/worker:{{ .Values.worker.release }}"}\n'
+        '        - {name: api, image: "example.org/api:9.9.9"}',
+    )
+    said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    words = " ".join(said.split())
+    assert (
+        "web: `ucp promote` does not find the version of example.org/worker; name it in "
+        "apps/web/.promotion.yaml: targets: [{image: example.org/web, path: image.version}, "
+        "{image: example.org/api, path: api.image.tag}, {image: example.org/worker, path: "
+        "worker.release}]"
+    ) in words
+    assert "can't change example.org/api: no value of the chart is its version" in words
+
+
 def test_a_file_above_a_kustomization_is_told_with_a_way_to_bring_it(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -134,6 +134,8 @@ class _Brought:
     """{environment: objects as YAML}"""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} whose version no overlay lists, so that no promotion changes it."""
+    unset: list[str] = field(default_factory=list)
+    """What to say of a chart's images whose version a promotion doesn't find."""
 
 
 @dataclass(frozen=True)
@@ -289,8 +291,10 @@ def _brought(
         for item in documents(content, path)
         if isinstance(item, dict)
     ]
-    for name, environment, shown in _built(call, rendered, topology, [*by_name]):
+    for name, environment, shown, again in _built(call, rendered, topology, [*by_name]):
         app, there = by_name[name], list(objects(shown))
+        if again and not found[name].texts:
+            found[name].unset.extend(_unset(rendered, name, environment, there, again))
         mirrored = mirrored_in(syncers, app.home, environment)
         mirrored = mirrored.and_also(app.from_outside) if mirrored else None
         found[name].objects.extend(there)
@@ -321,7 +325,69 @@ def _unlisted(
     return [image for image, _ in one_version(versions) if image not in known_there]
 
 
+_Again = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+"""Further values of a chart to what helm makes of it then. Raises UcpError."""
+
+
+@dataclass(frozen=True)
+class _RenderedFiles:
+    """The app repository as it would be."""
+
+    content: Mapping[str, bytes]
+
+    def read(self, path: str) -> bytes | None:
+        return self.content.get(path)
+
+    def files(self, path: str) -> list[str]:
+        start = f"{path}/"
+        return sorted(each.removeprefix(start) for each in self.content if each.startswith(start))
+
+
+def _unset(
+    rendered: Rendered,
+    name: str,
+    environment: str,
+    there: Sequence[Mapping[str, Any]],
+    again: _Again,
+) -> Iterator[str]:
+    """What to say of images of a chart that no promotion changes."""
+    from k8s_ucp.gitops.manifests.own import images
+    from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+    from k8s_ucp.gitops.promotion.targets.find import find_targets
+    from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+    from k8s_ucp.gitops.promotion.targets.helm import read_values
+    from k8s_ucp.gitops.promotion.targets.probe import probe, unlisted
+
+    folder = EnvironmentFolder(_RenderedFiles(rendered.apps), f"apps/{name}/overlays/{environment}")
+    now = list(images(list(there)))
+    try:
+        found, values = find_targets(folder, environment), read_values(folder, environment)
+        targets = [each for each in found.targets if each.kind == "image"] if found else []
+        tried = probe(values, targets, now)
+        after = list(images(list(again(tried.values)))) if tried.paths else now
+    except (NotEditable, UcpError):
+        # Nothing is known then; the promotion itself says what it can't change.
+        return
+    left = unlisted(tried, targets, values, now, after)
+    if named := [each for each in left if each.path]:
+        lines = ", ".join([*(each.line for each in targets), *(each.line() for each in named)])
+        yield (
+            f"`ucp promote` does not find the version of {_first(each.image for each in named)}; "
+            f"name it in apps/{name}/.promotion.yaml: targets: [{lines}]"
+        )
+    if others := [each.image for each in left if not each.path]:
+        yield f"`ucp promote` can't change {_first(others)}: no value of the chart is its version"
+
+
+def _first(names: Iterable[str]) -> str:
+    listed = [*names]
+    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return f"{', '.join(listed[:_SHOWN])}{more}"
+
+
 def _tell_unlisted(call: Invocation, name: str, brought: _Brought) -> None:
+    for each in brought.unset:
+        call.console.say(f"{name}: {each}")
     by_places: dict[str, list[str]] = {}
     for image, environments in brought.unlisted.items():
         by_places.setdefault(", ".join(environments), []).append(image)
@@ -342,8 +408,8 @@ def _answers(topology: Topology, app: App) -> bool:
 
 def _built(
     call: Invocation, rendered: Rendered, topology: Topology, names: Sequence[str]
-) -> Iterator[tuple[str, str, str]]:
-    """(app, environment, its objects as YAML). Raises UcpError."""
+) -> Iterator[tuple[str, str, str, _Again | None]]:
+    """(app, environment, its objects as YAML, how a chart is rendered again). Raises UcpError."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.publish.repositories import render_to
@@ -355,7 +421,26 @@ def _built(
             for name in names:
                 apps = Path(folder, "apps")
                 shown = _objects(program, charts, apps, name, each.name, topology)
-                yield name, each.name, shown
+                yield name, each.name, shown, _again(charts, apps, name, each.name, topology)
+
+
+def _again(
+    helm: Path, apps: Path, name: str, environment: str, topology: Topology
+) -> _Again | None:
+    from k8s_ucp.gitops.manifests.build_charts import build_charts
+
+    folder = f"apps/{name}/overlays/{environment}"
+    if not (apps / folder / "Chart.yaml").exists():
+        return None
+    home = next(each.home for each in topology.spec.apps if each.name == name)
+
+    def render(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        built = build_charts(helm, apps, [folder], {folder: home}, values)
+        if folder in built.failures:
+            raise UcpError(built.failures[folder])
+        return built.objects[folder]
+
+    return render
 
 
 def preview(call: Invocation, edit: Edit, name: str) -> None:

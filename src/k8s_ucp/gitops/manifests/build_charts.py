@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,12 +20,16 @@ NO_HELM = "it is a Helm chart, and helm isn't here to render it: ucp tools insta
 
 
 def build_charts(
-    helm: Path | None, root: Path, folders: Sequence[str], namespaces: Mapping[str, str]
+    helm: Path | None,
+    root: Path,
+    folders: Sequence[str],
+    namespaces: Mapping[str, str],
+    more: Mapping[str, Any] | None = None,
 ) -> Built:
     """Render the charts in folders below root. helm: None where there is none.
 
-    namespaces: {folder: the namespace that its app runs in}. Hooks that Argo CD doesn't run are
-    left out.
+    namespaces: {folder: the namespace that its app runs in}. more: values over all others.
+    Hooks that Argo CD doesn't run are left out.
     """
     if helm is None:
         return Built(failures=dict.fromkeys(folders, NO_HELM))
@@ -32,7 +37,8 @@ def build_charts(
 
     def render(folder: str) -> None:
         try:
-            text = _render(helm, root / folder, folder, namespaces.get(folder, "default"))
+            namespace = namespaces.get(folder, "default")
+            text = _render(helm, root / folder, folder, namespace, more or {})
             built.objects[folder] = [each for each in objects(text) if not _is_test(each)]
         except UcpError as error:
             built.failures[folder] = error.message.replace(f"{root}/", "")
@@ -42,7 +48,7 @@ def build_charts(
     return built
 
 
-def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
+def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[str, Any]) -> str:
     for each in chart.rglob("*"):
         # helm follows links, and what a chart reads may end in a message.
         if each.is_symlink() and not each.resolve().is_relative_to(chart.resolve()):
@@ -62,6 +68,10 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str) -> str:
         words += ["--values", file]
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
+            if more:
+                over = Path(home, "more.json")
+                over.write_text(json.dumps(more), encoding="utf-8")
+                words += ["--values", over]
             return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
     except HelmFailed as error:
         raise UcpError(f"helm can't render {chart}: {error.message}") from error

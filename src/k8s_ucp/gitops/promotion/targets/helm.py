@@ -28,7 +28,9 @@ CHART_FILE = "Chart.yaml"
 SETTINGS = ".argocd-source.yaml"
 _DEFAULTS = "values.yaml"
 _IMAGE = re.compile(r"(?i).*image")
-_FLAT = re.compile(r"(.*[iI]mage)_?[tT]ag")
+_FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
+_REPOSITORY = ("repository", "repo", "image", "name")
+"""Keys that name the image beside its tag."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +184,17 @@ def _digest_path(values: Values, path: Path) -> Path:
 def _repository(values: Values, path: Path) -> str:
     """The image of a tag: what is beside it."""
     flat = _FLAT.fullmatch(str(path[-1]))
-    keys = (flat[1], f"{flat[1]}Repository") if flat else ("repository", "image", "name")
+    keys = _flat_names(flat[1]) if flat else _REPOSITORY
     found = [values.current((*path[:-1], key)) for key in keys]
     image = next((each for each in found if each), "")
     registry = "" if flat else values.current((*path[:-1], "registry"))
     return f"{registry}/{image}" if registry and image else image
+
+
+def _flat_names(stem: str) -> tuple[str, ...]:
+    """Keys beside `imageTag` that name the image."""
+    ends = ("Repository", "Repo", "Name", "_repository", "_repo", "_name")
+    return (stem, *(f"{stem}{each}" for each in ends))
 
 
 def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
@@ -199,10 +207,15 @@ def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
     }  # fmt: skip
     scalars = {key for key, value in texts.items() if value.kind == "scalar"}
     named = bool(path) and bool(_IMAGE.fullmatch(str(path[-1])))
-    if {"tag", "digest"} & scalars and (named or {"repository", "image"} & scalars):
+    if {"tag", "digest"} & scalars and (
+        named or {"repository", "image"} & scalars or _names_image(texts.get("repo"))
+    ):
         yield (*path, "tag")
+    elif named and "version" in scalars and any(map(_names_image, map(texts.get, _REPOSITORY))):
+        yield (*path, "version")
     for key, value in texts.items():
-        if key in scalars and _FLAT.fullmatch(key):
+        flat = _FLAT.fullmatch(key) if key in scalars else None
+        if flat and (key.lower().endswith("tag") or scalars & {*_flat_names(flat[1])}):
             yield (*path, key)
         elif key in scalars and _IMAGE.fullmatch(key):
             parts = split_reference(value.value)
@@ -212,6 +225,14 @@ def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             yield from _candidates(value, (*path, key))
     for place, item in enumerate(node.items):
         yield from _candidates(item, (*path, place))
+
+
+def _names_image(node: YamlNode | None) -> bool:
+    """The name of an image without a version; not the address of a git repository."""
+    if node is None or node.kind != "scalar" or node.value.endswith(".git"):
+        return False
+    parts = split_reference(node.value)
+    return parts is not None and not parts[1] and "//" not in node.value
 
 
 _DEEPEST = 12

@@ -56,6 +56,11 @@ def promote(there: MemoryTip, version: str = "2.0.0", **more: Any) -> Decision:
     return decide(there, Intent("web", more.pop("env", "stage"), **wanted, **more))
 
 
+def images_of(there: MemoryTip) -> list[str]:
+    found = read_overlay(there, "web", "stage").targets
+    return [each.name for each in found if each.kind == "image"]
+
+
 def written(decision: Decision) -> dict[str, str]:
     """Texts by the name in the environment's folder."""
     assert decision.status == "promoted", decision.reason
@@ -96,11 +101,41 @@ class TestCharts:
             ("web: {image: 'a.org:5000/web:1'}\n", "web: {image: 'a.org:5000/web:2.0.0'}\n"),
             (f"image: web@{SHA}\n", "image: web:2.0.0\n"),
             ("webImageTag: 1\n", "webImageTag: 2.0.0\n"),
+            ("image: {repo: a/b, version: v1}\n", "image: {repo: a/b, version: 2.0.0}\n"),
+            ("web: {image: {name: b, version: 1}}\n", "web: {image: {name: b, version: 2.0.0}}\n"),
+            ("web: {repo: a.org/b, tag: v1}\n", "web: {repo: a.org/b, tag: 2.0.0}\n"),
+            ("imageName: a/b\nimageTag: v1\n", "imageName: a/b\nimageTag: 2.0.0\n"),
+            ("image: a/b\nimageVersion: v1\n", "image: a/b\nimageVersion: 2.0.0\n"),
             ("jobs:\n- image: {name: web, tag: 1}\n", "jobs:\n- image: {name: web, tag: 2.0.0}\n"),
         ],
     )
     def test_other_ways_to_write_it(self, own: str, new: str) -> None:
         assert written(promote(chart(own, "{}\n"))) == {"values-stage.yaml": new}
+
+    @pytest.mark.parametrize(
+        ("own", "name"),
+        [
+            ("image: {repo: a/b, version: v1}\n", "a/b"),
+            ("imageName: a/b\nimageTag: v1\n", "a/b"),
+            ("web_image_repo: a/b\nweb_image_tag: v1\n", "a/b"),
+            ("image: {registry: r.org, name: a/b, version: v1}\n", "r.org/a/b"),
+        ],
+    )
+    def test_the_image_is_named_by_what_is_beside_its_version(self, own: str, name: str) -> None:
+        assert images_of(chart(own, "{}\n")) == [name]
+
+    @pytest.mark.parametrize(
+        "own",
+        [
+            "sync: {repo: 'https://git.example.org/a/b', tag: v1}\n",
+            "sync: {repo: git.example.org/a/b.git, tag: v1}\n",
+            "engine: {name: postgres, version: 16}\n",
+            "image: {version: v1}\n",
+            "imageVersion: v1\n",
+        ],
+    )
+    def test_what_names_no_image_is_none(self, own: str) -> None:
+        assert images_of(chart(own, "{}\n")) == []
 
     def test_what_argo_cd_sets_itself_counts_most(self) -> None:
         settings = (
