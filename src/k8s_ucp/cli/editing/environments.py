@@ -38,6 +38,9 @@ from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
+_NOTED = 10
+"""Apps that are told one by one."""
+
 app = declare("List, add and remove environments.")
 
 
@@ -141,6 +144,45 @@ def add(
         raise
     how = how_far(call, topology, "ucp status --watch")
     call.console.say(f"environment {name} added; {and_rollouts(how, name, topology)}")
+    for each in _behind(call, topology, name):
+        call.console.say(f"note: {each}")
+
+
+def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
+    """Apps that begin with other versions than the environment before has, with what to type.
+
+    A new environment has what ucp.yaml and bases say, and nothing is promoted by itself.
+    """
+    from k8s_ucp.git.repository import Repository
+    from k8s_ucp.gitops.promotion.overlay import read_overlay
+    from k8s_ucp.gitops.promotion.tip import GitTip
+
+    before = next(each.promotes_from for each in topology.spec.environments if each.name == name)
+    folder = call.workspace.gitops(topology.name).apps
+    if not before or not folder.is_dir():
+        return []
+    clone = Repository(folder)
+    commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
+    if commit is None:
+        return []
+    apps = [each.name for each in topology.spec.apps]
+    tip = GitTip(clone, commit, apps)
+    found = []
+    for app_name in apps:
+        try:
+            here, there = (read_overlay(tip, app_name, each).pins for each in (name, before))
+        except UcpError:
+            continue  # An app with nothing to promote, or that isn't there.
+        other = [each for each in here if there.get(each, here[each]) != here[each]]
+        if other:
+            versions = ", ".join(f"{each} {here[each]} (not {there[each]})" for each in other[:2])
+            more = f" and {len(other) - 2} more" if len(other) > 2 else ""
+            found.append(
+                f"{app_name} begins on {name} with {versions}{more}; take what {before} has: "
+                f"ucp promote {app_name} --env {name} --from {before}"
+            )
+    left = len(found) - _NOTED
+    return [*found[:_NOTED], *([f"so do {left} more apps"] if left > 0 else [])]
 
 
 def and_rollouts(how: str, name: str, topology: Topology) -> str:
