@@ -252,14 +252,16 @@ spec:
   destination: {namespace: far}
 """
     files = {"argo/far.yaml": application, "web/web.yaml": DEPLOYMENT}
+    files |= {"lib/main.jsonnet": "{}\n", "lib/broken.yaml": "kind: A\n  apiVersion: v1\n"}
     source = str(write(tmp_path / "theirs", files))
     with pytest.raises(UcpError, match=r"far: the chart http://127\.0\.0\.1:9/charts/far"):
         ucp(workspace, "app", "import", source, "--app", "far")
     output = ucp(workspace, "-q", "app", "import", source, "--all", "-o", "json")
     said, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
     assert said["added"] == ["web"]
-    [refused] = said["notAdded"]
-    assert refused["name"] == "far" and "127.0.0.1:9" in refused["reason"]
+    far, lib = said["notAdded"]
+    assert far["name"] == "far" and "127.0.0.1:9" in far["reason"]
+    assert lib["name"] == "lib" and "broken.yaml is not valid YAML" in lib["reason"]
     assert apps_of(workspace)[-1] == "web"
 
 

@@ -151,11 +151,15 @@ def _parsed(item: Mapping[str, Any]) -> App:
 def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:
     """Fetch what an item names, and see that it is an app. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.manifests.forms import manifest_files
     from k8s_ucp.gitops.render.app_manifests import read_app
     from k8s_ucp.gitops.render.brought import form_of
 
     app = _parsed(item)
-    form_of(app, read_app(app, call.workspace.root, fetcher_of(call, topology)))
+    files = read_app(app, call.workspace.root, fetcher_of(call, topology))
+    if form_of(app, files) in ("directory", "jsonnet"):
+        # Argo CD reads every manifest beside jsonnet, too.
+        manifest_files(files)
 
 
 def _detected(
