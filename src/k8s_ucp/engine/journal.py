@@ -139,10 +139,9 @@ class Journal:
 
     def note(self, event: StepEvent) -> None:
         """Keep a change of state; reports on the way are not worth a write."""
-        steps = [*self._earlier, *(asdict(each) for each in event.steps)]
-        states = [each["state"] for each in steps]
+        states = [each["state"] for each in self._earlier] + [each.state for each in event.steps]
         if states != [each["state"] for each in self._content["steps"]]:
-            self._content["steps"] = steps
+            self._content["steps"] = [*self._earlier, *(asdict(each) for each in event.steps)]
             self._write()
 
     @contextlib.contextmanager

@@ -5,7 +5,9 @@ git cleans up after itself unless it is killed, and would keep the rest for week
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -42,7 +44,7 @@ _OURS = (
     ),
     *("merge", "plan", "preview", "promote"),
 )
-_TEMPORARY = ("check.*", *(f"{each}-*" for each in _OURS))
+_TEMPORARY = re.compile(rf"ucp-(check\..*|({'|'.join(_OURS)})-.*)", re.S)
 
 
 def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> None:
@@ -58,8 +60,8 @@ def sweep_unfinished(folder: Path, *, older_than: float = UNFINISHED_SECONDS) ->
 
 def sweep_temporary(*, older_than: float = OLD_SECONDS) -> None:
     """Remove our temporary folders whose process was killed."""
-    place = Path(tempfile.gettempdir())
-    _remove((each for name in _TEMPORARY for each in place.glob(f"ucp-{name}")), older_than)
+    found = Path(tempfile.gettempdir()).glob("ucp-*")
+    _remove((each for each in found if _TEMPORARY.fullmatch(each.name)), older_than)
 
 
 def _remove(found: Iterable[Path], older_than: float) -> None:
@@ -67,7 +69,7 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
         try:
             known = each.lstat()
             # In a shared folder others may have files of the same name.
-            if known.st_uid != os.getuid() or time.time() - _newest(each) < older_than:
+            if known.st_uid != os.getuid() or not _is_old(each, older_than):
                 continue
             if stat.S_ISDIR(known.st_mode):
                 shutil.rmtree(each, ignore_errors=True)
@@ -77,7 +79,8 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
             continue
 
 
-def _newest(path: Path) -> float:
-    """When it, or something in it, was last written."""
+def _is_old(path: Path, seconds: float) -> bool:
+    """Neither it nor anything in it was written for so long."""
     inside = (Path(folder, name) for folder, _, files in os.walk(path) for name in (*files, ""))
-    return max(each.lstat().st_mtime for each in (path, *inside))
+    since = time.time() - seconds
+    return all(each.lstat().st_mtime < since for each in itertools.chain([path], inside))

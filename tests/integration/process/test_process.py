@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -132,9 +134,42 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert not is_running(stubborn)
 
 
-def test_listeners_tell_address_and_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        assert ("127.0.0.1", server.getsockname()[1]) in listeners(os.getpid())
+def test_listeners_tell_address_and_port_of_several_processes(tmp_path: Path) -> None:
+    program = (
+        "import socket, sys, time\n"
+        "held = []\n"
+        "for host in sys.argv[2:]:\n"
+        "    six = ':' in host\n"
+        "    held.append(socket.socket(socket.AF_INET6 if six else socket.AF_INET))\n"
+        "    if six: held[-1].setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host == '::1')\n"
+        "    held[-1].bind((host, 0))\n"
+        "    held[-1].listen()\n"
+        "open(sys.argv[1], 'w').write(' '.join(str(each.getsockname()[1]) for each in held))\n"
+        "time.sleep(600)\n"
+    )
+    hosts = ["127.0.0.1", "0.0.0.0"]
+    with contextlib.suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        hosts += ["::1", "::ffff:127.0.0.1"]
+    told = tmp_path / "told"
+    other = spawn(
+        [sys.executable, "-c", program, str(told), *hosts],
+        env=ENV,
+        cwd=tmp_path,
+        log=tmp_path / "log",
+    )
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            while not (told.exists() and len(told.read_text().split()) == len(hosts)):
+                assert is_running(other), (tmp_path / "log").read_text()
+                time.sleep(0.01)
+            seen = [each.removeprefix("::ffff:") for each in hosts]
+            theirs = set(zip(seen, map(int, told.read_text().split()), strict=True))
+            mine = ("127.0.0.1", server.getsockname()[1])
+            assert set(listeners(other.pid)) == theirs
+            assert {mine, *theirs} <= set(listeners(os.getpid(), other.pid))
+    finally:
+        terminate(other, grace=0)
+    assert listeners(other.pid) == []
 
 
 def test_programs_of_other_threads_end_together(tmp_path: Path) -> None:

@@ -43,10 +43,15 @@ def find_component(folder: ClusterFolder, component: str) -> ProcessIdentity | N
 
 def find_exposed(folder: ClusterFolder) -> str:
     """What listens on more than the loopback interface, in words; empty where nothing does."""
+    found = [find_component(folder, each) for each in COMPONENTS]
+    running = {each.pid: Path(each.executable).name for each in found if each}
+    # Of all at once: each look reads every connection of this machine.
+    if all(address in LOOPBACK for address, _ in process.listeners(*running)):
+        return ""
     return ", ".join(
-        f"{Path(identity.executable).name} listens on {address}:{port}"
-        for identity in find_own(folder)
-        for address, port in process.listeners(identity.pid)
+        f"{name} listens on {address}:{port}"
+        for pid, name in running.items()
+        for address, port in process.listeners(pid)
         if address not in LOOPBACK
     )
 

@@ -236,7 +236,7 @@ class EmbeddedProvider:
             running = not set(down) & set(VITAL)
         else:
             config = self._config(folder, record)
-            message = find_exposed(folder) or not_ready(config) or ""
+            message = not_ready(config) or find_exposed(folder)
             running = True
             outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
         return ClusterState(

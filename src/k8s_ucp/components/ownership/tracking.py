@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k8s_ucp import yaml_io
 from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.refresh import same_repository
 from k8s_ucp.kube import Object
 from k8s_ucp.names import TRACKING_ID
@@ -91,7 +91,7 @@ def is_on_core(application: Object) -> bool:
 def _applications(files: Mapping[str, bytes], folder: str) -> Iterator[dict[str, Any]]:
     for path, text in files.items():
         if path.startswith(f"{folder}/") and path.endswith(".yaml"):
-            for item in yaml_io.load_all(text.decode("utf-8")):
+            for item in documents(text, path):
                 if isinstance(item, dict) and item.get("kind") == "Application":
                     yield item
 
