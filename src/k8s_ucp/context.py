@@ -50,7 +50,6 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions
 from k8s_ucp.gitops.render.app_manifests import Manifests
-from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object, Unreachable
 from k8s_ucp.names import ARGOCD_NAMESPACE
@@ -60,6 +59,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology
 from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
 AWAY_SECONDS = 60.0
@@ -178,7 +178,7 @@ class TopologyView:
 
     @property
     def argocd(self) -> ArgoCD:
-        return ArgoCD(self.host, resync=seconds(self.topology.spec.git.poll))
+        return ArgoCD(self.host, resync=in_seconds(self.topology.spec.git.poll))
 
     @property
     def crossplane(self) -> Crossplane:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.gitops.publish.repositories import render_to, team_addresses
+from k8s_ucp.gitops.publish.addresses import team_addresses
+from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.topology import load

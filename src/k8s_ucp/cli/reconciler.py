@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -87,7 +88,6 @@ def run(
     """Run the controllers until SIGTERM."""
     from k8s_ucp.aws.account import account_file
     from k8s_ucp.fence.files import FenceFiles
-    from k8s_ucp.gitops.render.repositories import seconds
     from k8s_ucp.names import CLUSTERS_NAMESPACE
     from k8s_ucp.reconciler import manager
     from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
@@ -108,7 +108,7 @@ def run(
             sources_by_name=sources_by_name,
             mirror_namespaces=tuple(mirror_namespace or ()),
             password_namespaces=tuple(password_namespace or (CLUSTERS_NAMESPACE,)),
-            token_lifetime=seconds(token_lifetime),
+            token_lifetime=token_seconds(token_lifetime),
         )
         manager.run(settings, {})
     else:
@@ -122,6 +122,18 @@ def run(
             Outdated(files, lambda: settings_here(call, wanted, health_port) != settings),
             _backings(call, settings.topology) if settings.aws else {},
         )
+
+
+def token_seconds(duration: str) -> int:
+    """Of `--token-lifetime`. Raises UsageError."""
+    from k8s_ucp.topology.values import DURATION_PATTERN, in_seconds
+
+    if not re.fullmatch(DURATION_PATTERN, duration):
+        raise UsageError(
+            f"--token-lifetime {duration!r} is not a valid duration",
+            next="use a duration such as 24h or 1h30m",
+        )
+    return in_seconds(duration)
 
 
 class Outdated:
@@ -210,12 +222,12 @@ def settings_here(
     """What the topology, as it was started or edited last, asks of a process of this machine."""
     from k8s_ucp.aws.account import account_file, read_account
     from k8s_ucp.fence.files import FenceFiles
-    from k8s_ucp.gitops.publish.repositories import addresses
-    from k8s_ucp.gitops.render.repositories import seconds
+    from k8s_ucp.gitops.publish.addresses import addresses
     from k8s_ucp.gitops.render.values.addons import password_namespaces
     from k8s_ucp.gitops.render.values.reconciler_access import mirror_sources
     from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings
     from k8s_ucp.topology.placement import in_pods
+    from k8s_ucp.topology.values import in_seconds
 
     topology = chosen_topology(call)
     state, gitops = call.workspace.state(topology.name), call.workspace.gitops(topology.name)
@@ -232,7 +244,7 @@ def settings_here(
         sources_by_name=topology.spec.reconciler.sources_by_name,
         mirror_namespaces=mirror_sources(topology),
         password_namespaces=password_namespaces(topology),
-        token_lifetime=seconds(topology.spec.reconciler.token_lifetime),
+        token_lifetime=in_seconds(topology.spec.reconciler.token_lifetime),
         health_port=health_port,
         controllers=controllers,
         kubeconfigs=state.kubeconfigs,

@@ -13,7 +13,7 @@ from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.repositories import read_addresses, team_addresses
+from k8s_ucp.gitops.publish.addresses import read_addresses, team_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import SECRET, Object

@@ -26,11 +26,11 @@ from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.render.repositories import seconds
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.needed import relied_on
 from k8s_ucp.topology.placement import core_is_existing
+from k8s_ucp.topology.values import in_seconds
 
 SERVED: Mapping[str, Mapping[str, str]] = {
     argocd.NAME: {
@@ -204,7 +204,7 @@ def _settings(
     parameters = settings_of(kube, adopted_argocd.PARAMETERS)
     protects = any(each.deletion_protection for each in spec.environments)
     wrong = adopted_argocd.unfit(settings, parameters, found.version, protects=protects)
-    poll = f"{seconds(spec.git.poll)}s"
+    poll = f"{in_seconds(spec.git.poll)}s"
     lacking = adopted_argocd.lacking(settings, poll)
     try:
         sets = kube.list_all(APPLICATION_SET, argocd.NAMESPACE)

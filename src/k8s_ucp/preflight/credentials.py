@@ -10,7 +10,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 

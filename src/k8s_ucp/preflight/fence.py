@@ -15,7 +15,7 @@ from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import NETWORK_SECONDS
-from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.publish.addresses import addresses
 
 SECONDS = 20.0
 """For a remote that may not respond: whoever needs it afterwards says so."""

@@ -168,7 +168,8 @@ Registry = Annotated[
     ),
 ]
 
-Duration = Annotated[str, _fits(r"^([1-9][0-9]*(s|m|h))+$", "a duration such as 30s, 1m or 1h30m")]
+DURATION_PATTERN = r"^([1-9][0-9]*(s|m|h))+$"
+Duration = Annotated[str, _fits(DURATION_PATTERN, "a duration such as 30s, 1m or 1h30m")]
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.reconciler import Outdated, settings_here
+from k8s_ucp.cli.reconciler import Outdated, settings_here, token_seconds
 from k8s_ucp.cli.topology_selection import remember
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace
 
 TOPOLOGY = """\
@@ -86,3 +88,10 @@ def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path:
     assert asked == ["nonsense", "b", "c"]
     file.unlink()
     assert not Outdated((file,), differs)()
+
+
+def test_a_lifetime_is_a_duration() -> None:
+    assert [token_seconds(each) for each in ("30s", "1m30s", "24h")] == [30, 90, 86400]
+    for wrong in ("", "30", "s", "1 m", "-1s", "1d", "0s"):
+        with pytest.raises(UsageError):
+            token_seconds(wrong)

@@ -15,32 +15,21 @@ from pathlib import Path
 from k8s_ucp import __version__
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
-from k8s_ucp.git.environment import Credential, split_credential
+from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, MOVED, Choices, MergeConflict, Scope
 from k8s_ucp.gitops.publish.target import Prepared, PublishTarget, Pushed
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.topology import Topology
-from k8s_ucp.topology.placement import needs_git_server
 from k8s_ucp.workspace import GitopsFolder
-
-GIT_SERVER = "http://git-server.ucp-git.svc"
-"""The Service of templates/core/platform/git-server."""
 
 SETS = "applications/"
 """Folder of the core repository, and of the app repository in older topologies."""
 
 _OVERLAY = re.compile(r"clusters/overlays/([^/]+)/")
-
-
-@dataclass(frozen=True)
-class Addresses:
-    """Where the repositories are, as git and Argo CD read them."""
-
-    core: str
-    apps: str
 
 
 @dataclass(frozen=True)
@@ -91,39 +80,6 @@ class Resolutions:
 
     core: Choices = field(default_factory=Choices)
     apps: Choices = field(default_factory=Choices)
-
-
-def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
-    """Addresses of the repositories; those of local ones are file:// with escaped characters."""
-    git = topology.spec.git
-    if git.provider == "local":
-        return Addresses(folder.core_remote.as_uri(), folder.apps_remote.as_uri())
-    if not git.core or not git.apps:
-        raise UcpError(
-            "git.provider is url, but git.core or git.apps is not set",
-            next="set both URLs in ucp.yaml",
-        )
-    # They are rendered into both repositories, where no credential belongs.
-    return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
-
-
-def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
-    """As Argo CD reads them: where it runs in pods, local ones come from a server beside it."""
-    if needs_git_server(topology):
-        names = (folder.core_remote.name, folder.apps_remote.name)
-        return Addresses(*(f"{GIT_SERVER}/{name}" for name in names))
-    return addresses(topology, folder)
-
-
-def team_addresses(topology: Topology, folder: GitopsFolder) -> dict[str, str]:
-    """{team: its repository} as Argo CD reads them."""
-    served = needs_git_server(topology)
-
-    def of(name: str) -> str:
-        remote = folder.team_remote(name)
-        return f"{GIT_SERVER}/{remote.name}" if served else remote.as_uri()
-
-    return {each.name: each.repo or of(each.name) for each in topology.spec.teams}
 
 
 def publish(

@@ -18,7 +18,7 @@ from k8s_ucp.git.clones import fast_forward, make_clone
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate
 from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
-from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.addons import Addon
 

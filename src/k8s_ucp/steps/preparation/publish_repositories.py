@@ -14,15 +14,14 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
+from k8s_ucp.gitops.publish.addresses import read_addresses, team_addresses
 from k8s_ucp.gitops.publish.repositories import (
     Published,
     PublishResult,
     RepositoryCredentials,
     prepare,
     publish,
-    read_addresses,
     refuse_unmergeable,
-    team_addresses,
 )
 from k8s_ucp.gitops.publish.target import Prepared
 from k8s_ucp.gitops.publish.team_repository import fill_local

@@ -28,7 +28,7 @@ from k8s_ucp.credentials import load, place_of
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.errors import DeadlineExceeded
-from k8s_ucp.gitops.publish.repositories import read_addresses
+from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS

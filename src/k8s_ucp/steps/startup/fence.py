@@ -23,7 +23,7 @@ from k8s_ucp.fence.files import (
 from k8s_ucp.fence.record import PERIODS, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict, wait_of
 from k8s_ucp.git.clones import make_remote
-from k8s_ucp.gitops.publish.repositories import addresses
+from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.preflight.fence import holder_of, opened_fence, read_fence
 from k8s_ucp.topology.placement import writes_elsewhere
 

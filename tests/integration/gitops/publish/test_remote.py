@@ -17,12 +17,8 @@ from k8s_ucp.git.failures import (
     RepositoryMissing,
 )
 from k8s_ucp.git.repository import RENDERED, Repository
-from k8s_ucp.gitops.publish.repositories import (
-    PublishResult,
-    RepositoryCredentials,
-    addresses,
-    publish,
-)
+from k8s_ucp.gitops.publish.addresses import addresses
+from k8s_ucp.gitops.publish.repositories import PublishResult, RepositoryCredentials, publish
 from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.topology import Git, Topology
 from k8s_ucp.workspace import GitopsFolder

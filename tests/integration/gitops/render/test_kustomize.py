@@ -10,7 +10,8 @@ import pytest
 
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.manifests.yaml_text import load_all
-from k8s_ucp.gitops.publish.repositories import render_to, team_addresses
+from k8s_ucp.gitops.publish.addresses import team_addresses
+from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.tools.toolbox import Toolbox

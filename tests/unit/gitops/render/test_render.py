@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, scalar, seconds
+from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render, scalar
 from k8s_ucp.gitops.render.values.permissions import SET_PROJECT
 from k8s_ucp.topology import App, CoreCluster, Environment
 from k8s_ucp.topology.parts import Checks
@@ -269,13 +269,6 @@ def test_an_address_that_argo_cd_would_render_is_refused() -> None:
         render(
             demo(), RenderInputs(machine="m", core_url="u", apps_url="a{{ . }}", topology_file=b"")
         )
-
-
-def test_durations() -> None:
-    assert [seconds(each) for each in ("30s", "1m30s", "2h", "100ms")] == [30, 90, 7200, 1]
-    for wrong in ("", "30", "s", "1 m", "-1s", "1d"):
-        with pytest.raises(UsageError):
-            seconds(wrong)
 
 
 def test_checks_are_in_the_app_repository_for_its_pipeline() -> None:
