@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,8 +28,17 @@ def act_as_owner(
     if os.geteuid() != 0:
         return
     try:
-        owner = pwd.getpwuid(folder.stat().st_uid)
-    except (OSError, KeyError):
+        uid, maker = folder.stat().st_uid, folder.lstat().st_uid
+    except OSError:
+        return
+    if maker not in (0, uid):
+        raise UcpError(
+            f"{folder} is a link that user {maker} made, to a folder of user {uid}",
+            next=f"ls -ld {shlex.quote(str(folder))} shows where it leads; have it removed",
+        )
+    try:
+        owner = pwd.getpwuid(uid)
+    except KeyError:
         return
     if owner.pw_uid == 0:
         return

@@ -68,6 +68,21 @@ def test_an_owner_who_can_not_read_the_installation_is_told(theirs: Path, tmp_pa
     assert "run the command as nobody" in second
 
 
+@pytest.mark.parametrize("to", ["root's", "another's"])
+def test_a_link_does_not_choose_as_whom_root_acts(to: str, tmp_path: Path) -> None:
+    theirs, link = tmp_path / "theirs", tmp_path / ".ucp"
+    theirs.mkdir()
+    uid = 0 if to == "root's" else pwd.getpwnam("daemon").pw_uid
+    os.chown(theirs, uid, -1)
+    link.symlink_to(theirs)
+    os.lchown(link, NOBODY.pw_uid, NOBODY.pw_gid)
+    first, second, *_ = called(link, Path("/bin/sh"), "-c", "echo begun")
+    assert f"is a link that user {NOBODY.pw_uid} made, to a folder of user {uid}" in first
+    assert "ls -ld" in second
+    os.chown(theirs, NOBODY.pw_uid, -1)
+    assert called(link, Path("/bin/sh"), "-c", "echo begun")[1:] == ["begun"]
+
+
 @pytest.mark.parametrize("whose", ["root's", "absent", "of no user here"])
 def test_root_stays_root_where_nobody_else_owns_it(whose: str, tmp_path: Path) -> None:
     folder = tmp_path / ".ucp"
