@@ -44,8 +44,12 @@ def newest(events: Iterable[Object], count: int) -> list[Object]:
 
 
 def merged(lines: Iterable[EventLine], count: int) -> list[EventLine]:
-    """Of several clusters: the last `count`, the oldest first."""
-    return heapq.nlargest(count, lines, key=_moment)[::-1]
+    """Of several clusters: the last `count`, the oldest first; as they came within a second.
+
+    That is by name, and the names of Events of an object grow with time.
+    """
+    found = sorted(lines, key=_moment)
+    return found[max(0, len(found) - count) :]
 
 
 def _moment(line: EventLine) -> tuple[str, str]:

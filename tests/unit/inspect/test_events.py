@@ -70,6 +70,14 @@ def test_the_order_of_time_across_notations() -> None:
     assert [each["count"] for each in kept] == [1, 7, 1]
 
 
+def test_events_of_one_second_stay_in_their_order() -> None:
+    stamp = "2026-01-01T00:00:00Z"
+    events = [event("Application", "echo", lastTimestamp=stamp, message=str(n)) for n in range(5)]
+    lines = [PLACES.line("demo-core", each) for each in events]
+    assert [each["message"] for each in merged(lines, 3)] == ["2", "3", "4"]
+    assert merged(lines, 0) == []
+
+
 def test_the_newest_are_kept() -> None:
     events = [event("Pod", str(n), lastTimestamp=f"2026-01-01T00:00:0{n}Z") for n in range(5)]
     assert [each["involvedObject"]["name"] for each in newest(events, 2)] == ["4", "3"]

@@ -19,6 +19,7 @@ from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.topology import Topology
+from k8s_ucp.topology.problems import nearest
 
 app = declare()
 
@@ -99,9 +100,11 @@ def _cluster(context: TopologyView, name: str) -> str:
     known = sorted(here | _in_clouds(context.topology)) if here else []
     if not known:
         raise UcpError(f"{context.topology.name} has no clusters", next="ucp start")
+    short = [each.removeprefix(f"{context.topology.name}-") for each in known]
+    meant = nearest(name, [*known, *short]) or known[0]
     raise UsageError(
         f"the cluster {name} does not exist; available: {', '.join(known)}",
-        next=f"ucp kubeconfig {known[0]}",
+        next=f"ucp kubeconfig {meant}",
     )
 
 
