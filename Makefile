@@ -14,10 +14,13 @@ LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.1
 # What simulates a cloud is installed where one is asked for.
 CLOUD := $(if $(findstring --cloud,$(ARGS))$(shell grep -s 'simulated: *true' ucp.yaml),.venv/ready-cloud)
 
+# What ucp proposes to type next begins with its name.
+TELL_PATH := command -v ucp >/dev/null || echo "to type ucp without a path: source .venv/bin/activate" >&2
+
 .PHONY: start stop status install-tools install-cloud test test-kind soak bench check fmt lock lock-releases update-golden schema kinds pictures image wheel clean help
 
 start: .venv/ready $(CLOUD) ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
-	@.venv/bin/ucp start $(ARGS)
+	@.venv/bin/ucp start $(ARGS) || code=$$?; $(TELL_PATH); exit $${code:-0}
 
 stop: .venv/ready ## stop everything that start started; repositories stay
 	@.venv/bin/ucp stop $(ARGS)

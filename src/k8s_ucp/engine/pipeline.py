@@ -302,21 +302,22 @@ def foresee(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
 
 
 def left_standing(steps: Iterable[StepRun]) -> str:
-    """One line on what a plan that did not end has done, and what it has not."""
+    """One line on how far a plan came that did not end, in the words of its display."""
+    steps = list(steps)
     by_state: dict[StepState, list[str]] = {}
     for each in steps:
-        by_state.setdefault(each.state, []).append(each.id)
-    parts = [
+        by_state.setdefault(each.state, []).append(each.title)
+    done = len(by_state.get(StepState.DONE, []))
+    parts = [f"{done} of {len(steps)} steps done"]
+    parts += [
         f"{words}: {', '.join(by_state[state])}"
         for state, words in (
-            (StepState.DONE, "done"),
             (StepState.RUNNING, "still running"),
             (StepState.CANCELLED, "interrupted"),
-            (StepState.WAITING, "not started"),
         )
         if state in by_state
     ]
-    return "; ".join(parts) or "no steps were run"
+    return "; ".join(parts)
 
 
 def _wind_down_unless_pressed_again(going: _Run[World], patience: float) -> None:

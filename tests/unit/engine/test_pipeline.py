@@ -135,7 +135,7 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
             Task(probe("last"), ("broken",)),
         )
     assert caught.value.message == (
-        "Step broken: the disk is full\n  done: first; interrupted: slow; not started: last"
+        "Step broken: the disk is full\n  1 of 4 steps done; interrupted: Step slow"
     )
     assert world.done == ["first"]
 
@@ -143,7 +143,7 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
 def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
     release = threading.Event()
     world = World()
-    with pytest.raises(UcpError, match="still running: deaf"):
+    with pytest.raises(UcpError, match="still running: Step deaf"):
         world.run(
             Task(probe("deaf", lambda *_: release.wait(30) and None)),
             Task(probe("broken", fail)),
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
     with pytest.raises(RunInterrupted) as caught:
         world.run(Task(probe("a")), Task(probe("b", interrupt), ("a",)), Task(probe("c"), ("b",)))
     assert caught.value.exit_code == 130
-    assert caught.value.message == "interrupted; done: a; interrupted: b; not started: c"
+    assert caught.value.message == "interrupted; 1 of 3 steps done; interrupted: Step b"
     assert caught.value.next == "ucp start (completed steps are kept)"
     assert world.cancel.programs.ended
 

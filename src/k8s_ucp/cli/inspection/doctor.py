@@ -28,6 +28,7 @@ from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
+from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
@@ -115,6 +116,11 @@ def examined(context: TopologyView) -> checks.Examined:
         destruction=None if seen.core_ready else read_destruction(context.state.destroyed),
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
         fence=_fence_of_others(context),
+        cut_off=[
+            (str(each), each.next)
+            for each in journal.unfinished(context.state)[0]
+            if each.state != "running"
+        ],
     )
 
 

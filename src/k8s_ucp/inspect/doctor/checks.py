@@ -85,6 +85,8 @@ class Examined:
     """How far it is destroyed; None also where it was started since."""
     fence: FenceRecord | None = None
     """As the core repository has it now, where another core has it."""
+    cut_off: Sequence[tuple[str, str]] = ()
+    """Runs that did not come to their end: what is said of each, and what continues it."""
 
 
 def collect(
@@ -156,6 +158,7 @@ def findings(found: Examined) -> list[Finding]:
 _DESTROYED = ("abandoned/", "destroyed/", "credential/", "machine/", "remote/", "fence/")
 """Of a topology that has nothing else any more."""
 _WITHOUT_CORE = (
+    "run/",
     "abandoned/",
     "kubeconfig/",
     "core/",
@@ -166,7 +169,7 @@ _WITHOUT_CORE = (
     "remote/",
     "fence/",
 )
-_LOST = tuple(each for each in _WITHOUT_CORE if each != "backup/")
+_LOST = tuple(each for each in _WITHOUT_CORE if each not in ("backup/", "run/"))
 """Of a core whose topology another one has: git says nothing about it any more."""
 _WRITERS = (argocd.NAME, crossplane.NAME)
 """Components that the fence's guard stops."""
@@ -181,6 +184,12 @@ def _core(found: Examined) -> Iterator[Finding]:
         yield Finding(
             f"core/{name}", "error", f"core cluster {name} is not responding", "ucp start"
         )
+
+
+def _cut_off(found: Examined) -> Iterator[Finding]:
+    """What is not there yet may be all that is wrong."""
+    for number, (words, command) in enumerate(found.cut_off, 1):
+        yield Finding(f"run/{number}", "warning", words, command)
 
 
 def _destroyed(found: Examined) -> Iterator[Finding]:
@@ -213,16 +222,19 @@ def _components(found: Examined) -> Iterator[Finding]:
         return
     permit = found.seen.permit
     held_back = _WRITERS if permit and permit.why_stopped() else ()
+    # A start that was cut off has not begun with what comes last.
+    begun = any(command.startswith("ucp start") for _, command in found.cut_off)
     for each in found.seen.components:
         # The guard has stopped it: who starts it again has two cores write.
         if not each.ready and each.name not in held_back:
             why = f": {each.message}" if each.message else ""
             stopped = not each.message or each.message == "not running"
+            starts = begun or (stopped and not each.adopted)
             yield Finding(
                 f"component/{each.name}",
                 "error",
                 f"component {each.name} is not ready{why}",
-                "ucp start" if stopped and not each.adopted else f"ucp logs {each.name}",
+                "ucp start" if starts else f"ucp logs {each.name}",
                 f"restart the processes of {each.name}" if each.name in found.startable else "",
             )
 
@@ -475,6 +487,7 @@ def _mirrors(found: Examined) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
+    _cut_off,
     _core,
     _destroyed,
     _fence,

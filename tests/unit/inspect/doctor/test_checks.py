@@ -120,6 +120,17 @@ def test_components(message: str, next: str) -> None:
     assert only(examined(components=[broken])) == ("component/argocd", "error", next)
 
 
+def test_a_start_that_was_cut_off_goes_on_before_logs_are_read() -> None:
+    broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message="refused")
+    run = ("`ucp start` was interrupted", "ucp start")
+    for seen in (examined(components=[broken]), examined(core_ready=False, components=[broken])):
+        found = findings(dataclasses.replace(seen, cut_off=[run]))
+        assert ("component/argocd", "ucp start") in {(each.id, each.next) for each in found}
+        assert ("run/1", *run) in {(each.id, each.message, each.next) for each in found}
+    edit = dataclasses.replace(examined(components=[broken]), cut_off=[("edit", "ucp env add eu")])
+    assert [each.next for each in findings(edit)] == ["ucp logs argocd", "ucp env add eu"]
+
+
 def test_an_adopted_component_is_not_started_and_its_settings_are_told() -> None:
     broken = ComponentStatus("argocd", "v1", False, "pods", adopted=True)
     assert only(examined(components=[broken])) == ("component/argocd", "error", "ucp logs argocd")

@@ -1,0 +1,46 @@
+"""`make start`: what a person types first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One that is set up, with a `ucp` that ends as its argument says."""
+    for name in ("pyproject.toml", "requirements/ucp.txt", ".venv/bin/python", ".venv/ready"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    ucp = tmp_path / ".venv/bin/ucp"
+    ucp.write_text("#!/bin/sh\nexit $2\n")
+    ucp.chmod(0o755)
+    shutil.copy(MAKEFILE, tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("code", [0, 130])
+def test_a_newcomer_is_told_how_to_type_the_next_command(checkout: Path, code: int) -> None:
+    def started(path: str) -> tuple[bool, str]:
+        made = subprocess.run(
+            ["make", "start", f"ARGS={code}"],
+            cwd=checkout,
+            env={"PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return made.returncode == 0, made.stderr
+
+    well, said = started(os.defpath)
+    assert well == (code == 0)
+    assert ("Error 130" in said) == (code == 130)
+    assert "source .venv/bin/activate" in said
+    _, said = started(f"{checkout}/.venv/bin:{os.defpath}")
+    assert "activate" not in said
