@@ -404,6 +404,14 @@ def cache_folder() -> Path:
     return (Path(base) if base else home_folder("UCP_CACHE_DIR") / ".cache") / "k8s-ucp"
 
 
+def advise_writable(path: Path) -> str:
+    """What to type where a file or folder of ours can't be written: it may be in the cache."""
+    with contextlib.suppress(UcpError):
+        if path.is_relative_to(cache_folder()):
+            return "set UCP_CACHE_DIR to a writable folder"
+    return "choose a writable folder with --workspace DIR"
+
+
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError."""
     try:
@@ -412,7 +420,7 @@ def make_private_folder(folder: Path) -> None:
     except OSError as error:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",
-            next="choose a writable folder with --workspace DIR",
+            next=advise_writable(folder),
         ) from error
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import Workspace, cache_folder, write_private_file
+from k8s_ucp.workspace import Workspace, cache_folder, make_private_folder, write_private_file
 
 
 @pytest.fixture
@@ -233,6 +233,17 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
     monkeypatch.setattr(os, "fsync", sync)
     write_private_file(tmp_path / "backup.key", "key", replace=replace)
     assert synced == [(False, False), (True, True)]
+
+
+def test_what_to_set_depends_on_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
+    for parent, advice in (("cache", "UCP_CACHE_DIR"), ("work", "--workspace")):
+        (tmp_path / parent).write_text("in the way")
+        with pytest.raises(UcpError) as caught:
+            make_private_folder(tmp_path / parent / "new")
+        assert advice in str(caught.value.next)
 
 
 def test_a_full_disk_is_told_with_the_file_that_found_it(

@@ -22,6 +22,7 @@ import typer.main
 from k8s_ucp import __version__
 from k8s_ucp.cli.command import Invocation, placed
 from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import advise_writable
 
 OK, BUG, INTERRUPTED = 0, 3, 130
 
@@ -268,19 +269,20 @@ _given: dict[str, str] = {}
 _MACHINE = {
     errno.ENOSPC: "free disk space (df -h)",
     errno.EDQUOT: "free space in your disk quota",
-    errno.EROFS: "choose a writable folder with --workspace DIR",
-    errno.EACCES: "choose a writable folder with --workspace DIR",
+    errno.EROFS: "",
+    errno.EACCES: "",
     errno.EMFILE: "ulimit -n 4096",
     errno.ENFILE: "close programs: the machine's limit of open files is reached",
 }
-"""What the machine refuses wherever it happens, and the way out."""
+"""What the machine refuses wherever it happens, and the way out; "": it depends on the place."""
 
 
 def _failed(error: Exception) -> int:
     """Usage errors of typer in our words; anything unforeseen is a bug and gets a report."""
     if isinstance(error, OSError) and error.errno in _MACHINE:
         place = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {_MACHINE[error.errno]}\n")
+        advice = _MACHINE[error.errno] or advise_writable(Path(str(error.filename or "")))
+        sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {advice}\n")
         return UcpError.exit_code
     if isinstance(error, typer.TyperException):
         context = getattr(error, "ctx", None)

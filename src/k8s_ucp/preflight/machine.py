@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -22,7 +23,7 @@ from k8s_ucp.tools.kept import kept_versions, lost_versions, newer_pins, topolog
 from k8s_ucp.tools.needed import needed_tools, refuse_other_versions, relied_on
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
-from k8s_ucp.workspace import cache_folder
+from k8s_ucp.workspace import advise_writable, cache_folder
 
 FREE_MEGABYTES = 500
 """For the data of the control planes and the logs of a first start."""
@@ -137,10 +138,9 @@ def check_folders(context: TopologyView) -> None:
         there = _existing(folder)
         if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
             raise UcpError(
-                f"the folder {there} is not writable",
-                next="choose a writable folder with --workspace DIR"
-                if folder == context.workspace.root
-                else "choose a writable folder with UCP_CACHE_DIR=DIR",
+                f"the folder {there} is not writable"
+                + ("" if there == folder else f", so {folder} can't be created"),
+                next=advise_writable(folder),
             )
         free = shutil.disk_usage(there).free // 10**6
         if free < FREE_MEGABYTES:
@@ -234,7 +234,9 @@ def check_tools(context: StartContext) -> None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
+    """The folder, or the nearest one above it that exists, as far as we may look."""
+    for each in (folder, *folder.parents):
+        with contextlib.suppress(PermissionError):
+            if each.exists():
+                return each
     return folder

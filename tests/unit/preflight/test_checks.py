@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -149,7 +152,28 @@ def test_a_file_in_the_way_of_a_folder(context: StartContext, tmp_path: Path) ->
     )
     (tmp_path / "new").unlink()
     (tmp_path / "cache").write_text("")
-    assert "UCP_CACHE_DIR=DIR" in str(refused(check_machine.check_folders, context))
+    assert "set UCP_CACHE_DIR" in str(refused(check_machine.check_folders, context))
+
+
+def test_a_cache_that_we_may_not_even_look_at(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """HOME may be another user's: cron, su without a dash, a container's root."""
+    home, look = tmp_path / "home", os.stat
+
+    def closed(path: Any, **options: Any) -> os.stat_result:
+        if home in Path(str(path)).parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return look(path, **options)
+
+    home.write_text("")  # Root may write into any folder.
+    monkeypatch.setenv("UCP_CACHE_DIR", str(home / "cache"))
+    monkeypatch.setattr(os, "stat", closed)
+    error = refused(check_machine.check_folders, context)
+    assert (
+        error.message == f"the folder {home} is not writable, so {home / 'cache'} can't be created"
+    )
+    assert error.next == "set UCP_CACHE_DIR to a writable folder"
 
 
 def test_few_open_files(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
