@@ -17,6 +17,9 @@ CLOUD := $(if $(findstring --cloud,$(ARGS))$(shell grep -s 'simulated: *true' uc
 # What ucp proposes to type next begins with its name.
 TELL_PATH := command -v ucp >/dev/null || echo "to type ucp without a path: source .venv/bin/activate" >&2
 
+# pip says only that it has found no version.
+TELL_NETWORK := { echo "pip could not install what ucp needs; next: check the network and pip's index (python3 -m pip config list), then run make again" >&2; exit 1; }
+
 .PHONY: start stop status install-tools install-cloud test test-kind soak bench check fmt lock lock-releases update-golden schema kinds pictures image wheel clean help
 
 start: .venv/ready $(CLOUD) ## set up what is missing, then run `ucp start` (ARGS="--yes" asks nothing)
@@ -99,18 +102,18 @@ help: ## this list
 .venv/ready: requirements/ucp.txt pyproject.toml | .venv/bin/python
 	@echo "setting up .venv (hash-locked requirements)"
 	@$(PIP) --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
-	@$(PIP) install --require-hashes -r requirements/ucp.txt
+	@$(PIP) install --require-hashes -r requirements/ucp.txt || $(TELL_NETWORK)
 	@$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
 .venv/ready-cloud: requirements/cloud.txt .venv/ready
 	@echo "installing what simulates a cloud"
-	@$(PIP) install --require-hashes -r requirements/cloud.txt
+	@$(PIP) install --require-hashes -r requirements/cloud.txt || $(TELL_NETWORK)
 	@touch $@
 
 .venv/ready-dev: requirements/dev.txt .venv/ready
 	@echo "setting up .venv for development"
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --require-hashes -r requirements/dev.txt || $(TELL_NETWORK)
 	@touch $@
 
 .venv/bin/python:

@@ -44,3 +44,21 @@ def test_a_newcomer_is_told_how_to_type_the_next_command(checkout: Path, code: i
     assert "source .venv/bin/activate" in said
     _, said = started(f"{checkout}/.venv/bin:{os.defpath}")
     assert "activate" not in said
+
+
+def test_a_newcomer_without_a_network_is_told_so(checkout: Path) -> None:
+    (checkout / ".venv/ready").unlink()
+    python = checkout / ".venv/bin/python"
+    python.write_text('#!/bin/sh\ncase "$*" in *install*) exit 1 ;; esac\n')
+    python.chmod(0o755)
+    made = subprocess.run(
+        ["make", "start"],
+        cwd=checkout,
+        env={"PATH": os.defpath},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert made.returncode != 0
+    assert "check the network and pip's index" in made.stderr
+    assert not (checkout / ".venv/ready").exists()

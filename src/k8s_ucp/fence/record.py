@@ -72,10 +72,12 @@ def parse(content: bytes) -> FenceRecord:
         holder = found["holder"] and FenceHolder(
             *(str(found["holder"][each]) for each in ("id", "machine", "workspace", "provider"))
         )
-        return FenceRecord(
+        record = FenceRecord(
             int(found["epoch"]), holder or None, float(found["since"]), bool(found["taken"])
         )
-    except (ValueError, TypeError, KeyError) as error:
+        str(record)  # No date that can't be told: whoever may push can write any number.
+        return record
+    except (ValueError, TypeError, KeyError, OverflowError, OSError) as error:
         raise UcpError(
             f"the fence of the core repository ({FENCE}, {FILE}) can't be read",
             next="use the version of ucp that wrote it",

@@ -61,6 +61,15 @@ def test_what_was_written_is_read(record: FenceRecord) -> None:
     assert parse(dump(record)) == record
 
 
+@pytest.mark.parametrize("since", ["1e99", "Infinity", "NaN"])
+@pytest.mark.parametrize("epoch", ["1", "Infinity"])
+def test_a_time_that_can_not_be_told_is_an_error(since: str, epoch: str) -> None:
+    """Whoever may push can write it; the guard of each core tells the time to its log."""
+    content = f'{{"epoch": {epoch}, "holder": null, "since": {since}, "taken": false}}'
+    with pytest.raises(UcpError, match="can't be read"):
+        parse(content.encode())
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"epoch": 1}', b'{"holder": 3}'])
 def test_anything_else_is_an_error(content: bytes) -> None:
     with pytest.raises(UcpError, match="can't be read"):
