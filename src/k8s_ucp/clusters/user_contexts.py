@@ -71,9 +71,24 @@ def _parsed(path: Path, text: str, *, to_edit: bool = False) -> dict[str, Any]:
         found = yaml_io.editor(width=WIDTH).load(text) if to_edit else yaml_io.load(text)
     except (yaml_io.YAMLError, ValueError) as error:
         raise _not_one(path) from error
-    if not isinstance(found or {}, dict):
+    if not _is_one(found or {}):
         raise _not_one(path)
     return found or {}
+
+
+def _is_one(found: Any) -> bool:
+    """As kubectl would read it: named parts in lists, for nothing else is looked up here."""
+    if not isinstance(found, dict):
+        return False
+    for part in PARTS:
+        items = found.get(part) or []
+        if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+            return False
+        for each in items:
+            content = each.get(part.removesuffix("s")) or {}
+            if not isinstance(each.get("name"), str) or not isinstance(content, dict):
+                return False
+    return True
 
 
 def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:

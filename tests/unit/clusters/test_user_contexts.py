@@ -50,7 +50,9 @@ def test_another_cluster_of_the_same_name_is_not_ours() -> None:
 def test_a_file_that_is_none_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "config"
     monkeypatch.setenv("KUBECONFIG", str(file))
-    for text in ("- a list", "key: [", "a: b: c"):
+    parts = ("clusters: [x]", "clusters: {a: b}", "contexts: [null]", "users: 3")
+    contents = ("clusters: [{name: demo-stage, cluster: 7}]", "contexts: [{name: [1]}]")
+    for text in ("- a list", "key: [", "a: b: c", *parts, *contents):
         file.write_text(text)
         with pytest.raises(UcpError, match="not a valid kubeconfig"):
             read_file(file)
