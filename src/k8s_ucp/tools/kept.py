@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -103,6 +104,12 @@ def newer_pins(topology: Topology, state: StateFolder) -> dict[str, tuple[str, s
 def _read(path: Path) -> dict[str, str]:
     try:
         found = json.loads(path.read_text("utf-8"))
-        return {str(tool): str(entry) for tool, entry in found.items() if tool in KEPT}
+        return {
+            tool: str(entry)
+            for tool, entry in found.items()
+            # A name in the user's own cache: a path would be run wherever it leads, and a folder
+            # of state may have come with a repository that others wrote.
+            if tool in KEPT and re.fullmatch(rf"{tool}-[\w.+-]+", str(entry))
+        }
     except (OSError, ValueError, AttributeError):
         return {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,15 @@ def test_it_keeps_an_installed_version_and_says_what_is_newer(state: StateFolder
     assert newer_pins(demo(), state) == {"crossplane": ("2.3.3", pin)}
     assert lost_versions(demo(), state) == {}
     assert kept_anywhere(cache_folder()) == {OLD}
+
+
+@pytest.mark.parametrize(
+    "entry", ["/proc/self/cwd/mine", "../../mine", "kustomize-5.8.2-e/../../mine", "helm-1-e", ""]
+)
+def test_no_program_is_run_but_of_the_user_s_own_cache(state: StateFolder, entry: str) -> None:
+    """A repository that others wrote may bring a folder of state: `ucp diff` would run theirs."""
+    state.versions.write_text(json.dumps({"kustomize": entry, "crossplane": OLD}))
+    assert read_kept(demo(), state) == {"crossplane": OLD}
 
 
 def test_what_a_cluster_was_upgraded_to_alone_is_kept_as_well(state: StateFolder) -> None:
