@@ -179,9 +179,7 @@ def refuse_taken(ports: Mapping[str, int], where: str) -> None:
         if not can_listen(port):
             raise UcpError(
                 f"port {port} of {name} in {where} is already in use by another program",
-                next=(
-                    f"stop it (ss -ltnp 'sport = :{port}' shows which), then run the command again"
-                ),
+                next=(f"stop it (ss -ltnp 'sport = :{port}' shows which)"),
             )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from k8s_ucp.aws.account import account_file, write_account
-from k8s_ucp.clusters.ports import record
+from k8s_ucp.clusters.ports import record, refuse_taken
 from k8s_ucp.components import (
     argo_rollouts,
     argocd,
@@ -26,6 +26,7 @@ from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.context import StartContext, await_ready, persistent
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.apply_manifests import (
@@ -44,6 +45,9 @@ from k8s_ucp.topology import Topology
 CLOUD_SECONDS = 120.0
 """Until the simulated cloud answers: it plays again whatever changed it."""
 
+FREE_SECONDS = 5.0
+"""For what was just ended to give back its ports."""
+
 
 @step(
     "Start the supervisor and redis", foresee=foresee_programs("supervisor and redis", redis.NAME)
@@ -57,7 +61,31 @@ def start_supervisor(context: StartContext, _: Report) -> None:
 def _start_supervisor(context: StartContext) -> None:
     context.settle_runtime()
     context.placement.ensure_running()
+    _refuse_strangers(context)
     record(context.state.components, context.host.ports)
+
+
+def _refuse_strangers(context: StartContext) -> None:
+    """Nobody else listens where our programs will: those would wait in vain, and tell passwords.
+
+    Raises UcpError.
+    """
+    until = time.monotonic() + FREE_SECONDS
+    while True:
+        ours = [each.name for each in context.placement.states().values() if each.pid]
+        unused = {
+            name: port
+            for name, port in context.host.ports.items()
+            if not any(f"{name}-".startswith(f"{each}-") for each in ours)
+        }
+        try:
+            refuse_taken(unused, f"topology {context.topology.name}")
+        except UcpError:
+            if time.monotonic() >= until:
+                raise
+        else:
+            return
+        context.cancel.pause(0.2)
 
 
 def _foresee_argocd(context: StartContext) -> Iterator[Foreseen]:

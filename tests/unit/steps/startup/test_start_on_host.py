@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from k8s_ucp.clusters.ports import ADDRESS
 from k8s_ucp.components.crossplane import INIT_SECONDS
+from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.supervisor_client import ProgramState
 from k8s_ucp.components.manifests import Manifest, read
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.waiting import Cancelled
+from k8s_ucp.errors import UcpError
 from k8s_ucp.steps.startup import start_on_host
 from k8s_ucp.steps.startup.start_on_host import initialised_by
 from k8s_ucp.topology import default
@@ -47,3 +52,25 @@ def test_crossplane_initialises_itself_no_longer_than_the_command_waits(
     with pytest.raises(Cancelled):
         start_on_host.start_crossplane.run(context, lambda _: None)
     assert asked == [seconds]
+
+
+def test_a_port_that_another_program_has_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Argo CD would take what listens there for its redis, and tell it the password."""
+    monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(start_on_host, "FREE_SECONDS", 0.0)
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    running: dict[str, ProgramState] = {}
+    monkeypatch.setattr(HostPlacement, "states", lambda _: running)
+    with socket.create_server((ADDRESS, 0)) as stranger:
+        port = stranger.getsockname()[1]
+        vars(context)["host"] = SimpleNamespace(ports={"redis-metrics": port})
+        with pytest.raises(UcpError, match=f"port {port} of redis-metrics in topology demo"):
+            start_on_host._refuse_strangers(context)
+        running["redis"] = ProgramState("redis", "RUNNING", 7, "")
+        start_on_host._refuse_strangers(context)
+        running["redis"] = ProgramState("redis", "FATAL", 0, "")
+        with pytest.raises(UcpError, match="already in use by another program"):
+            start_on_host._refuse_strangers(context)
+    start_on_host._refuse_strangers(context)
