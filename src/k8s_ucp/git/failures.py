@@ -64,7 +64,10 @@ class NoSpace(GitFailed):
 
 SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 
+_FREE = "free disk space or make the folder writable, then run the command again"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
+    # First: git on the other side of a push hangs up for it, which looks like the network.
+    (NoSpace, r"no space left on device|disk quota exceeded", _FREE),
     (
         DubiousOwnership,
         r"dubious ownership|unsafe repository",
@@ -98,10 +101,10 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     (SettingsUnreadable, r"bad (?:\w+ )?config|invalid config|bad boolean config", SETTINGS_ADVICE),
     (
         NoSpace,
-        r"no space left on device|read-only file system|insufficient permission"
-        r"|disk quota exceeded|unable to create (file|directory|temporary)"
+        r"read-only file system|insufficient permission"
+        r"|unable to create (file|directory|temporary)"
         r"|(cannot mkdir|could not create|unable to write).*",
-        "free disk space or make the folder writable, then run the command again",
+        _FREE,
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.git.failures import redact
+from k8s_ucp.git.failures import HostUnreachable, NoSpace, classify, redact
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,10 @@ from k8s_ucp.git.failures import redact
 )
 def test_credentials_in_urls_are_hidden_up_to_the_last_at(text: str, shown: str) -> None:
     assert redact(text) == shown
+
+
+def test_a_full_disk_is_not_taken_for_the_network() -> None:
+    gone = "fatal: the remote end hung up unexpectedly\n"
+    full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
+    assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
+    assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)

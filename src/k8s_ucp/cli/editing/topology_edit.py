@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -285,10 +286,16 @@ def read_topology(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    """Where the file says so already nothing is written: a full disk has left it as it was."""
     try:
-        replace_file(path, text)
+        if path.read_bytes() != text.encode():
+            replace_file(path, text)
     except OSError as error:
-        raise UcpError(f"failed to write {path}: {error.strerror}") from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise UcpError(
+            f"failed to write {path}: {error.strerror}",
+            next="free disk space (df -h)" if full else f"make {path} writable",
+        ) from error
 
 
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:
