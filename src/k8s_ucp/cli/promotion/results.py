@@ -77,11 +77,19 @@ def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
 def _item(decision: Decision) -> dict[str, Any]:
     note = decision.note
     landed = decision.status in ("promoted", "pr") and bool(note.changes)
-    listed = note.changes if landed else decision.asked
+    listed = _own(decision) if landed else decision.asked
     item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(listed)}
+    for name, changes in (("kept", decision.kept), ("dropped", decision.dropped)):
+        if changes:
+            item[name] = as_data(changes)["images"]
     if superseded := _superseded(decision):
         item["superseded"] = as_data(superseded)["images"]
     return {**item, "reason": decision.reason} if decision.reason else item
+
+
+def _own(decision: Decision) -> tuple[Change, ...]:
+    """What the command itself has changed, without what a pull request proposed for others."""
+    return tuple(each for each in decision.note.changes if each not in decision.kept)
 
 
 def _superseded(decision: Decision) -> list[Change]:
@@ -89,8 +97,20 @@ def _superseded(decision: Decision) -> list[Change]:
     note = decision.note
     if decision.status not in ("promoted", "pr") or note.kind != "promote" or not note.changes:
         return []
-    changed = {each.image for each in note.changes}
+    changed = {each.image for each in _own(decision)}
     return [each for each in decision.asked if each.image not in changed and each.old != each.new]
+
+
+def _beside(decision: Decision) -> str:
+    """What the same pull request proposes besides, and what it does no longer."""
+    return "".join(
+        f"\n  {said}: {each.image} {each.old or DEFAULT} -> {each.new or DEFAULT}"
+        for said, changes in (
+            ("also proposed there", decision.kept),
+            ("no longer proposed", decision.dropped),
+        )
+        for each in changes
+    )
 
 
 def _worst(decisions: Sequence[Decision]) -> Decision:
@@ -102,7 +122,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
 def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
-        what = change_words(note.changes or decision.asked, several=note.several)
+        what = change_words(_own(decision) or decision.asked, several=note.several)
         place = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")
         kept = "".join(
@@ -110,8 +130,10 @@ def words(decision: Decision, landing: Landing) -> str:
             for each in _superseded(decision)
         )
         if decision.status == "pr":
-            return f"pull request: {place}: {what} ({landing.request}){kept}"
+            return f"pull request: {place}: {what} ({landing.request}){kept}{_beside(decision)}"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
         return f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries}){kept}"
-    text = f"{decision.status}: {decision.reason}"
+    text = f"{decision.status}: {decision.reason}{_beside(decision)}"
+    if decision.dropped and not decision.kept:
+        text += f"\n  closed the pull request {landing.request}"
     return f"{text}\n  next: {decision.next}" if decision.next else text

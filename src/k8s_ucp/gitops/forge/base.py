@@ -113,6 +113,11 @@ class Forge(ABC):
         with self._translated(f"update {self.request} {request.number}"):
             self._update(request.number, proposal)
 
+    def close(self, request: PullRequest) -> None:
+        """Close an open one without a merge."""
+        with self._translated(f"close {self.request} {request.number}"):
+            self._close(request.number)
+
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
         """Have it squashed into one commit once its checks are green; True: it is merged now."""
 
@@ -136,6 +141,9 @@ class Forge(ABC):
 
     @abstractmethod
     def _update(self, number: int, proposal: Proposal) -> None: ...
+
+    @abstractmethod
+    def _close(self, number: int) -> None: ...
 
     @abstractmethod
     def _merge(self, number: int, proposal: Proposal) -> bool: ...

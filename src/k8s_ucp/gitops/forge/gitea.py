@@ -76,6 +76,9 @@ class Gitea(Forge):
     def _update(self, number: int, proposal: Proposal) -> None:
         self._call("PATCH", f"pulls/{number}", _words(proposal))
 
+    def _close(self, number: int) -> None:
+        self._call("PATCH", f"pulls/{number}", {"state": "closed"})
+
     def _merge(self, number: int, proposal: Proposal) -> bool:
         wanted = {
             "Do": "squash",

@@ -51,6 +51,9 @@ class GitHub(Forge):
     def _update(self, number: int, proposal: Proposal) -> None:
         self._repository.get_pull(number).edit(title=proposal.title, body=proposal.body)
 
+    def _close(self, number: int) -> None:
+        self._repository.get_pull(number).edit(state="closed")
+
     def _merge(self, number: int, proposal: Proposal) -> bool:
         pull = self._repository.get_pull(number)
         try:

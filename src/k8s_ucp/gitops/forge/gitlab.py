@@ -74,6 +74,9 @@ class GitLab(Forge):
             number, {"title": proposal.title, "description": proposal.body}
         )
 
+    def _close(self, number: int) -> None:
+        self._project.mergerequests.update(number, {"state_event": "close"})
+
     def _merge(self, number: int, proposal: Proposal) -> bool:
         settings: dict[str, Any] = {
             "merge_when_pipeline_succeeds": True,

@@ -96,6 +96,14 @@ class RemoteBranch:
             )  # fmt: skip
         return self.repository.resolve(ref) or ""
 
+    def messages(self, commit: str) -> list[str]:
+        """Messages of a commit and of those before it on its branch, newest first."""
+        raw = self.repository.git(
+            "log", "-z", "--first-parent", "--max-count=50", "--no-show-signature", "--format=%B",
+            "--end-of-options", commit,
+        )  # fmt: skip
+        return raw.decode("utf-8", "replace").split("\0")
+
     def parents_of(self, commit: str) -> tuple[str, ...]:
         """Its parents, those too that a shallow clone leaves out."""
         lines = self.repository.git("cat-file", "commit", commit).split(b"\n\n")[0].splitlines()

@@ -80,6 +80,10 @@ class Decision:
     """What has to run elsewhere: (environment, pins by the name pods have)."""
     places: tuple[str, ...] = ()
     """Where versions stand, where that isn't a kustomization's images."""
+    kept: tuple[Change, ...] = ()
+    """Of the note's changes those that a pull request proposed already, for others."""
+    dropped: tuple[Change, ...] = ()
+    """What a pull request proposed and does no longer."""
 
 
 def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
@@ -108,10 +112,10 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
 def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
     """Decide a batch, which lands as one commit or not at all; later ones see earlier ones."""
     decisions: list[Decision] = []
-    seen = _Edited(tip, {})
+    seen = EditedTip(tip, {})
     for intent in intents:
         decision = decide(seen, intent, tip)
-        seen = _Edited(tip, {**seen.written, **decision.writes})
+        seen = EditedTip(tip, {**seen.written, **decision.writes})
         decisions.append(decision)
     return all_or_none(decisions)
 
@@ -429,7 +433,7 @@ def _withdrawn(decision: Decision, stopped: Decision) -> Decision:
 
 
 @dataclass(frozen=True)
-class _Edited:
+class EditedTip:
     """A tip with changes on top that have not landed."""
 
     tip: Tip

@@ -127,6 +127,29 @@ def read_trailers(text: str) -> list[NoteTrailers]:
     return entries
 
 
+def read_origins(text: str, app: str, env: str) -> dict[str, str] | None:
+    """What each image and chart had before, by name, as a commit message of ours says.
+
+    None where it is of no promotion of that app to that environment.
+    """
+    found = [each for each in read_trailers(text) if (each.app, each.env) == (app, env)]
+    if not any(each.kind in ("promote", "mark") for each in found):
+        return None
+    origins: dict[str, str] = {}
+    here, name = ("", ""), ""
+    for key, value in re.findall(r"^Ucp-([A-Za-z]+): (.*)$", text, flags=re.MULTILINE):
+        if key == "App":
+            here = (value, "")
+        elif key == "Env":
+            here = (here[0], value)
+        elif key in ("Image", "Chart") and here == (app, env):
+            name = value if key == "Image" else CHART + value
+            origins[name] = ""
+        elif key == "From" and here == (app, env):
+            origins[name] = value
+    return origins
+
+
 def _entry(trailers: dict[str, str], run: str) -> NoteTrailers:
     number = trailers.get("Sequence", "")
     return NoteTrailers(

@@ -2,22 +2,31 @@
 
 The branch is never forced either. A newer promotion goes on top of it as a commit whose files are
 the base branch's newest ones plus the new tag, and whose parents are both branches: whatever the
-branch proposed before, its difference from the base is exactly the new promotion.
+branch proposed before, its difference from the base is exactly what is proposed now: the new
+promotion, and those of other images. These are written anew, unless the base has them meanwhile, or
+something newer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
-from k8s_ucp.gitops.forge.base import Forge, Proposal, PullRequest
+from k8s_ucp.gitops.forge.base import Forge, ForgeFailed, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
-from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
+from k8s_ucp.gitops.promotion.decision import Decision, EditedTip, Intent, decide
 from k8s_ucp.gitops.promotion.landing import Landing, land
-from k8s_ucp.gitops.promotion.message import message
-from k8s_ucp.gitops.promotion.overlay import Writes
+from k8s_ucp.gitops.promotion.message import Change, are_some, message, read_origins
+from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order, semver_key, weigh
+from k8s_ucp.gitops.promotion.overlay import Tip, Writes, overlay_folder, read_overlay, written
+from k8s_ucp.gitops.promotion.targets.chart import content_of
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip
+
+ROUNDS = 20
+"""How often a pull request is looked after that others change or merge at the same time."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,10 @@ class PairTip:
     head: GitTip | None
     request: PullRequest | None
     """The open pull request of that branch."""
+    said: str = ""
+    """The message of the branch's newest promotion."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """What each image had before that it proposes."""
 
     @property
     def commit(self) -> str:
@@ -49,6 +62,7 @@ class ProposalBranch:
     def __init__(self, base: RemoteBranch, forge: Forge, app: str, env: str) -> None:
         self._base = base
         self._forge = forge
+        self._app, self._env = app, env
         self.name = f"ucp/{app}/{env}"
 
     def fetch(self) -> PairTip:
@@ -56,6 +70,10 @@ class ProposalBranch:
         commit = self._base.fetch_beside(self.name)
         request = self._forge.find(self.name, self._base.branch)
         head = GitTip(self._base.repository, commit, self._base.apps) if commit else None
+        for said in self._base.messages(commit) if commit else ():
+            origins = read_origins(said, self._app, self._env)
+            if origins is not None:
+                return PairTip(base, head, request, said, origins)
         return PairTip(base, head, request)
 
     def commit(self, tip: PairTip, writes: Writes, decisions: Sequence[Decision]) -> str:
@@ -71,32 +89,53 @@ class ProposalBranch:
     def has(self, tip: PairTip, commit: str) -> bool:
         return tip.head is not None and self._base.has(tip.head, commit)
 
-    def publish(self, commit: str, title: str, body: str, *, merge: bool) -> str:
-        """Open or update the pull request, perhaps have it merged: its URL."""
+    def publish(self, commit: str, text: str, *, merge: bool) -> tuple[str, bool]:
+        """Open or update the pull request, perhaps have it merged: (its URL, it is still ours).
+
+        text: the commit's message. False: another promotion has pushed to the branch since, which
+        may not have seen this one. Raises ForgeFailed.
+        """
+        title, _, body = text.strip().partition("\n\n")
         proposal = Proposal(self.name, self._base.branch, commit, title, body)
         request = self._forge.find(self.name, self._base.branch)
         if request is None:
             request = self._forge.create(proposal)
         else:
             self._forge.update(request, proposal)
-        if merge:
-            self._forge.merge_when_green(request, proposal)
-        return request.url
+        if merge and self._is_newest(commit):
+            try:
+                self._forge.merge_when_green(request, proposal)
+            except ForgeFailed:
+                is_open = self._forge.find(self.name, self._base.branch) is not None
+                if is_open and self._is_newest(commit):
+                    raise
+                # It was merged meanwhile, perhaps without this.
+                return request.url, False
+        return request.url, self._is_newest(commit)
+
+    def withdraw(self, request: PullRequest) -> None:
+        """Close the pull request, which has nothing left to propose."""
+        self._forge.close(request)
+
+    def _is_newest(self, commit: str) -> bool:
+        """Nobody has pushed to the branch since; merged, it may be gone."""
+        return self._base.fetch_beside(self.name) in ("", commit)
 
 
 def decide_proposal(tip: PairTip, intent: Intent) -> Decision:
     """What to write for an intent, given the base and what is proposed already.
 
-    A newer one that is proposed supersedes as if it had landed. No writes and the status
-    `promoted`: the branch says exactly this already.
+    No writes and the status `promoted`: the branch says exactly this already. Unchanged, with
+    something dropped: the pull request is to be renewed, or has nothing left to propose.
     """
     decision = decide(tip.base, intent)
-    if decision.status != "promoted" or tip.head is None:
+    if decision.status == "unchanged" and tip.request is None:
+        # A mark alone is worth no pull request.
+        return replace(decision, writes={})
+    if decision.status not in ("promoted", "unchanged") or tip.head is None:
         return decision
     if tip.request is not None:
-        pending = decide(tip.head, replace(intent, expect=""), tip.base)
-        if pending.status == "superseded":
-            return pending
+        decision = decide_beside(tip.base, tip.head, intent, decision, tip.origins)
     if all(tip.head.read(path) == content for path, content in decision.writes.items()):
         return replace(decision, writes={})
     return decision
@@ -113,7 +152,11 @@ def propose(
     gate: Callable[[Decision], Decision],
     report: Callable[[str], None],
 ) -> Landing:
-    """Push the pull request's branch, then open or update the pull request."""
+    """Push the pull request's branch, then open or update the pull request.
+
+    Again where another promotion pushed meanwhile: before the pull request was open, it could not
+    know that what it found on the branch is proposed.
+    """
     branch = ProposalBranch(base, forge, intent.app, intent.env)
     last: list[PairTip] = []
 
@@ -121,14 +164,134 @@ def propose(
         last[:] = [tip]
         return [gate(decide_proposal(tip, intent))]
 
-    landing = land(branch, decide_here, pace, report)
-    (decision,) = landing.decisions
-    request = last[0].request if last else None
-    if decision.status != "promoted":
-        found = request.url if request and decision.status == "superseded" else ""
-        return replace(landing, request=found)
-    head = last[0].head
-    commit = landing.commit or (head.commit if head else "")
-    title, _, body = message([decision.note], link).strip().partition("\n\n")
-    url = branch.publish(commit, title, body, merge=merge)
-    return replace(landing, decisions=(replace(decision, status="pr"),), commit=commit, request=url)
+    published: Landing | None = None
+    for _ in range(ROUNDS):
+        landing = land(branch, decide_here, pace, report)
+        (decision,), tip = landing.decisions, last[0]
+        found = tip.request.url if tip.request else ""
+        head = tip.head.commit if tip.head else ""
+        if decision.status == "superseded":
+            if published and tip.request:
+                # The title may be that of the older promotion, which opened it.
+                branch.publish(head, tip.said, merge=merge)
+            return replace(landing, request=found)
+        if decision.status not in ("promoted", "unchanged"):
+            return landing
+        if decision.status == "unchanged" and not decision.dropped:
+            # Merged already, by another one.
+            return published or landing
+        if not decision.note.changes and tip.request:
+            branch.withdraw(tip.request)
+            return replace(landing, request=found)
+        commit = landing.commit or head
+        url, ours = branch.publish(commit, message([decision.note], link), merge=merge)
+        if decision.status == "promoted":
+            decision = replace(decision, status="pr")
+        published = replace(landing, decisions=(decision,), commit=commit, request=url)
+        if ours:
+            break
+        report("another promotion changed the pull request")
+    assert published
+    return published
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What a pull request proposes, from the base's versions to its own.
+
+    writes: what the base lacks of `kept`. dropped: what the base has something newer of.
+    """
+
+    writes: Writes
+    kept: tuple[Change, ...]
+    dropped: tuple[Change, ...]
+
+
+def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str, str]) -> Pending:
+    """What the branch `head` proposes.
+
+    origins: what each image that it changes had before. Raises what read_overlay raises.
+    """
+    here, there = read_overlay(base, app, env), read_overlay(head, app, env)
+    marks, pins = dict(here.marks), here.pins
+    kept: list[Change] = []
+    dropped: list[Change] = []
+    for name, pin in there.pins.items():
+        if name not in origins or name not in pins or pins[name] == pin:
+            continue
+        change = Change(name, pins[name], pin)
+        mark = _mark(change, origins[name], marks.get(name, Mark()), there.marks.get(name, Mark()))
+        (dropped if mark is None else kept).append(change)
+        if mark is not None and mark != Mark():
+            marks[name] = mark
+    wanted = {each.image: each.new for each in kept}
+    charts = {
+        name: content_of(there.files, env)
+        for name in wanted
+        if isinstance(here.target(name).spots[0], ChartFiles)
+    }
+    return Pending(written(here, wanted, marks, charts), tuple(kept), tuple(dropped))
+
+
+def decide_beside(
+    base: Tip, head: Tip, intent: Intent, decision: Decision, origins: Mapping[str, str]
+) -> Decision:
+    """The decision on the base, together with what the open pull request proposes.
+
+    decision: promoted or unchanged on the base alone. What is proposed counts as if it had
+    landed: a newer one supersedes. Unchanged, with something dropped: the pull request no longer
+    proposes another version, and has only `kept` left.
+    """
+    app, env = intent.app, intent.env
+    pending = find_pending(base, head, app, env, origins)
+    edited = EditedTip(base, pending.writes)
+    renewed = decide(edited, replace(intent, expect="", seen={}), base)
+    if renewed.status not in ("promoted", "unchanged"):
+        return renewed
+    if decision.status == renewed.status == "unchanged":
+        return replace(decision, writes={})
+    pins = read_overlay(base, app, env).pins
+    news = {each.image: each.new for each in (*pending.kept, *renewed.note.changes)}
+    final = tuple(Change(name, pins[name], pin) for name, pin in news.items() if pin != pins[name])
+    asked = {each.image: each.new for each in decision.asked}
+    kept = tuple(each for each in final if asked.get(each.image) != each.new)
+    gone = [each for each in pending.kept if news[each.image] == each.old]
+    dropped = (*pending.dropped, *gone)
+    writes = {**pending.writes, **renewed.writes} if final else {}
+    if dropped and final:
+        # As the branch has them: else nothing would show that they are to go.
+        writes = {**_restored(base, head, overlay_folder(app, env)), **writes}
+    note = replace(decision.note, changes=final, several=are_some(final, pins))
+    note = replace(note, kind="promote") if final else note
+    return replace(decision, note=note, writes=writes, kept=kept, dropped=dropped)
+
+
+def _mark(change: Change, origin: str, here: Mark, there: Mark) -> Mark | None:
+    """The mark with which a proposal goes on; None where the base has something newer."""
+    order = UNORDERED
+    if there.sequence is not None and there.sequence != here.sequence:
+        order = Order(there.sequence, there.source)
+    elif there.version and there.version != here.version:
+        order = Order(semver=True)
+    if str(change.old) != origin and not _ordered(here, order, change):
+        # The base was changed since, and nothing says that it was by an older promotion.
+        return None
+    try:
+        verdict = weigh(here, order, change.old, change.new)
+    except UsageError:
+        # Two that count for themselves: which is newer is unknown.
+        return None
+    return verdict.mark if verdict.kind == "passes" else None
+
+
+def _ordered(here: Mark, order: Order, change: Change) -> bool:
+    """The order of a proposal says whether it is newer than what the base has."""
+    if order.semver:
+        return semver_key(change.old.tag) is not None
+    return order.sequence is not None and here.sequence is not None
+
+
+def _restored(base: Tip, head: Tip, folder: str) -> Writes:
+    """The base's own content of files that the branch changed."""
+    paths = [f"{folder}/{name}" for name in {*base.files(folder), *head.files(folder)}]
+    return {path: base.read(path) for path in paths if base.read(path) != head.read(path)}

@@ -160,12 +160,17 @@ class GitHubHandler(_ApiHandler):
         if rest == "merge":
             return self._merge(request, body)
         if self.command == "PATCH":
-            request.title, request.body = body["title"], body["body"]
+            request.title, request.body = (
+                body.get("title", request.title), body.get("body", request.body)
+            )  # fmt: skip
+            request.state = body.get("state", request.state)
         return 200, self._show(request)
 
     def _enable(self, wanted: Mapping[str, Any]) -> tuple[int, Any]:
         board = self.server.board
         request = board.get(int(wanted["pullRequestId"].removeprefix("PR_")))
+        if request.state != "open":
+            return self._wrong("Pull request is closed")
         if wanted["expectedHeadOid"] != board.commit_of(request.head):
             return self._wrong("Head branch was modified. Review and try the merge again.")
         if board.green:
@@ -184,7 +189,7 @@ class GitHubHandler(_ApiHandler):
 
     def _merge(self, request: Request, body: Mapping[str, Any]) -> tuple[int, Any]:
         request.asked_to_merge += 1
-        if request.asked_to_merge == 1:
+        if request.asked_to_merge == 1 or request.state != "open":
             return 405, {"message": "Pull Request is not mergeable"}
         if body["sha"] != self.server.board.commit_of(request.head):
             return 409, {"message": "Head branch was modified. Review and try the merge again."}
@@ -235,13 +240,16 @@ class GitLabHandler(_ApiHandler):
         request = board.get(int(number))
         if action == "merge":
             return self._merge(request, body)
+        if body.get("state_event") == "close":
+            request.state = "closed"
+            return 200, self._show(request)
         request.title, request.body = body["title"], body["description"]
         return 200, self._show(request)
 
     def _merge(self, request: Request, body: Mapping[str, Any]) -> tuple[int, Any]:
         board = self.server.board
         request.asked_to_merge += 1
-        if request.asked_to_merge == 1:
+        if request.asked_to_merge == 1 or request.state != "open":
             return 405, {"message": "405 Method Not Allowed"}
         if body["sha"] != board.commit_of(request.head):
             return 409, {"message": "SHA does not match HEAD of source branch"}

@@ -129,6 +129,49 @@ def test_what_is_there_already_needs_none(host: ForgeHost, ucp: Ucp) -> None:
     assert host.open_requests() == []
 
 
+IMAGES = (
+    "images:\n- {name: web, newTag: '1'}\n- {name: db, newTag: '7'}\n- {name: mq, newTag: '3'}\n"
+)
+
+
+def test_what_is_proposed_of_other_images_stays(host: ForgeHost, ucp: Ucp) -> None:
+    host.repository.commit({overlay("echo", "stage"): IMAGES})
+    first = propose(ucp, host, "--image", "web=2", "--sequence", "5")
+    second = propose(ucp, host, "--image", "db=8", "--sequence", "3")
+
+    assert second.code == 0, second.err
+    assert second.data["pr"] == first.data["pr"]
+    assert second.data["images"] == [{"name": "db", "from": "7", "to": "8"}]
+    assert second.data["kept"] == [{"name": "web", "from": "1", "to": "2"}]
+    (shown,) = host.open_requests()
+    assert shown.title == "promote echo to stage: 2 images"
+    proposed = host.repository.text(overlay("echo", "stage"), "ucp/echo/stage")
+    assert proposed == IMAGES.replace("'1'", "'2'").replace("'7'", "'8'")
+
+    # Unless the base has something newer meanwhile.
+    direct = ("--image", "db=9", "--sequence", "4", "--repo", host.url)
+    assert ucp.promote(*STAGE, *direct, **host.variables).status == "promoted"
+    third = propose(ucp, host, "--image", "mq=4", "--sequence", "2")
+    assert [each["name"] for each in third.data["kept"]] == ["web"], third.err
+    assert [each["name"] for each in third.data["dropped"]] == ["db"]
+    (shown,) = host.open_requests()
+    host.merge(shown.number)
+    landed = IMAGES.replace("'1'", "'2'").replace("'7'", "'9'").replace("'3'", "'4'")
+    assert host.repository.text(overlay("echo", "stage")) == landed
+
+
+def test_where_the_base_is_to_stay_as_it_is_the_proposal_ends(host: ForgeHost, ucp: Ucp) -> None:
+    first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
+    late = propose(ucp, host, "--tag", "0.9.2", "--sequence", "4")
+    assert late.status == "superseded", late.err
+    back = propose(ucp, host, "--tag", "0.9.2", "--sequence", "6")
+
+    assert (back.code, back.status, back.data["pr"]) == (0, "unchanged", first.data["pr"]), back.err
+    assert host.open_requests() == []
+    again = propose(ucp, host, "--tag", "0.9.2", "--sequence", "7")
+    assert (again.status, again.data["pr"]) == ("unchanged", None)
+
+
 def test_an_app_and_environment_each(host: ForgeHost, ucp: Ucp) -> None:
     host.repository.commit({overlay("shop", "stage"): KUSTOMIZATION})
     propose(ucp, host, "--tag", "1")
@@ -219,6 +262,23 @@ def test_several_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None
     (shown,) = host.open_requests()
     host.merge(shown.number)
     assert host.repository.tag("echo", "stage") == "v4"
+
+
+def test_several_images_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None:
+    """Some find the branch of another one before its pull request is open."""
+    host.repository.commit({overlay("echo", "stage"): IMAGES})
+    words = ("promote", *STAGE, "--pr", "--repo", host.url, "-o", "json")
+    running = [
+        ucp.start(*words, "--image", f"{name}=new", "--sequence", "1", **host.variables)
+        for name in ("web", "db", "mq")
+    ]
+    results = [finish(each) for each in running]
+
+    assert [each.code for each in results] == [0] * 3, [each.err for each in results]
+    (shown,) = host.open_requests()
+    assert shown.title == "promote echo to stage: 3 images"
+    host.merge(shown.number)
+    assert host.repository.text(overlay("echo", "stage")).count("newTag: 'new'") == 3
 
 
 def test_a_wrong_token_is_refused_before_anything_is_pushed(host: ForgeHost, ucp: Ucp) -> None:
