@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.image_edit import Pin
-from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, promotes_from
+from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, earlier_environment
 from k8s_ucp.gitops.promotion.history import HistoryEvent, latest_events
 from k8s_ucp.gitops.promotion.message import Change
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
@@ -76,7 +76,7 @@ def overview(repository: Repository, commit: str, before: Overview | None = None
 
 def _deployed(files: _Files, overlay: Overlay, changed: HistoryEvent | None) -> Deployed:
     held = dict.fromkeys(each for mark in overlay.marks.values() for each in mark.held)
-    source = files.source_of(overlay.env)
+    source = files.source_of(overlay.app, overlay.env)
     return Deployed(
         overlay.app, overlay.env, overlay.pins, tuple(held), source=source, changed=changed
     )
@@ -114,17 +114,21 @@ class _Files:
         self._files = {path: contents[entry.id] for path, entry in listing.items()}
         environments = self._files.get(ENVIRONMENTS_FILE)
         self._environments = (environments or b"").decode("utf-8", "replace")
-        self._sources: dict[str, str] = {}
+        self._envs: dict[str, set[str]] = {}
+        for app, env in self.places():
+            self._envs.setdefault(app, set()).add(env)
+        self._sources: dict[tuple[str, frozenset[str]], str] = {}
 
     def places(self) -> list[Place]:
         paths = [path.split("/") for path in self._files if _is_overlay_file(path)]
         return sorted({(path[1], path[3]) for path in paths})
 
-    def source_of(self, env: str) -> str:
-        """The environment that `env` takes its tags from. Raises NotEditable."""
-        if env not in self._sources:
-            self._sources[env] = promotes_from(self._environments, env)
-        return self._sources[env]
+    def source_of(self, app: str, env: str) -> str:
+        """The environment that an app's `env` takes its tags from. Raises NotEditable."""
+        envs = frozenset(self._envs[app])
+        if (env, envs) not in self._sources:
+            self._sources[env, envs] = earlier_environment(self._environments, env, envs)
+        return self._sources[env, envs]
 
     def read(self, path: str) -> bytes | None:
         return self._files.get(path)

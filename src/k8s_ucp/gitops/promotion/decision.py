@@ -15,7 +15,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
-from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, promotes_from
+from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, earlier_environment
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote, are_some
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
@@ -256,7 +256,8 @@ def _required(base: Tip, intent: Intent) -> str:
     if not required:
         content = base.read(ENVIRONMENTS_FILE)
         text = None if content is None else decoded(content, ENVIRONMENTS_FILE)
-        required = promotes_from(text, intent.env)
+        envs = base.folders(f"apps/{intent.app}/overlays")
+        required = earlier_environment(text, intent.env, envs)
     if required == intent.env:
         raise UsageError(
             f"--require-env {intent.env} is also the target environment",

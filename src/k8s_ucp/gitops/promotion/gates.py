@@ -7,7 +7,7 @@ judges an Argo CD Application that somebody else has read.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,6 +36,19 @@ def promotes_from(text: str | None, env: str) -> str:
     if listed.kind == "scalar" and listed.value:
         raise NotEditable(f"{ENVIRONMENTS_FILE} lists no environments")
     return ""
+
+
+def earlier_environment(text: str | None, env: str, known: Collection[str]) -> str:
+    """The nearest environment before `env`, by promotesFrom, among those that an app has.
+
+    "" where there is none. text: as of promotes_from. Raises NotEditable.
+    """
+    passed = {env}
+    source = promotes_from(text, env)
+    while source and source not in known and source not in passed:
+        passed.add(source)
+        source = promotes_from(text, source)
+    return source if source in known else ""
 
 
 def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:

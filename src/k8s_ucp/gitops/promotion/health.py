@@ -49,7 +49,8 @@ class HealthGate:
             return decision
         if not decision.required:
             raise UsageError(
-                f"--require-healthy: {decision.note.env} has no promotesFrom environment",
+                f"--require-healthy: {decision.note.app} has no environment before "
+                f"{decision.note.env} by promotesFrom",
                 next="name the environment that must be healthy: --require-env ENV",
             )
         for env, pins in decision.required:

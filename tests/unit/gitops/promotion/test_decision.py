@@ -127,6 +127,14 @@ class TestGate:
         there = self.there(environments=None)
         assert decide(there, intent("9", env="prod")).status == "promoted"
 
+    def test_an_app_without_the_environment_before_is_let_through(self) -> None:
+        there = self.there()
+        only = {path: text for path, text in there.content.items() if path != STAGE}
+        assert decide(MemoryTip(only), intent("9", env="prod")).status == "promoted"
+        asked = intent("9", env="prod", require_env="stage")
+        with pytest.raises(UcpError, match="no overlay for the environment stage"):
+            decide(MemoryTip(only), asked)
+
     def test_a_gate_can_be_asked_for(self) -> None:
         there = self.there(environments=None)
         assert decide(there, intent("9", env="prod", require_env="stage")).status == "gated"

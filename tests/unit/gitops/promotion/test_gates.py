@@ -12,7 +12,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.decision import Decision, all_or_none
-from k8s_ucp.gitops.promotion.gates import classify, promotes_from
+from k8s_ucp.gitops.promotion.gates import classify, earlier_environment, promotes_from
 from k8s_ucp.gitops.promotion.health import HealthGate, find_kubeconfig
 from k8s_ucp.gitops.promotion.message import PromotionNote
 
@@ -36,6 +36,29 @@ WANTED = {"ealen/echo": Pin("2")}
 )
 def test_promotes_from(text: str | None, expected: str) -> None:
     assert promotes_from(text, "prod") == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"dev", "stage", "prod"}, "stage"),
+        ({"dev", "prod"}, "dev"),
+        ({"prod"}, ""),
+        ({"prod", "eu"}, ""),
+        (set(), ""),
+    ],
+)
+def test_the_nearest_earlier_environment_that_an_app_has(known: set[str], expected: str) -> None:
+    chain = (
+        "- {name: dev}\n- {name: stage, promotesFrom: dev}\n- {name: prod, promotesFrom: stage}\n"
+    )
+
+    assert earlier_environment(chain, "prod", known) == expected
+    # A circle ends.
+    assert (
+        earlier_environment(chain.replace("dev}", "dev, promotesFrom: stage}", 1), "prod", {"prod"})
+        == ""
+    )
 
 
 def test_a_broken_environments_file_opens_no_gate() -> None:
@@ -211,7 +234,7 @@ def test_one_unhealthy_app_stops_a_batch() -> None:
 
 
 def test_nothing_to_be_healthy_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match="no promotesFrom environment"):
+    with pytest.raises(UsageError, match="no environment before"):
         World([]).gate(0).hold_up(Decision("promoted", PromotionNote("promote", "echo", "stage")))
 
 
