@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from k8s_ucp.errors import DeadlineExceeded
@@ -64,6 +64,52 @@ def folder_locked(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def folder_locked_within(
+    folder: Path, seconds: float, report: Callable[[int | None], None] = lambda _: None
+) -> Iterator[int | None]:
+    """The same, for at most so long: None, or whose lock it still is.
+
+    The number is that of the process, 0 where it is unknown. report: called once, with it or None,
+    where there is something to wait for.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield _taken_within(descriptor, seconds, report)
+    finally:
+        os.close(descriptor)
+
+
+def _taken_within(
+    descriptor: int, seconds: float, report: Callable[[int | None], None]
+) -> int | None:
+    until, waits = time.monotonic() + seconds, False
+    try:
+        while not take(descriptor):
+            if not waits:
+                report(_holder(descriptor))
+            waits = True
+            if time.monotonic() >= until:
+                return _holder(descriptor) or 0
+            time.sleep(PAUSE)
+    except OSError:
+        pass  # The file system knows no locks.
+    return None
+
+
+def _holder(descriptor: int) -> int | None:
+    """The process that has the lock of an open file or folder; None where that can't be told."""
+    about = os.fstat(descriptor)
+    place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
+            words = line.split()
+            # Those who wait follow with an arrow; 0 is a process of another container.
+            if words[1:2] == ["FLOCK"] and words[5:6] == [place] and words[4] != "0":
+                return int(words[4])
+    return None
 
 
 def wait(descriptor: int) -> None:

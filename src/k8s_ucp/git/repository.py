@@ -52,6 +52,7 @@ RENDERED = "refs/ucp/rendered"
 """The last render of a repository: what three-way merges start from."""
 
 _NETWORK = ("fetch", "push", "ls-remote")
+_SILENT = "check the URL and the network, then run the command again"
 
 
 @dataclass(frozen=True)
@@ -299,18 +300,23 @@ def run_git(
     """
     action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
     for pause in (*LOCK_PAUSES, None):
-        out, errors, code = execute(
-            arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
-        )
+        try:
+            out, errors, code = execute(
+                arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
+            )
+        except DeadlineExceeded as error:
+            if action not in (*_NETWORK, "clone"):
+                raise
+            place = redact(_place(action, arguments, folder, where))
+            raise DeadlineExceeded(
+                f"`git {action}` of {place}", timeout, "its host gave no answer", next=_SILENT
+            ) from error
         if code in codes:
             return out
         said = errors.decode("utf-8", "replace")
         if action == "push":
             said = out.decode("utf-8", "replace") + said
-        place = where
-        if action in _NETWORK and folder is not None:
-            with contextlib.suppress(GitFailed):
-                place = Repository(folder).url(_remote_in(arguments)) or where
+        place = _place(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
         failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
         # Somebody else works in the same clone, an editor or another command: for a moment.
@@ -318,6 +324,14 @@ def run_git(
             break
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
     raise failure
+
+
+def _place(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
+    """What an error names: the remote's address, for what goes there."""
+    if action in _NETWORK and folder is not None:
+        with contextlib.suppress(GitFailed):
+            return Repository(folder).url(_remote_in(arguments)) or where
+    return where
 
 
 def execute(

@@ -47,7 +47,9 @@ def history(
         check_name("environment", env)
     call = invocation(ctx)
     place = app_repository(call, repo, branch)
-    with open_branch(place, apps=[app], message=lambda _: "", history=True) as there:
+    with open_branch(
+        place, apps=[app], message=lambda _: "", history=True, report=call.console.say
+    ) as there:
         tip = there.fetch()
         refuse_unknown(tip, app, env)
         found = events(there.repository, tip.commit, app, env)[:limit]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -242,14 +243,18 @@ def land_promotions(
         decisions = decide_all(tip, complete())
         return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
+    patience = gate.soak + gate.patience if gate else 0.0
+    begun = time.monotonic()
     with open_branch(
         place,
         apps=[intent.app for intent in intents],
         message=lambda decisions: message([d.note for d in decisions if d.writes], run.link),
         person=person(run),
+        deadline=deadline,
+        patience=patience,
+        report=call.console.say,
     ) as there:
-        patience = gate.soak + gate.patience if gate else 0.0
-        pace = Pace(deadline=deadline + patience)
+        pace = Pace(deadline=deadline + patience - (time.monotonic() - begun))
         while True:
             try:
                 if proposing and forge:

@@ -22,7 +22,7 @@ from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_wo
 REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
 BRANCH_HELP = "Branch of the app repository (default: the topology's, with --repo the default one)."
 ENV_HELP = "Environment to change."
-TIMEOUT_HELP = "How long to retry the push."
+TIMEOUT_HELP = "How long to wait for the repository and to retry the push."
 
 AppArgument = Annotated[
     str, typer.Argument(metavar="APP", help="Name of the app.", autocompletion=app_names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from typing import Annotated
 
@@ -92,19 +93,23 @@ def land_rollback(
     run = find_run(os.environ)
     place = app_repository(call, repo, branch)
     only_hold = wanted.hold or (wanted.release_hold and not to)
+    begun = time.monotonic()
     with open_branch(
         place,
         apps=[wanted.app],
         message=lambda decisions: message([each.note for each in decisions], run.link),
         person=person(run),
         history=not only_hold,
+        deadline=deadline,
+        report=call.console.say,
     ) as there:
         chosen = wanted if only_hold else _chosen(there, there.fetch(), wanted, to)
 
         def decide(tip: GitTip) -> list[Decision]:
             return [decide_rollback(tip, chosen)]
 
-        landing = land(there, decide, Pace(deadline=deadline), call.console.detail)
+        pace = Pace(deadline=deadline - (time.monotonic() - begun))
+        landing = land(there, decide, pace, call.console.detail)
         return landing, there.settle(landing.commit) if landing.commit else ""
 
 

@@ -7,6 +7,7 @@ fast-forwarded to what landed.
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import shlex
@@ -51,11 +52,13 @@ class RemoteBranch:
         remote: str = "origin",
         fetched: str = "",
         shallow: bool = False,
+        until: float = math.inf,
     ) -> None:
         """apps: whose overlays are read. person: the author where git knows none.
 
         fetched: a commit that was the newest a moment ago, so the first look costs no fetch.
-        shallow: it is a clone of our own that needs no more than the newest commits.
+        shallow: it is a clone of our own that needs no more than the newest commits. until: when,
+        by the monotonic clock, a silent host is waited for no longer.
         """
         self.repository = repository
         self.branch = branch
@@ -65,6 +68,7 @@ class RemoteBranch:
         self._person = person
         self._fetched = fetched
         self._shallow = shallow
+        self._until = until
         self._settings: tuple[CommitIdentity, bool] | None = None
 
     @property
@@ -79,7 +83,7 @@ class RemoteBranch:
             with _network():
                 self.repository.git(
                     *_FETCH, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
-                    timeout=NETWORK_SECONDS,
+                    timeout=_left(self._until),
                 )  # fmt: skip
             commit = self.repository.resolve(self.tracking) or ""
         return GitTip(self.repository, commit, self.apps)
@@ -92,7 +96,7 @@ class RemoteBranch:
             # As a pattern it may match nothing, which with a depth is code 1.
             self.repository.git(
                 *_FETCH, "--prune", *depth, self.remote, f"+refs/heads/{branch}*:{ref}*",
-                timeout=NETWORK_SECONDS, codes=(0, 1),
+                timeout=_left(self._until), codes=(0, 1),
             )  # fmt: skip
         return self.repository.resolve(ref) or ""
 
@@ -132,7 +136,9 @@ class RemoteBranch:
         """Push to another branch than this one where it is named."""
         update = RefUpdate(f"refs/heads/{branch or self.branch}", commit)
         with _network(pushing=True):
-            self.repository.push([update], remote=self.remote)
+            # Of one that is ended too early nobody knows whether it landed.
+            timeout = _left(self._until, least=15.0)
+            self.repository.push([update], remote=self.remote, timeout=timeout)
 
     def has(self, tip: GitTip, commit: str) -> bool:
         return self.repository.contains(tip.commit, commit)
@@ -153,11 +159,17 @@ class RemoteBranch:
 
 @contextmanager
 def shallow_clone(
-    url: str, branch: str, *, credential: Credential | None, depth: int | None = 1
+    url: str,
+    branch: str,
+    *,
+    credential: Credential | None,
+    depth: int | None = 1,
+    until: float = math.inf,
 ) -> Iterator[tuple[Repository, str, str]]:
     """A bare clone of one branch in a folder that goes afterwards: (it, branch, its commit).
 
-    branch: "" takes the remote's own choice. Raises UcpError for an empty repository.
+    branch: "" takes the remote's own choice. until: when, by the monotonic clock, a silent host is
+    waited for no longer. Raises UcpError for an empty repository.
     """
     folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
     try:
@@ -166,7 +178,7 @@ def shallow_clone(
             *([f"--branch={branch}"] if branch else []),
         ]
         try:
-            _clone(how, url, folder, credential)
+            _clone(how, url, folder, credential, until)
         except failures.GitFailed as error:
             if not re.search(r"Remote branch .* not found", error.message):
                 raise
@@ -187,7 +199,9 @@ def shallow_clone(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | None) -> None:
+def _clone(
+    how: Sequence[str], url: str, folder: Path, credential: Credential | None, until: float
+) -> None:
     """Clone, and again where the connection broke: git leaves an empty folder then."""
     for pause in (*CLONE_PAUSES, None):
         try:
@@ -197,10 +211,10 @@ def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | 
                         "clone", "--bare", "--quiet", "--single-branch", "--no-tags",
                         "--template=", *how, "--", url, str(folder),
                     ],
-                    where=url, timeout=NETWORK_SECONDS, credential=credential,
+                    where=url, timeout=_left(until), credential=credential,
                 )  # fmt: skip
         except failures.Interrupted:
-            if pause is None:
+            if pause is None or time.monotonic() + pause >= until:
                 raise
             time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
         else:
@@ -209,21 +223,29 @@ def _clone(how: Sequence[str], url: str, folder: Path, credential: Credential | 
 
 @contextmanager
 def working_clone(
-    folder: Path, branch: str, *, credential: Credential | None
+    folder: Path,
+    branch: str,
+    *,
+    credential: Credential | None,
+    until: float = math.inf,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[Repository, str, str]]:
     """The user's clone, held against other promotions: (it, the remote's branch, the remote).
 
-    Raises UcpError for one that is dirty, detached, without remote or on another branch.
+    until: when, by the monotonic clock, another one is waited for no longer. report: is told of
+    the wait. Raises DeadlineExceeded, and UcpError for one that is dirty, detached, without remote
+    or on another branch.
     """
     repository = Repository(folder, credential=credential)
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
     repository, quoted = Repository(top, credential=credential), shlex.quote(str(top))
-    with locks.folder_locked(top):
+    with _held(top, until, report):
         name = _current_branch(repository)
         if not name:
+            url = failures.redact(repository.url()) or "URL"
             raise UcpError(
                 f"{top} has a detached HEAD",
-                next=f"git -C {quoted} switch BRANCH, or set --repo to the repository's URL",
+                next=f"git -C {quoted} switch BRANCH, or --repo {shlex.quote(url)}",
             )
         changed = repository.git("status", "--porcelain", "--untracked-files=no").decode()
         if changed:
@@ -245,7 +267,7 @@ def upstream_url(folder: Path) -> str:
     """The address of the remote that the branch of a clone follows; "" where there is none."""
     repository = Repository(folder)
     settings = repository.settings(r"^branch\.")
-    return repository.url(_followed(settings, _current_branch(repository)))
+    return repository.url(_followed(repository, settings, _current_branch(repository)))
 
 
 def _current_branch(repository: Repository) -> str:
@@ -254,15 +276,29 @@ def _current_branch(repository: Repository) -> str:
     return local.decode().strip()
 
 
-def _followed(settings: Mapping[str, str], branch: str) -> str:
-    """The remote that a branch follows. settings: of the repository, those of branches."""
-    return settings.get(f"branch.{branch}.remote", "origin")
+def _followed(repository: Repository, settings: Mapping[str, str], branch: str) -> str:
+    """The remote that a branch follows. settings: of the repository, those of branches.
+
+    Raises UcpError for a branch that follows another one of the clone.
+    """
+    remote = settings.get(f"branch.{branch}.remote", "origin")
+    if remote != ".":
+        return remote
+    other = settings.get(f"branch.{branch}.merge", "").removeprefix("refs/heads/")
+    raise UcpError(
+        f"the branch {branch} of {repository.folder} follows the local branch {other}, not a "
+        "branch of a remote",
+        next=(
+            f"git -C {shlex.quote(str(repository.folder))} switch {shlex.quote(other)}, or set "
+            "--repo to the repository's URL"
+        ),
+    )
 
 
 def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
     """(remote, branch there)."""
     settings = repository.settings(r"^(branch|remote)\.")
-    remote = _followed(settings, branch)
+    remote = _followed(repository, settings, branch)
     if f"remote.{remote}.url" not in settings:
         raise UcpError(
             f"{repository.folder} has no remote to push to",
@@ -270,6 +306,35 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
         )
     merge = settings.get(f"branch.{branch}.merge", f"refs/heads/{branch}")
     return remote, merge.removeprefix("refs/heads/")
+
+
+@contextmanager
+def _held(clone: Path, until: float, report: Callable[[str], None]) -> Iterator[None]:
+    """The clone's lock. Raises DeadlineExceeded, naming whose it is."""
+
+    def tell(process: int | None) -> None:
+        report(f"waiting for {_named(process)}, which uses {clone}")
+
+    seconds = max(0.0, until - time.monotonic())
+    with locks.folder_locked_within(clone, seconds, tell) as holder:
+        if holder is not None:
+            look = f" (ps -p {holder})" if holder else ""
+            raise DeadlineExceeded(
+                f"the lock of the clone {clone}",
+                seconds,
+                f"{_named(holder)} uses it; nothing was changed",
+                next=f"wait for that command to end{look}, or set --repo to the repository's URL",
+            )
+        yield
+
+
+def _named(process: int | None) -> str:
+    return f"process {process}" if process else "another command"
+
+
+def _left(until: float, *, least: float = 1.0) -> float:
+    """Seconds that a call to the remote may take."""
+    return min(NETWORK_SECONDS, max(least, until - time.monotonic()))
 
 
 @contextmanager

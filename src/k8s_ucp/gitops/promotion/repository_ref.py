@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,26 +87,40 @@ def open_branch(
     message: Writer,
     person: Author | None = None,
     history: bool = False,
+    deadline: float = 300.0,
+    patience: float = 0.0,
+    report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[RemoteBranch]:
     """The branch, for as long as it is needed. history: all of it, not only the newest commit.
 
-    Raises UcpError for a working clone that cannot be used, or that lacks history asked for.
+    deadline: seconds to wait for a silent host, or for another command that uses the clone, of
+    which `report` is told. patience: seconds besides until pushes have to be through.
+    Raises DeadlineExceeded, and UcpError for a working clone that cannot be used, or that lacks
+    history asked for.
     """
+    until = time.monotonic() + deadline
     if place.clone:
-        with working_clone(place.clone, place.branch, credential=place.credential) as found:
+        with working_clone(
+            place.clone, place.branch, credential=place.credential, until=until, report=report
+        ) as found:
             repository, name, remote = found
             if history:
                 _refuse_shallow(repository)
             yield _ClonedBranch(
-                repository, name, apps=apps, message=message, person=person, remote=remote
-            )
+                repository, name, apps=apps, message=message, person=person, remote=remote,
+                until=until + patience,
+            )  # fmt: skip
         return
     with shallow_clone(
-        place.url, place.branch, credential=place.credential, depth=None if history else 1
+        place.url,
+        place.branch,
+        credential=place.credential,
+        depth=None if history else 1,
+        until=until,
     ) as (repository, name, commit):
         yield RemoteBranch(
             repository, name, apps=apps, message=message, person=person, fetched=commit,
-            shallow=not history,
+            shallow=not history, until=until + patience,
         )  # fmt: skip
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp.locks import folder_locked
 from tests.integration.gitops.promotion.app_repository import (
     KUSTOMIZATION,
     AppRepository,
@@ -332,6 +336,38 @@ class TestWorkingClone:
         assert repository._git(clone, "status", "--porcelain=v2", "--branch") == before
         assert len(repository.commits) == 1
 
+    def test_a_branch_that_follows_a_local_one_is_told_as_that(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
+        repository._git(clone, "switch", "--quiet", "--create", "topic", "--track", "main")
+        words = ("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+        for more in ((), ("--pr", "--forge", "gitea")):
+            refused = ucp(*words, *more, GITEA_TOKEN="x")
+
+            assert refused.code == 1
+            assert "the branch topic of" in refused.err
+            assert "follows the local branch main" in refused.err
+            assert f"git -C '{clone}' switch main" in refused.err
+        repository._git(clone, "switch", "--quiet", "main")
+        assert ucp(*words).code == 0
+
+    @pytest.mark.parametrize("command", ["promote", "rollback"])
+    def test_in_use_it_is_waited_for_no_longer_than_the_timeout(
+        self, repository: AppRepository, clone: Path, ucp: Ucp, command: str
+    ) -> None:
+        more = ("--tag", "1") if command == "promote" else ("--hold",)
+        words = (command, "echo", "--env", "stage", *more, "--repo", str(clone))
+
+        with folder_locked(clone):
+            refused = ucp(*words, "--timeout", "1s")
+
+        assert refused.code == 1
+        assert str(clone) in refused.err
+        assert f"waiting for process {os.getpid()}" in refused.err
+        assert f"next: wait for that command to end (ps -p {os.getpid()})" in refused.err
+        assert len(repository.commits) == 1
+        assert ucp(*words).code == 0
+
     def test_without_a_remote_there_is_nothing_to_push_to(
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
@@ -342,6 +378,33 @@ class TestWorkingClone:
         assert result.code == 1
         assert "no remote" in result.err
         assert "git -C '/" in result.err
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a host that takes connections and says nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_silent_host_is_waited_for_no_longer_than_the_timeout(
+    repository: AppRepository, ucp: Ucp, tmp_path: Path, silent: str
+) -> None:
+    url = f"http://{silent}/team/apps.git"
+    clone = tmp_path / "clone"
+    repository._git(tmp_path, "clone", "--quiet", repository.url, str(clone))
+    repository._git(clone, "remote", "set-url", "origin", url.replace("//", "//ci:s3cret@"))
+
+    for repo in (url, str(clone)):
+        words = ("promote", "echo", "--env", "stage", "--tag", "1", "--repo", repo)
+        refused = ucp(*words, "--timeout", "2s", UCP_GIT_TOKEN="s3cret")
+
+        assert refused.code == 1
+        assert f"of {url}: not reached within 2 s" in refused.err
+        assert "next: " in refused.err
+        assert "s3cret" not in refused.err
 
 
 def test_the_workspace_s_own_app_repository_is_the_default(
