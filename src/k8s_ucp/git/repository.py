@@ -445,9 +445,16 @@ def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
 
     Where a credential is in it, also the address as it is written in the settings, else "".
     """
+    if folder is None:
+        if arguments[0] != "clone":
+            return next((each for each in arguments if "://" in each), ""), ""
+        typed = arguments[arguments.index("--") + 1]
+        address = used_address(typed)
+        # Of a credential in the settings' address git would ask nobody for another one.
+        return address, "" if split_credential(address)[0] == address else typed
     named = [each for each in arguments if "://" in each and not each.startswith("-")]
-    if folder is None or named:
-        return (named[0] if named else ""), ""
+    if named:
+        return named[0], ""
     name, pushes = _remote_in(arguments), arguments[0] == "push"
 
     def ask(*words: str) -> str:
@@ -461,6 +468,18 @@ def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
         return address, ""
     written = ask("config", "--get-all", f"remote.{name}.pushurl") if pushes else ""
     return address, written or ask("config", "--get-all", f"remote.{name}.url")
+
+
+def used_address(url: str) -> str:
+    """The address that git goes to for a URL: a person's settings (insteadOf) may rewrite it.
+
+    Those of a repository around the current folder don't count, as they don't in a clone.
+    """
+    call = git_call(
+        ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url), folder=None, credential=None
+    )
+    out, _, code = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=None)
+    return out.decode("utf-8", "replace").strip() if code == 0 else url
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

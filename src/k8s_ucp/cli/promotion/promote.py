@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from k8s_ucp.cli.promotion.results import (
 )
 from k8s_ucp.cli.topology_selection import app_names, environment_names
 from k8s_ucp.errors import UsageError
+from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.sites import find_site, open_forge
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
@@ -83,7 +85,9 @@ def promote(
         ),
     ] = "",
     env: Annotated[str, _option("--env", "ENV", ENV_HELP, autocompletion=environment_names)] = "",
-    tag: Annotated[str, _option("--tag", "TAG", "Image tag to promote.")] = "",
+    tag: Annotated[
+        str, _option("--tag", "TAG", "Image tag to promote; TAG@sha256:… pins it.")
+    ] = "",
     digest: Annotated[
         str, _option("--digest", "DIGEST", "Image digest to promote instead of a tag: sha256:…")
     ] = "",
@@ -268,7 +272,10 @@ def land_promotions(
                         gate=gate.hold_up if gate else lambda decision: decision,
                         report=call.console.detail,
                     ), ""
-                landing = land(there, decide, pace, call.console.detail)
+                try:
+                    landing = land(there, decide, pace, call.console.detail)
+                except Declined as error:
+                    raise _or_proposed(error) from error
                 return landing, there.settle(landing.commit) if landing.commit else ""
             except ChartMissing as missing:
                 # Decided without having written anything: a version that no environment has.
@@ -278,6 +285,13 @@ def land_promotions(
 
                 call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
                 fetched[missing.key] = fetch_chart(call, missing)
+
+
+def _or_proposed(error: Declined) -> Declined:
+    """The refusal of a push, with the other way where the branch takes pull requests only."""
+    if not re.search(r"protected branch|rule violations|pull request", error.message, re.I):
+        return error
+    return Declined(error.message, next=f"propose it instead: add --pr; {error.next}")
 
 
 def _intent(

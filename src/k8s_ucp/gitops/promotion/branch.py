@@ -34,6 +34,8 @@ _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-writ
 CLONE_PAUSES = (0.3, 0.6, 1.2)
 """Seconds before each further try to clone."""
 
+_LACKS = re.compile(r"couldn't find remote ref")
+
 Writer = Callable[[Sequence[Decision]], str]
 """Makes the commit message."""
 
@@ -80,13 +82,26 @@ class RemoteBranch:
         commit, self._fetched = self._fetched, ""
         if not commit:
             # In a shallow clone too this brings all that came since: `has` needs it.
-            with _network():
-                self.repository.git(
-                    *_FETCH, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
-                    timeout=_left(self._until),
-                )  # fmt: skip
+            try:
+                with _network():
+                    self.repository.git(
+                        *_FETCH, self.remote, f"+refs/heads/{self.branch}:{self.tracking}",
+                        timeout=_left(self._until),
+                    )  # fmt: skip
+            except failures.GitFailed as error:
+                if not _LACKS.search(error.message):
+                    raise
+                raise self._without_branch() from error
             commit = self.repository.resolve(self.tracking) or ""
         return GitTip(self.repository, commit, self.apps)
+
+    def _without_branch(self) -> UcpError:
+        url = failures.redact(self.repository.url(self.remote))
+        advice = "choose an existing branch with --branch"
+        if not self._shallow:
+            folder, name = shlex.quote(str(self.repository.folder)), shlex.quote(self.branch)
+            advice = f"push it first: git -C {folder} push --set-upstream {self.remote} {name}"
+        return UcpError(f"{url} has no branch {self.branch}", next=advice)
 
     def fetch_beside(self, branch: str) -> str:
         """The newest commit of another branch; "" where there is no such branch."""

@@ -32,7 +32,7 @@ from k8s_ucp.gitops.promotion.overlay import (
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, decoded
 from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE
-from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target, split_reference
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
@@ -92,7 +92,10 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
     base: where gates look, when `tip` holds changes that have not landed yet.
     """
     overlay = read_overlay(tip, intent.app, intent.env)
-    wanted = _wanted(base or tip, intent, overlay)
+    wanted = {
+        name: _readable(overlay.target(name), pin)
+        for name, pin in _wanted(base or tip, intent, overlay).items()
+    }
     marks = dict(overlay.marks)
     changes: dict[str, Change] = {}
     verdicts: list[order_of.Verdict] = []
@@ -107,6 +110,11 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
             if verdict.mark != Mark():
                 marks[change.image] = verdict.mark
     return _decide(intent, overlay, base or tip, wanted, changes, marks, verdicts)
+
+
+def _readable(target: Target, pin: Pin) -> Pin:
+    """The pin as it will be read again: values of a chart run a digest, whatever the tag is."""
+    return Pin(digest=pin.digest) if target.has_default and pin.digest else pin
 
 
 def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
@@ -131,13 +139,19 @@ REFUSALS = ("held", "gated", "conflict")
 
 
 def parse_version(text: str) -> Pin:
-    """A tag or a digest as typed. Raises UsageError."""
+    """A tag, a digest or both (`1.4.0@sha256:…`) as typed. Raises UsageError."""
     return Pin(digest=text) if DIGEST.fullmatch(text) else parse_tag(text)
 
 
 def parse_tag(text: str) -> Pin:
-    """A tag as typed. Raises UsageError."""
-    return Pin(tag=_valid(text, TAG, "tag", _TAG_ADVICE))
+    """A tag as typed, perhaps with its digest. Raises UsageError."""
+    tag, at, digest = text.partition("@")
+    if at and TAG.fullmatch(tag):
+        return Pin(tag, parse_digest(digest).digest)
+    whole = split_reference(text)
+    only = str(whole[1]) if whole else ""
+    advice = f"leave out the image's name: {only}" if only else _TAG_ADVICE
+    return Pin(tag=_valid(text, TAG, "tag", advice))
 
 
 def parse_digest(text: str) -> Pin:

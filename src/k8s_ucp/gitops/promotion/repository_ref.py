@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.failures import GitFailed, SettingsUnreadable
+from k8s_ucp.git.failures import GitFailed, SettingsUnreadable, redact
 from k8s_ucp.git.objects import Author
-from k8s_ucp.git.repository import Repository, is_bare
+from k8s_ucp.git.repository import Repository, is_bare, used_address
 from k8s_ucp.gitops.promotion.branch import (
     RemoteBranch,
     Writer,
@@ -63,9 +63,26 @@ def find_place(
     if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/\s]+:", repo):
         raise UsageError(f"{repo} does not exist", next="set --repo to a folder or a URL")
     refuse_password(repo)
+    return RepositoryRef(url=repo, branch=branch, credential=_sent(credential, repo))
+
+
+def _sent(credential: Credential | None, url: str) -> Credential | None:
+    """The credential where git goes to a web address, which the person's settings may lead to.
+
+    Where they lead to another host that is one the person has named, too. Raises UsageError where
+    they take the encryption away.
+    """
+    if credential is None:
+        return None
+    address = used_address(url)
+    if url.lower().startswith("https://") and address.lower().startswith("http://"):
+        raise UsageError(
+            f"your git settings (insteadOf) lead {url} to {redact(address)}, where the token would "
+            "be sent unencrypted",
+            next="use https in url.<base>.insteadOf: git config --list --show-origin",
+        )
     # file:// holds no secret, and http credentials are for http remotes only.
-    web = repo.lower().startswith(("http://", "https://"))
-    return RepositoryRef(url=repo, branch=branch, credential=credential if web else None)
+    return credential if address.lower().startswith(("http://", "https://")) else None
 
 
 def refuse_password(url: str) -> None:
@@ -156,8 +173,13 @@ class _ClonedBranch(RemoteBranch):
         try:
             self.repository.git("merge", "--quiet", "--ff-only", "--no-stat", commit)
         except GitFailed as error:
-            last = error.message.splitlines()[-1].strip()
-            return f"failed to update {self.repository.folder} to {commit[:12]}: {last}"
+            said = [line.strip() for line in error.message.splitlines()[1:]]
+            first = next((each for each in said if each.startswith(("fatal:", "error:"))), "")
+            folder = shlex.quote(str(self.repository.folder))
+            return (
+                f"failed to update {self.repository.folder} to {commit[:12]}: "
+                f"{first or error.message}; then: git -C {folder} pull --ff-only"
+            )
         return ""
 
 

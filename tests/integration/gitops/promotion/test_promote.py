@@ -351,6 +351,29 @@ class TestWorkingClone:
         repository._git(clone, "switch", "--quiet", "main")
         assert ucp(*words).code == 0
 
+    def test_a_branch_that_the_remote_lacks_is_named(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
+        repository._git(clone, "switch", "--quiet", "--create", "topic")
+        words = ("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+        refused = ucp(*words)
+
+        assert refused.code == 1
+        assert f"{repository.url} has no branch topic" in refused.err
+        assert f"git -C '{clone}' push --set-upstream origin topic" in refused.err
+
+    def test_a_clone_that_can_not_follow_is_told_with_the_reason(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
+        (clone / ".git" / "index.lock").touch()
+        words = ("promote", "echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
+        result = ucp(*words)
+
+        assert result.code == 0, result.err
+        assert "index.lock': File exists" in result.err
+        assert f"then: git -C '{clone}' pull --ff-only" in result.err
+        assert repository.tag("echo", "stage") == "1"
+
     @pytest.mark.parametrize("command", ["promote", "rollback"])
     def test_in_use_it_is_waited_for_no_longer_than_the_timeout(
         self, repository: AppRepository, clone: Path, ucp: Ucp, command: str

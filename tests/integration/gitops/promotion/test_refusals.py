@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,19 @@ def test_a_declined_push_is_final(
     assert len(seen.read_text().split()) == 1
 
 
+def test_a_branch_that_takes_pull_requests_only_is_told_how_to_open_one(
+    repository: AppRepository, ucp: Ucp
+) -> None:
+    words = "GitLab: You are not allowed to push code to protected branches on this project."
+    repository.hook("pre-receive", f'echo "{words}" >&2; exit 1')
+    refused = ucp("promote", *WORDS, "--repo", repository.url)
+    assert refused.code == 1
+    assert "next: propose it instead: add --pr" in refused.err
+
+    repository.hook("pre-receive", 'echo "Commits must be signed." >&2; exit 1')
+    assert "--pr" not in ucp("promote", *WORDS, "--repo", repository.url).err
+
+
 def test_unknown_words_are_final_where_nobody_moved_the_branch(
     repository: AppRepository, ucp: Ucp, tmp_path: Path
 ) -> None:
@@ -191,6 +205,12 @@ def test_a_branch_that_always_moves_ends_at_the_deadline(
     assert "run the command again" in result.err
 
 
+def lead(ucp: Ucp, to: str, instead_of: str) -> None:
+    """Write a rewriting of addresses to the person's settings, in place of what was there."""
+    text = f'[url "{to}"]\n\tinsteadOf = {instead_of}\n'
+    Path(ucp.environment["GIT_CONFIG_GLOBAL"]).write_text(text)
+
+
 class TestHttp:
     """What only happens over HTTP."""
 
@@ -220,6 +240,40 @@ class TestHttp:
 
         assert result.code == 0, result.err
         assert result.status == "promoted"
+
+    @pytest.mark.parametrize("typed", ["http://git.example.org/", "git@git.example.org:"])
+    def test_the_credential_is_for_where_the_person_s_settings_lead(
+        self,
+        repository: AppRepository,
+        ucp: Ucp,
+        tmp_path: Path,
+        environment: dict[str, str],
+        typed: str,
+    ) -> None:
+        with http_git(tmp_path / "git host", environment) as served:
+            url = served.url(repository.folder)
+            base, _, name = url.rpartition("/")
+            lead(ucp, f"{base}/", typed)
+            # What another repository's settings say is nobody's word on where a token goes.
+            away = ["git", "config", "url.http://127.0.0.1:1/.insteadOf", typed]
+            subprocess.run(["git", "init", "--quiet"], cwd=ucp.folder, check=True)
+            subprocess.run(away, cwd=ucp.folder, check=True)
+            result = ucp.promote(*WORDS, "--repo", typed + name, **self.variables())
+            assert result.code == 0, result.err
+            assert result.status == "promoted"
+
+            userinfo = base.replace("://", "://job:t0ken@")
+            lead(ucp, f"{userinfo}/", typed)
+            result = ucp.promote(*WORDS, "--repo", typed + name, **self.variables())
+            assert result.code == 0, result.err
+
+    def test_a_token_for_https_is_not_sent_in_the_clear(self, ucp: Ucp) -> None:
+        lead(ucp, "http://127.0.0.1:1/", "https://git.example.org/")
+        words = ("promote", *WORDS, "--repo", "https://git.example.org/apps.git")
+        refused = ucp(*words, **self.variables())
+
+        assert refused.code == 2
+        assert "where the token would be sent unencrypted" in refused.err
 
     @pytest.mark.parametrize("token", ["", "wrong-token"])
     def test_wrong_or_missing_credentials(

@@ -93,6 +93,22 @@ def test_from_takes_what_the_other_environment_has() -> None:
     assert [(each.old, each.new) for each in decision.note.changes] == [(Pin("1"), Pin("2"))]
 
 
+def test_a_tag_is_pinned_to_its_digest() -> None:
+    sha = "sha256:" + "0" * 64
+    for parse in (parse_tag, parse_version):
+        assert parse(f"1.4.0@{sha}") == Pin("1.4.0", sha)
+        with pytest.raises(UsageError, match="digest"):
+            parse("1.4.0@sha256:0")
+        with pytest.raises(UsageError) as refused:
+            parse(f"example.org:5000/web:1.4.0@{sha}")
+        assert refused.value.next == f"leave out the image's name: 1.4.0@{sha}"
+    pinned = intent(pin=Pin("2", sha))
+    there = after(shop(stage="1"), decide(shop(stage="1"), pinned))
+
+    assert sha in there.text(STAGE)
+    assert decide(there, pinned).status == "unchanged"
+
+
 def test_from_takes_tag_and_digest_and_leaves_own_images() -> None:
     sha = "sha256:" + "0" * 64
     there = tip(
