@@ -27,12 +27,13 @@ from k8s_ucp.components import databases
 from k8s_ucp.components.host import postgres
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, NAMESPACE, Kube
 from k8s_ucp.workspace import Workspace
+from tests import forked_commands
 from tests.e2e import canaries
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
-UCP = (sys.executable, "-m", "k8s_ucp.cli.main")
+UCP = forked_commands.PROGRAM
 
 
 @dataclass
@@ -52,7 +53,7 @@ class World:
     """When the login ended in which it was started."""
     uids_in_login: dict[str, str] = field(default_factory=dict)
     watched: bool = False
-    """For its secrets: see canaries.py. Not where a bench measures."""
+    """For its secrets: see canaries.py. Its commands begin as forks. Not where a bench measures."""
     heard: dict[str, str] = field(default_factory=dict, repr=False)
     """All that commands have said, with the words of the first that said it."""
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
@@ -116,16 +117,21 @@ class World:
         """The same, whatever the code."""
         if self.watched and set(words[:1]) & canaries.ENDS:
             canaries.learn(self)
-        done = subprocess.run(
-            [*self.as_user, *self.command, "--workspace", str(self.workspace), *words],
-            env=self.env,
-            cwd=self.home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout or (1200 if self.real else 180),
-            check=False,
-        )
+        given = ["--workspace", str(self.workspace), *words]
+        seconds = timeout or (1200 if self.real else 180)
+        if self.watched and (self.as_user, self.command) == ((), UCP):
+            done = forked_commands.run(given, env=self.env, cwd=self.home, timeout=seconds)
+        else:
+            done = subprocess.run(
+                [*self.as_user, *self.command, *given],
+                env=self.env,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
         self.hear(words, done.stdout, done.stderr)
         if self.watched:
             canaries.learn_files(self)

@@ -1,0 +1,87 @@
+"""Commands that begin as a fork: they are what the program itself is, as far as a test can see."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests import forked_commands
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="none is forked elsewhere")
+
+
+@pytest.fixture
+def environment(home: Path) -> Mapping[str, str]:
+    return {**os.environ, "NO_COLOR": "1"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status", "-o", "json"],
+        ["--workspace", "work space", "app", "list"],
+        ["start", "--plan", "-o", "json"],
+        ["start", "--nonsense"],
+        ["history", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_a_fork_says_what_the_program_says(
+    words: list[str], tmp_path: Path, environment: Mapping[str, str]
+) -> None:
+    (tmp_path / "work space").mkdir()
+    forked(words, environment)
+    fork = forked_commands.run(words, env=environment, cwd=tmp_path, timeout=120)
+    itself = subprocess.run(
+        [*forked_commands.PROGRAM, *words],
+        env=environment,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert vars(fork) == vars(itself)
+    assert itself.stdout or itself.stderr
+
+
+def test_its_variables_are_its_own(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    """As the folder of the cache shows, and Python's own ones, with which none is forked."""
+    words = ["tools", "list", "-o", "json"]
+    empty = {**environment, "UCP_CACHE_DIR": str(tmp_path / "cache")}
+    first, second, third = (
+        forked_commands.run(words, env=env, cwd=tmp_path, timeout=120).stdout
+        for env in (environment, environment, empty)
+    )
+    assert first == second != third
+    forked(words, environment)
+    for name in ("PYTHONWARNINGS", "LC_ALL", "TYPER_USE_RICH"):
+        others = {**environment, name: f"{environment.get(name, '')}1"}
+        assert forked_commands.parent_for(words, others) is None
+
+
+def test_the_project_looks_at_no_variable_while_it_is_imported(
+    environment: Mapping[str, str],
+) -> None:
+    read = forked(["status"], environment).read
+    assert not {"HOME", "PATH", "KUBECONFIG", "XDG_RUNTIME_DIR", "TMPDIR"} & set(read)
+    assert not [each for each in read if each.startswith(("UCP_", "GIT_"))]
+
+
+def test_it_is_ended_at_its_deadline(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    forked(["status"], environment)
+    with pytest.raises(subprocess.TimeoutExpired):
+        forked_commands.run(["status"], env=environment, cwd=tmp_path, timeout=0)
+
+
+def forked(words: list[str], environment: Mapping[str, str]) -> forked_commands.Parent:
+    """What these words are forked from, from their second run on."""
+    forked_commands.parent_for(words, environment)
+    found = forked_commands.parent_for(words, environment)
+    assert found is not None
+    return found
