@@ -45,10 +45,16 @@ class Published:
     """This publish pushed something."""
     note: str | None = None
     """What a person should know about the working clone, and about what was not taken."""
+    _files: dict[tuple[str, ...], dict[str, bytes]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """What was read already: a commit doesn't change, and each look takes two runs of git."""
 
     def read(self, *under: str) -> dict[str, bytes]:
         """Files at the tip, or below some folders: {path: content}."""
-        return self.clone.read(self.commit, *under)
+        if under not in self._files:
+            self._files[under] = self.clone.read(self.commit, *under)
+        return dict(self._files[under])
 
     def environments(self) -> list[str]:
         """Environments with an overlay in the core repository, known to ucp.yaml or not."""
