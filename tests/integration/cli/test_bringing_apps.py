@@ -555,8 +555,7 @@ def test_values_that_set_a_version_are_told_as_helm_renders_them(
     assert (
         "web: `ucp promote` does not find the version of example.org/worker; name it in "
         "apps/web/.promotion.yaml: targets: [{image: example.org/web, path: image.version}, "
-        "{image: example.org/api, path: api.image.tag}, {image: example.org/worker, path: "
-        "worker.release}]"
+        "{image: example.org/worker, path: worker.release}]"
     ) in words
     assert "can't change example.org/api: no value of the chart is its version" in words
 

@@ -98,6 +98,13 @@ def test_each_environment_is_proposed_once() -> None:
     assert proposed_flags(missing, ["stage", "prod"], {}, {}) == flags
 
 
+def test_an_environment_for_which_none_is_left_is_skipped() -> None:
+    """Theirs has prod as well, which is ours then."""
+    beside = {name: {"dev", "staging", "prod"} for name in ("dev", "staging")}
+    found = proposed_flags(["dev", "staging"], ["stage", "prod"], {}, beside)
+    assert found == ["--skip-env dev", "--map staging=stage"]
+
+
 def test_an_environment_that_another_app_has_under_its_own_name_is_proposed_too() -> None:
     ours, missing = ["stage", "prod"], ["production", "staging"]
     flags = ["--map production=prod", "--map staging=stage"]

@@ -356,7 +356,7 @@ def _unset(
     from k8s_ucp.gitops.promotion.targets.find import find_targets
     from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
     from k8s_ucp.gitops.promotion.targets.helm import read_values
-    from k8s_ucp.gitops.promotion.targets.probe import probe, unlisted
+    from k8s_ucp.gitops.promotion.targets.probe import probe, proposed, unlisted
 
     folder = EnvironmentFolder(_RenderedFiles(rendered.apps), f"apps/{name}/overlays/{environment}")
     now = list(images(list(there)))
@@ -370,7 +370,7 @@ def _unset(
         return
     left = unlisted(tried, targets, values, now, after)
     if named := [each for each in left if each.path]:
-        lines = ", ".join([*(each.line for each in targets), *(each.line() for each in named)])
+        lines = ", ".join(proposed(tried, after))
         yield (
             f"`ucp promote` does not find the version of {_first(each.image for each in named)}; "
             f"name it in apps/{name}/.promotion.yaml: targets: [{lines}]"

@@ -102,6 +102,9 @@ def _misfits(value: Any, takes: str, path: str) -> Iterator[Fault]:
         allowed = takes[1:].split("|")
         if str(value) not in allowed and value != "":
             yield _invalid(path, f"{path} must be one of {', '.join(allowed)}")
+    elif takes == "integer" and isinstance(value, float) and value.is_integer():
+        # Go writes `1e+06`, and what is sent to the API server is 1000000.
+        return
     elif not isinstance(value, _TYPES[takes]) or (isinstance(value, bool) and takes != "boolean"):
         yield _invalid(path, f"{path} must be {_WORDS[takes]}, not {value!r:.60}")
 

@@ -32,6 +32,8 @@ from k8s_ucp.gitops.manifests.yaml_text import maps, part
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
 _IGNORED = "its ignoreDifferences are not taken: what they name may show as out of sync"
+_SAYS_NOTHING = frozenset(["app", "application"])
+"""What may be left of a name without its environment."""
 _INLINE = ("values", "valuesObject", "parameters")
 
 
@@ -116,7 +118,7 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
     name = without_environment(document.name, found)
-    if name == found:
+    if found and (name == found or name in _SAYS_NOTHING):
         own = [each for each in path.split("/") if each not in (found, "overlays", "base")]
         name = own[-1] if own else name
     namespace = destination.get("namespace")

@@ -21,6 +21,8 @@ _DEEPEST = 1000
 """Maps and lists in each other: more than anything that Kubernetes takes has."""
 
 
+_WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,2}|[12]\d\d)$")
+"""Numbers that PyYAML takes for strings; what is too large stays one, as a commit's id."""
 _NO_TEXT_ELSEWHERE = re.compile(
     r"[yYnN]|[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
 )
@@ -74,12 +76,16 @@ def _without_tabs(text: str) -> str:
 
 @functools.cache
 def loader() -> Any:
-    """PyYAML's, which also takes a lone `=`, as some schemas have it."""
+    """PyYAML's, which also takes a lone `=`, as some schemas have it, and `1e+06` for a number.
+
+    So Go writes large numbers, and templates of charts with it.
+    """
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         pass
 
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
     Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
     return Loader
 

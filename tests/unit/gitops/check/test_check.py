@@ -101,6 +101,8 @@ def test_nothing_is_wrong() -> None:
         ("  selector: {matchLabels: {app: web}}\n", "", "spec.selector is missing"),
         ("image: IMAGE", "image: 1", "image must be text, not 1"),
         ("port: 80", "port: http", "spec.ports[0].port must be a whole number"),
+        ("port: 80", "port: 8e+01", None),
+        ("port: 80", "port: 8.5", "must be a whole number"),
         ("pathType: Prefix", "pathType: prefix", "must be one of"),
         ("containers:\n        - name: web", "containers:\n          name: web", "must be a list"),
         ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "has no apps/v1beta1 Deployment"),

@@ -175,6 +175,14 @@ def test_an_application_for_each_environment_is_one_app() -> None:
     assert "become web" in only.notes[0]
 
 
+def test_what_is_left_of_a_name_says_what_it_is() -> None:
+    files = kustomized("shop/base", {"qa": "shop/overlays/qa", "prod": "shop/overlays/prod"})
+    for each in ("qa", "prod"):
+        files[f"{each}.yaml"] = application(f"{each}-app", {"path": f"shop/overlays/{each}"})
+    [only] = found(files).findings
+    assert (only.name, only.environments) == ("shop", ("prod", "qa"))
+
+
 def test_where_it_was_found_has_a_line() -> None:
     files = {
         "a.yaml": "# x\n---\n# y\n" + application("web", {"chart": "web", "repoURL": "https://c"})

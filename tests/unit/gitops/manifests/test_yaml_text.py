@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, nodes
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, nodes
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,17 @@ def test_deep_nesting_is_refused_and_ends_no_process(level: str) -> None:
 def test_brackets_in_text_are_not_nesting() -> None:
     [found] = documents(b"text: '" + 2000 * b"[" + b"'\n", "a.yaml")
     assert found["text"] == 2000 * "["
+
+
+def test_numbers_as_go_writes_them() -> None:
+    text = b"{a: 1e+06, b: 12e4567, c: '1e6', d: 1.5E3, e: x1e6}"
+    assert documents(text, "a.yaml") == [
+        {"a": 1000000, "b": "12e4567", "c": "1e6", "d": 1500, "e": "x1e6"}
+    ]
+
+
+def test_strings_stay_strings_in_every_parser() -> None:
+    texts = ["12e4567", "1e6", "y", "0o17", "1_000", "web", "1.2.3"]
+    assert dump_all([texts]) == (
+        "- '12e4567'\n- '1e6'\n- 'y'\n- '0o17'\n- '1_000'\n- web\n- 1.2.3\n"
+    )

@@ -389,7 +389,8 @@ def proposed_flags(
         if here := next(same, None):
             free.remove(here)
             alike[name] = here
-    rest = {name: f"--map {name}=ENV" if free else f"--skip-env {name}" for name in missing}
+    left = {name: [each for each in free if each not in beside.get(name, ())] for name in missing}
+    rest = {name: f"--map {name}=ENV" if left[name] else f"--skip-env {name}" for name in missing}
     return [f"--map {name}={alike[name]}" if name in alike else rest[name] for name in missing]
 
 

@@ -38,10 +38,6 @@ class Unlisted:
     image: str
     path: Path = ()
 
-    def line(self) -> str:
-        """How `.promotion.yaml` names it."""
-        return f"{{image: {self.image}, path: {path_text(self.path)}}}"
-
 
 def probe(values: Values, targets: Sequence[Target], images: Iterable[str]) -> Probe:
     """images: as the chart renders them now. Positions in lists can't be laid over."""
@@ -103,6 +99,23 @@ def unlisted(
         Unlisted(name, set_by.get(name, ()))
         for name in names
         if set_by.get(name) not in listed and not (name not in set_by and name in named)
+    ]
+
+
+def proposed(there: Probe, after: Iterable[str]) -> list[str]:
+    """Entries of `.promotion.yaml` for images whose version a value sets; each value in one."""
+    by_image: dict[str, list[str]] = {}
+    taken: set[Path] = set()
+    for name, version in map(split_image, after):
+        path = there.paths.get(version.partition("@")[0])
+        if path and path not in taken:
+            taken.add(path)
+            by_image.setdefault(name, []).append(path_text(path))
+    return [
+        f"{{image: {name}, path: {ways[0]}}}"
+        if len(ways) == 1
+        else f"{{image: {name}, path: [{', '.join(ways)}]}}"
+        for name, ways in by_image.items()
     ]
 
 
