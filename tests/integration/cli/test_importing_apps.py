@@ -272,6 +272,18 @@ spec:
     assert apps_of(workspace)[-1] == "web"
 
 
+def test_a_chart_that_needs_values_is_told_with_the_command_that_takes_them(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {f"charts/web/{path}": text for path, text in web_files("1.0.0").items()}
+    files["charts/web/templates/a.yaml"] = '{{ required "a password is needed" .Values.password }}'
+    source = str(write(tmp_path / "theirs", files))
+    with pytest.raises(UcpError, match="a password is needed") as failed:
+        ucp(workspace, "app", "import", source, "--all")
+    command = f"ucp app add web {source}/charts/web --values FILE"
+    assert str(failed.value.next).startswith(command)
+
+
 def test_what_no_flag_says_is_asked(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -174,7 +174,12 @@ def import_apps(
                 text, edited = with_item(text, "apps", each, file)
             return text, edited
 
-        with _others_go_on(items):
+        commands = {
+            each.finding.name: origin.command(each.finding.name, each.request.path)
+            for each in choices
+            if each.finding.remote is None
+        }
+        with _others_go_on(items, commands):
             for name in items if not dry_run or output is Output.table else ():
                 tell(call, edit, name)
             if dry_run:
@@ -200,11 +205,18 @@ def import_apps(
 
 
 @contextlib.contextmanager
-def _others_go_on(names: Collection[str]) -> Iterator[None]:
-    """One app that can't be built holds nothing else up: its error says how to leave it out."""
+def _others_go_on(names: Collection[str], commands: Mapping[str, str]) -> Iterator[None]:
+    """One app that can't be built holds nothing else up: its error says how to leave it out.
+
+    commands: what adds an app alone, with flags that an import doesn't have.
+    """
     try:
         yield
     except UcpError as error:
+        failed = next((each for each in commands if error.message.startswith(f"{each} on ")), "")
+        if failed and error.next:
+            again = "run the command again with --values"
+            error.next = error.next.replace(again, f"{commands[failed]} --values")
         others = [each for each in names if not error.message.startswith(f"{each} on ")]
         if 0 < len(others) < len(names):
             flags = " ".join(f"--app {each}" for each in others[:_NAMED])
