@@ -31,10 +31,14 @@ def chosen_name(call: Invocation) -> str:
     started = _started(call.workspace)
     if call.topology:
         if call.topology not in started:
+            from k8s_ucp.topology.problems import nearest
+
             known = f"; started here: {', '.join(started)}" if started else ""
             raise UsageError(
                 f"no topology {call.topology} was started in {call.workspace.root}{known}",
-                next="ucp start",
+                next=f"select one: --topology {nearest(call.topology, started) or started[0]}"
+                if started
+                else "ucp start",
             )
         return call.topology
     if not started:

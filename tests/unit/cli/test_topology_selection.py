@@ -32,8 +32,9 @@ def test_of_several_one_must_be_said_or_be_that_of_the_file(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="one, two"):
         chosen_name(Invocation(tmp_path))
     assert chosen_name(Invocation(tmp_path, topology="two")) == "two"
-    with pytest.raises(UsageError, match="no topology three"):
-        chosen_name(Invocation(tmp_path, topology="three"))
+    with pytest.raises(UsageError, match="no topology tow") as caught:
+        chosen_name(Invocation(tmp_path, topology="tow"))
+    assert caught.value.next == "select one: --topology two"
     (tmp_path / "ucp.yaml").write_text(topology_text(default("one")))
     assert chosen_name(Invocation(tmp_path)) == "one"
 
