@@ -89,37 +89,42 @@ class ProposalBranch:
     def has(self, tip: PairTip, commit: str) -> bool:
         return tip.head is not None and self._base.has(tip.head, commit)
 
-    def publish(self, commit: str, text: str, *, merge: bool) -> tuple[str, bool]:
+    def publish(self, tip: PairTip, commit: str, text: str, *, merge: bool) -> tuple[str, bool]:
         """Open or update the pull request, perhaps have it merged: (its URL, it is still ours).
 
-        text: the commit's message. False: another promotion has pushed to the branch since, which
-        may not have seen this one. Raises ForgeFailed.
+        tip: what the commit is on. text: its message. False: it was merged, or another promotion
+        has pushed to the branch, which may not have seen this one. Raises ForgeFailed.
         """
         title, _, body = text.strip().partition("\n\n")
         proposal = Proposal(self.name, self._base.branch, commit, title, body)
-        request = self._forge.find(self.name, self._base.branch)
-        if request is None:
-            request = self._forge.create(proposal)
-        else:
-            self._forge.update(request, proposal)
-        if merge and self._is_newest(commit):
-            try:
+        url = ""
+        try:
+            request = self._forge.find(self.name, self._base.branch)
+            if request is None:
+                request = self._forge.create(proposal)
+            else:
+                self._forge.update(request, proposal)
+            url = request.url
+            if merge and self._is_newest(commit):
                 self._forge.merge_when_green(request, proposal)
-            except ForgeFailed:
-                is_open = self._forge.find(self.name, self._base.branch) is not None
-                if is_open and self._is_newest(commit):
-                    raise
-                # It was merged meanwhile, perhaps without this.
-                return request.url, False
-        return request.url, self._is_newest(commit)
+        except ForgeFailed:
+            # What others do at the same time is no failure: it is looked at again.
+            same = self._is_newest(commit) and self._base.fetch().commit == tip.base.commit
+            if same and (not url or self._is_open()):
+                raise
+            return url, False
+        return url, self._is_newest(commit)
 
     def withdraw(self, request: PullRequest) -> None:
         """Close the pull request, which has nothing left to propose."""
         self._forge.close(request)
 
     def _is_newest(self, commit: str) -> bool:
-        """Nobody has pushed to the branch since; merged, it may be gone."""
-        return self._base.fetch_beside(self.name) in ("", commit)
+        """Nobody has pushed to the branch since, or merged and removed it."""
+        return self._base.fetch_beside(self.name) == commit
+
+    def _is_open(self) -> bool:
+        return self._forge.find(self.name, self._base.branch) is not None
 
 
 def decide_proposal(tip: PairTip, intent: Intent) -> Decision:
@@ -136,9 +141,16 @@ def decide_proposal(tip: PairTip, intent: Intent) -> Decision:
         return decision
     if tip.request is not None:
         decision = decide_beside(tip.base, tip.head, intent, decision, tip.origins)
-    if all(tip.head.read(path) == content for path, content in decision.writes.items()):
+    same = all(tip.head.read(path) == content for path, content in decision.writes.items())
+    if same and not (tip.request and _has_moved(tip, intent)):
         return replace(decision, writes={})
     return decision
+
+
+def _has_moved(tip: PairTip, intent: Intent) -> bool:
+    """The base has changed what the branch changes: to merge them would be a conflict."""
+    pins = read_overlay(tip.base, intent.app, intent.env).pins
+    return any(str(pins[name]) != was for name, was in tip.origins.items() if name in pins)
 
 
 def propose(
@@ -173,24 +185,24 @@ def propose(
         if decision.status == "superseded":
             if published and tip.request:
                 # The title may be that of the older promotion, which opened it.
-                branch.publish(head, tip.said, merge=merge)
+                branch.publish(tip, head, tip.said, merge=merge)
             return replace(landing, request=found)
         if decision.status not in ("promoted", "unchanged"):
             return landing
         if decision.status == "unchanged" and not decision.dropped:
-            # Merged already, by another one.
+            # Merged already.
             return published or landing
         if not decision.note.changes and tip.request:
             branch.withdraw(tip.request)
             return replace(landing, request=found)
         commit = landing.commit or head
-        url, ours = branch.publish(commit, message([decision.note], link), merge=merge)
+        url, ours = branch.publish(tip, commit, message([decision.note], link), merge=merge)
         if decision.status == "promoted":
             decision = replace(decision, status="pr")
         published = replace(landing, decisions=(decision,), commit=commit, request=url)
         if ours:
             break
-        report("another promotion changed the pull request")
+        report("the pull request was merged, or changed by another promotion")
     assert published
     return published
 

@@ -52,13 +52,22 @@ class Board:
 
     def add(self, head: str, base: str, title: str, body: str) -> Request | None:
         with self.lock:
-            if self.open_for(head, base):
+            there = self.repository.git("for-each-ref", f"refs/heads/{head}")
+            if not there or self.open_for(head, base):
                 return None
             self.requests.append(Request(len(self.requests) + 1, head, base, title, body))
             return self.requests[-1]
 
     def get(self, number: int) -> Request:
         return self.requests[number - 1]
+
+    def conflicts(self, request: Request) -> bool:
+        base, head = (f"refs/heads/{each}" for each in (request.base, request.head))
+        try:
+            self.repository.git("merge-tree", "--write-tree", base, head)
+        except AssertionError:
+            return True
+        return False
 
     def commit_of(self, branch: str) -> str:
         return self.repository.git("rev-parse", f"refs/heads/{branch}").strip()
@@ -67,6 +76,7 @@ class Board:
         """As forges do it: one commit on the base with what merging would give."""
         git = self.repository.git
         base, head = f"refs/heads/{request.base}", f"refs/heads/{request.head}"
+        # With conflicts it ends with 1.
         tree = git("merge-tree", "--write-tree", base, head).split()[0]
         who = ["-c", "user.name=forge", "-c", "user.email=forge@example.org"]
         text = f"{title} (#{request.number})\n\n{body}"
@@ -74,6 +84,9 @@ class Board:
         git("update-ref", base, new, self.commit_of(request.base))
         git("update-ref", "-d", head)
         request.state = "merged"
+        for each in self.requests:
+            if (each.state, each.head) == ("open", request.head):
+                each.state = "closed"
 
     def turn_green(self) -> None:
         with self.lock:
@@ -189,7 +202,8 @@ class GitHubHandler(_ApiHandler):
 
     def _merge(self, request: Request, body: Mapping[str, Any]) -> tuple[int, Any]:
         request.asked_to_merge += 1
-        if request.asked_to_merge == 1 or request.state != "open":
+        late = request.state != "open" or self.server.board.conflicts(request)
+        if request.asked_to_merge == 1 or late:
             return 405, {"message": "Pull Request is not mergeable"}
         if body["sha"] != self.server.board.commit_of(request.head):
             return 409, {"message": "Head branch was modified. Review and try the merge again."}
@@ -249,7 +263,8 @@ class GitLabHandler(_ApiHandler):
     def _merge(self, request: Request, body: Mapping[str, Any]) -> tuple[int, Any]:
         board = self.server.board
         request.asked_to_merge += 1
-        if request.asked_to_merge == 1 or request.state != "open":
+        late = request.state != "open" or self.server.board.conflicts(request)
+        if request.asked_to_merge == 1 or late:
             return 405, {"message": "405 Method Not Allowed"}
         if body["sha"] != board.commit_of(request.head):
             return 409, {"message": "SHA does not match HEAD of source branch"}

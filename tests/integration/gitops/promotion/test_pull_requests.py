@@ -160,6 +160,23 @@ def test_what_is_proposed_of_other_images_stays(host: ForgeHost, ucp: Ucp) -> No
     assert host.repository.text(overlay("echo", "stage")) == landed
 
 
+def test_what_conflicts_with_the_base_by_now_is_renewed(host: ForgeHost, ucp: Ucp) -> None:
+    host.repository.commit({overlay("echo", "stage"): IMAGES})
+    words = ("--image", "web=2", "--image", "db=8", "--sequence", "5")
+    propose(ucp, host, *words)
+    direct = ("--image", "web=2", "--sequence", "5", "--repo", host.url)
+    assert ucp.promote(*STAGE, *direct, **host.variables).status == "promoted"
+
+    renewed = propose(ucp, host, *words)
+
+    assert renewed.data["images"] == [{"name": "db", "from": "7", "to": "8"}], renewed.err
+    (shown,) = host.open_requests()
+    assert shown.title == "promote echo to stage: db 7 -> 8"
+    host.merge(shown.number)
+    landed = IMAGES.replace("'1'", "'2'").replace("'7'", "'8'")
+    assert host.repository.text(overlay("echo", "stage")) == landed
+
+
 def test_where_the_base_is_to_stay_as_it_is_the_proposal_ends(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
     late = propose(ucp, host, "--tag", "0.9.2", "--sequence", "4")
