@@ -38,6 +38,7 @@ from k8s_ucp.providers import DEFAULT
 from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
+_DEFAULT = "at the chart's default"
 _NOTED = 10
 """Apps that are told one by one."""
 
@@ -175,7 +176,10 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
             continue  # An app with nothing to promote, or that isn't there.
         other = [each for each in here if there.get(each, here[each]) != here[each]]
         if other:
-            versions = ", ".join(f"{each} {here[each]} (not {there[each]})" for each in other[:2])
+            versions = ", ".join(
+                f"{each} {here[each] or _DEFAULT} (not {there[each] or _DEFAULT})"
+                for each in other[:2]
+            )
             more = f" and {len(other) - 2} more" if len(other) > 2 else ""
             found.append(
                 f"{app_name} begins on {name} with {versions}{more}; take what {before} has: "
