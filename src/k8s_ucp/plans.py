@@ -148,7 +148,8 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(make_app_clusters, after=first, when=pods),
             Task(publish_repositories, after=first),
             Task(start_supervisor, after=first, when=not pods),
-            Task(await_fence, after=("take-fence",)),
+            # What the guard had stopped goes on by the supervisord that stays.
+            Task(await_fence, after=("take-fence", "start-supervisor")),
             Task(
                 start_cloud,
                 after=("start-supervisor",),

@@ -75,6 +75,12 @@ def test_repositories_go_last_and_only_where_they_are_given_up() -> None:
     assert "delete-repositories" not in {each.step.id for each in plans.stop().tasks}
 
 
+def test_what_the_guard_stopped_goes_on_by_the_supervisord_that_stays() -> None:
+    """One whose state folder was removed is replaced, and could start nothing any more."""
+    assert "start-supervisor" in before(STARTS["host"], "await-fence")
+    assert "await-fence" in before(STARTS["host"], "start-crossplane")
+
+
 def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
     plan = plans.start(default(clouds=SIMULATED))
     assert "start-supervisor" in before(plan, "start-cloud")
