@@ -49,18 +49,24 @@ def run(
     """
     command = [*PROGRAM, *words]
     parent = parent_for(words, env)
-    if parent is None:
-        return subprocess.run(
-            command,
-            env=env,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-    return parent.run(command, env, cwd, timeout)
+    start = start_program if parent is None else parent.run
+    return start(command, env, cwd, timeout)
+
+
+def start_program(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path, timeout: float
+) -> subprocess.CompletedProcess[str]:
+    """Run a program, nothing to read and its output captured. Raises subprocess.TimeoutExpired."""
+    return subprocess.run(
+        command,
+        env=env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
 
 
 @dataclass
@@ -84,7 +90,7 @@ class Parent:
         )
 
     def run(
-        self, command: list[str], env: Mapping[str, str], cwd: Path, timeout: float
+        self, command: Sequence[str], env: Mapping[str, str], cwd: Path, timeout: float
     ) -> subprocess.CompletedProcess[str]:
         until = time.monotonic() + timeout
         request = json.dumps({"command": command, "env": dict(env), "cwd": str(cwd)})

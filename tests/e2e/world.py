@@ -122,16 +122,8 @@ class World:
         if self.watched and (self.as_user, self.command) == ((), UCP):
             done = forked_commands.run(given, env=self.env, cwd=self.home, timeout=seconds)
         else:
-            done = subprocess.run(
-                [*self.as_user, *self.command, *given],
-                env=self.env,
-                cwd=self.home,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
+            command = [*self.as_user, *self.command, *given]
+            done = forked_commands.start_program(command, self.env, self.home, seconds)
         self.hear(words, done.stdout, done.stderr)
         if self.watched:
             canaries.learn_files(self)

@@ -37,15 +37,8 @@ def test_a_fork_says_what_the_program_says(
     (tmp_path / "work space").mkdir()
     forked(words, environment)
     fork = forked_commands.run(words, env=environment, cwd=tmp_path, timeout=120)
-    itself = subprocess.run(
-        [*forked_commands.PROGRAM, *words],
-        env=environment,
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [*forked_commands.PROGRAM, *words]
+    itself = forked_commands.start_program(command, environment, tmp_path, 120)
     assert vars(fork) == vars(itself)
     assert itself.stdout or itself.stderr
 

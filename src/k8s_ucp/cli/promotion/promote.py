@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -248,7 +247,6 @@ def land_promotions(
         return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
 
     patience = gate.soak + gate.patience if gate else 0.0
-    begun = time.monotonic()
     with open_branch(
         place,
         apps=[intent.app for intent in intents],
@@ -258,7 +256,7 @@ def land_promotions(
         patience=patience,
         report=call.console.say,
     ) as there:
-        pace = Pace(deadline=deadline + patience - (time.monotonic() - begun))
+        pace = Pace(deadline=there.seconds_left)
         while True:
             try:
                 if proposing and forge:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from typing import Annotated
 
@@ -93,7 +92,6 @@ def land_rollback(
     run = find_run(os.environ)
     place = app_repository(call, repo, branch)
     only_hold = wanted.hold or (wanted.release_hold and not to)
-    begun = time.monotonic()
     with open_branch(
         place,
         apps=[wanted.app],
@@ -108,8 +106,7 @@ def land_rollback(
         def decide(tip: GitTip) -> list[Decision]:
             return [decide_rollback(tip, chosen)]
 
-        pace = Pace(deadline=deadline - (time.monotonic() - begun))
-        landing = land(there, decide, pace, call.console.detail)
+        landing = land(there, decide, Pace(deadline=there.seconds_left), call.console.detail)
         return landing, there.settle(landing.commit) if landing.commit else ""
 
 

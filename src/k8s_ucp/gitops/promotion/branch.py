@@ -78,6 +78,11 @@ class RemoteBranch:
         """The ref that holds the branch as it was fetched last."""
         return f"refs/remotes/{self.remote}/{self.branch}"
 
+    @property
+    def seconds_left(self) -> float:
+        """Until pushes have to be through."""
+        return self._until - time.monotonic()
+
     def fetch(self) -> GitTip:
         commit, self._fetched = self._fetched, ""
         if not commit:

@@ -31,6 +31,8 @@ _IMAGE = re.compile(r"(?i).*image")
 _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
 _REPOSITORY = ("repository", "repo", "image", "name")
 """Keys that name the image beside its tag."""
+DEEPEST = 12
+"""Maps and lists in each other in which values are looked for."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             parts = split_reference(value.value)
             if parts and parts[1] and "tag" not in scalars:
                 yield (*path, key)
-        elif value.kind != "scalar" and len(path) < _DEEPEST:
+        elif value.kind != "scalar" and len(path) < DEEPEST:
             yield from _candidates(value, (*path, key))
     for place, item in enumerate(node.items):
         yield from _candidates(item, (*path, place))
@@ -233,9 +235,6 @@ def _names_image(node: YamlNode | None) -> bool:
         return False
     parts = split_reference(node.value)
     return parts is not None and not parts[1] and "//" not in node.value
-
-
-_DEEPEST = 12
 
 
 def read_file(folder: EnvironmentFolder, name: str) -> Values:

@@ -15,12 +15,11 @@ from typing import Any
 from k8s_ucp.gitops.manifests.own import split_image
 from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, scalar_text
 from k8s_ucp.gitops.manifests.yaml_tree import YamlNode
-from k8s_ucp.gitops.promotion.targets.helm import Values
+from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values
 from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value
 
 _MOST = 200
 """Values that are looked at."""
-_DEEPEST = 12
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def _scalars(values: Values, texts: set[str]) -> Iterator[Path]:
 
 
 def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]:
-    if node is None or len(path) > _DEEPEST:
+    if node is None or len(path) > DEEPEST:
         return
     for key, value in node.resolved().pairs:
         inner = value.resolved()
