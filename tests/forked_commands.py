@@ -10,6 +10,7 @@ This file is both: what a test imports, and what runs as the process that is for
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -78,10 +79,20 @@ class Parent:
     """
 
     channel: socket.socket
+    process: subprocess.Popen[bytes]
     started: Mapping[str, str]
     read: Mapping[str, str | None]
     known: set[str] = field(default_factory=set)
     """Commands that the program itself has run here."""
+
+    def end(self) -> None:
+        """It ends with its channel."""
+        self.channel.close()
+        with self.process:
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
 
     def fits(self, env: Mapping[str, str]) -> bool:
         """A process with these variables would have started and imported as this one did."""
@@ -196,13 +207,9 @@ def _start() -> Parent:
     answer = here.recv(_LARGEST)
     here.settimeout(None)
     assert answer, process.communicate()[1].decode()
-    process.returncode = 0  # It ends with the channel: nobody waits for it.
-    _kept.append(process)
-    return Parent(here, started, json.loads(answer))
-
-
-_kept: list[subprocess.Popen[bytes]] = []
-"""Lest Python closes its streams."""
+    parent = Parent(here, process, started, json.loads(answer))
+    atexit.register(parent.end)
+    return parent
 
 
 # The other side.
