@@ -82,8 +82,12 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     assert "# apps: apps/shop/overlays/prod/Chart.yaml (new)" in said
     files = "values-staging.yaml for stage, values-production.yaml for prod"
     assert f"shop: values files of environments: {files}" in said
-    found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *MAPS, "-o", "json"))
-    assert [each["name"] for each in found["apps"]] == ["shop", "web"]
+    renamed = (*MAPS, "--rename", "shop=website")
+    found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *renamed, "-o", "json"))
+    assert [(each["name"], each["namespace"]) for each in found["apps"]] == [
+        ("web", None),
+        ("website", "shop"),
+    ]
     assert [each["name"] for each in found["notAdded"]] == ["previews"]
     assert not found["refusedByCheck"]
     assert {"file": "apps: apps/web/overlays/stage/kustomization.yaml", "change": "new"} in found[

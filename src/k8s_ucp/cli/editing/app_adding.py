@@ -104,7 +104,7 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
     found = {"repo": repo.rstrip("/"), "name": chart, "version": wanted.version or "0"}
     if wanted.auth:
         found["auth"] = wanted.auth
-    app = _parsed({"name": wanted.name, "chart": found})
+    app = parsed_item({"name": wanted.name, "chart": found})
     credential = credential_for(call, topology, app)
     place = ChartRef(found["repo"], chart)
     helm = pinned_helm(call, topology)
@@ -126,7 +126,7 @@ def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[
         found["path"] = wanted.path.strip("/").removeprefix("./")
     if wanted.auth:
         found["auth"] = wanted.auth
-    credential = credential_for(call, topology, _parsed(found))
+    credential = credential_for(call, topology, parsed_item(found))
     found["revision"] = find_commit(url, wanted.revision, credential)
     if wanted.revision != found["revision"]:
         name = wanted.revision or "the default branch"
@@ -134,7 +134,7 @@ def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[
     return found
 
 
-def _parsed(item: Mapping[str, Any]) -> App:
+def parsed_item(item: Mapping[str, Any]) -> App:
     """The item as the topology will read it. Raises UsageError."""
     from pydantic import ValidationError
 
@@ -155,7 +155,7 @@ def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> 
     from k8s_ucp.gitops.render.app_manifests import read_app
     from k8s_ucp.gitops.render.brought import form_of
 
-    app = _parsed(item)
+    app = parsed_item(item)
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     if form_of(app, files) in ("directory", "jsonnet"):
         # Argo CD reads every manifest beside jsonnet, too.
@@ -180,7 +180,9 @@ def _detected(
     found: dict[str, Any] = {}
 
     def read() -> dict[str, bytes]:
-        return read_app(_parsed({**item, **found}), call.workspace.root, fetcher_of(call, topology))
+        return read_app(
+            parsed_item({**item, **found}), call.workspace.root, fetcher_of(call, topology)
+        )
 
     try:
         files = read()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.directories import takes_all
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
@@ -19,6 +19,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     in_path,
     in_text,
+    sources_of,
     without_environment,
 )
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
@@ -26,8 +27,8 @@ from k8s_ucp.gitops.imports.kustomize_settings import used_settings, with_settin
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
 from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
-from k8s_ucp.gitops.manifests.reachable import resolve
-from k8s_ucp.gitops.manifests.yaml_text import maps, part
+from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
+from k8s_ucp.gitops.manifests.yaml_text import part
 
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
@@ -35,6 +36,8 @@ _IGNORED = "its ignoreDifferences are not taken: what they name may show as out 
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may be left of a name without its environment."""
 _INLINE = ("values", "valuesObject", "parameters")
+Fetch = Callable[[str, "str | None"], FolderTree]
+"""(address, revision) to the files of another repository; raises UcpError."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,27 @@ class _Draft:
     kustomize: Mapping[str, Any]
     """What the Application sets of the kustomization, where that is here."""
     notes: tuple[str, ...]
-    refs: Mapping[str, str]
-    """Names of sources that hold values: what they are instead of this repository, else ""."""
+    refs: Mapping[str, _ValuesSource]
+    """Sources that hold values, by their names."""
+
+
+@dataclass(frozen=True)
+class _ValuesSource:
+    """A source from which values files come. revision: None for the newest commit."""
+
+    url: str
+    revision: str | None
+    elsewhere: str
+    """What it is instead of this repository as it is read; "" where it is that."""
+
+
+@dataclass(frozen=True)
+class _ValuesFile:
+    """path: in the tree; None where it lies elsewhere."""
+
+    name: str
+    path: str | None
+    content: bytes
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,7 @@ class DiscoveryContext:
     environments: Collection[str]
     revision: str | None = None
     """What was asked for, where it isn't the default branch."""
+    fetch: Fetch | None = None
 
 
 def read_applications(
@@ -78,11 +101,12 @@ def read_applications(
     groups: dict[str, list[_Draft]] = {}
     for document, environment in applications:
         try:
-            draft = _draft(document, environment, around)
+            drafts = _drafts(document, environment, around)
         except NotImportable as error:
             refusals.append(error.refusal(document.name, document.where))
             continue
-        groups.setdefault(draft.name, []).append(draft)
+        for each in drafts:
+            groups.setdefault(each.name, []).append(each)
     for name, drafts in sorted(groups.items()):
         try:
             findings.append(_finding(name, drafts, around))
@@ -91,21 +115,51 @@ def read_applications(
     return findings, refusals
 
 
-def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryContext) -> _Draft:
+def _drafts(
+    document: ArgoDocument, environment: str | None, around: DiscoveryContext
+) -> list[_Draft]:
+    """One for each source that renders something. Raises NotImportable."""
     spec = part(document.content, "spec")
-    listed = maps(spec, "sources") or [part(spec, "source")]
-    refs = {str(each["ref"]): _not_here(each, around) for each in listed if each.get("ref")}
+    listed = sources_of(document.content)
+    refs = {str(each["ref"]): _values_source(each, around) for each in listed if each.get("ref")}
     rendering = [each for each in listed if each.get("chart") or each.get("path") is not None]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
     if not any(each.get("repoURL") for each in rendering):
         raise NotImportable("it has no source", "it may be a patch: import what is patched by it")
-    if len(rendering) > 1:
-        raise NotImportable(
-            f"it has {len(rendering)} sources with manifests",
-            f"add each as an app of its own: {_each(document.name, rendering, around)}",
-        )
-    source = rendering[0]
+    notes = (_IGNORED,) if spec.get("ignoreDifferences") else ()
+    found = [_draft(document, each, environment, around) for each in rendering]
+    found = [replace(each, refs=refs, notes=notes) for each in found]
+    return _apart(found) if len(found) > 1 else found
+
+
+def _apart(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """Sources of one Application as apps of their own, in one namespace."""
+    first = drafts[0]
+    found: dict[str, _Draft] = {}
+    for each in drafts:
+        name = each.name
+        if found:
+            own = _own_segments(each.path, each.environment)
+            last = each.remote.chart if each.remote else None
+            name = app_name(f"{name}-{last or (own[-1] if own else 'more')}")
+        while name in found:
+            name = app_name(f"{name}-more")
+        found[name] = each
+    note = f"the sources of one Application are an app each: {', '.join(found)}"
+    space = first.namespace or first.name
+    return [
+        replace(each, name=name, namespace=space, notes=(*each.notes, note))
+        for name, each in found.items()
+    ]
+
+
+def _draft(
+    document: ArgoDocument,
+    source: Mapping[str, Any],
+    environment: str | None,
+    around: DiscoveryContext,
+) -> _Draft:
     _check_source(source)
     url, path = str(source.get("repoURL", "")), resolve("", str(source.get("path") or ""))
     if path is None:
@@ -114,12 +168,12 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         )
     remote = _remote(document.name, source, url, path, around)
     _check_directory(part(source, "directory"), None if remote else path, around.tree)
-    destination = part(spec, "destination")
+    destination = part(part(document.content, "spec"), "destination")
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
     name = without_environment(document.name, found)
     if found and (name == found or name in _SAYS_NOTHING):
-        own = [each for each in path.split("/") if each not in (found, "overlays", "base")]
+        own = _own_segments(path, found)
         name = own[-1] if own else name
     namespace = destination.get("namespace")
     return _Draft(
@@ -132,38 +186,24 @@ def _draft(document: ArgoDocument, environment: str | None, around: DiscoveryCon
         helm=helm,
         recurse=part(source, "directory").get("recurse") is True,
         kustomize=_kustomize(source, None if remote else path, around.tree),
-        notes=(_IGNORED,) if spec.get("ignoreDifferences") else (),
-        refs=refs,
+        notes=(),
+        refs={},
     )
 
 
-def _not_here(source: Mapping[str, Any], around: DiscoveryContext) -> str:
-    """What a source is instead of this repository as it is read; "" where it is that."""
+def _own_segments(path: str, environment: str | None) -> list[str]:
+    """Folders of a path that name the app."""
+    return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
+
+
+def _values_source(source: Mapping[str, Any], around: DiscoveryContext) -> _ValuesSource:
     url, revision = str(source.get("repoURL")), str(source.get("targetRevision") or "")
+    wanted = None if revision in MOVING else revision
     if not around.same(url):
-        return f"another repository, {url}"
-    if revision not in MOVING and revision != around.revision:
-        return f"the revision {revision} of this repository"
-    return ""
-
-
-def _each(name: str, sources: Sequence[Mapping[str, Any]], around: DiscoveryContext) -> str:
-    """The commands that add what several sources render, one by one."""
-    commands: list[str] = []
-    for source in sources:
-        url, path = str(source.get("repoURL")), str(source.get("path") or "").strip("/")
-        revision = str(source.get("targetRevision") or "")
-        last = str(source.get("chart") or path.rpartition("/")[2])
-        app = app_name(f"{name}-{last}" if commands and last else name)
-        if chart := source.get("chart"):
-            remote = RemoteSource(_address(url), revision or None, str(chart))
-            commands.append(_command_of(app, remote, path))
-        elif not _not_here(source, around):
-            commands.append(around.tree.origin.command(app, path))
-        else:
-            ref = None if revision in MOVING else revision
-            commands.append(Origin(url=url, revision=ref).command(app, path))
-    return "; ".join(commands)
+        return _ValuesSource(url, wanted, f"another repository, {url}")
+    if wanted not in (None, around.revision):
+        return _ValuesSource(url, wanted, f"the revision {revision} of this repository")
+    return _ValuesSource(url, wanted, "")
 
 
 def _address(url: str) -> str:
@@ -297,7 +337,7 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
         notes=notes,
     )
     if first.remote is not None:
-        return _of_remote(drafts, common, around.tree)
+        return _of_remote(drafts, common, around)
     if any(each.remote for each in drafts):
         raise NotImportable(
             "one environment takes it from here and another from elsewhere",
@@ -324,7 +364,7 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
             "each environment has a folder of its own, and an app has one", _alone(first, tree)
         )
     if kinds == {"helm"}:
-        read = {each.environment or "": _chart_values(each, tree) for each in drafts}
+        read = {each.environment or "": _chart_values(each, around) for each in drafts}
         values: dict[str, str | bytes] = {
             key: text for key, text in read.items() if text is not None
         }
@@ -400,8 +440,10 @@ def _kind(tree: RepositoryTree, path: str) -> str:
     return "helm" if path in tree.charts else "directory"
 
 
-def _of_remote(drafts: list[_Draft], common: DiscoveredApp, tree: RepositoryTree) -> DiscoveredApp:
-    first = drafts[0]
+def _of_remote(
+    drafts: list[_Draft], common: DiscoveredApp, around: DiscoveryContext
+) -> DiscoveredApp:
+    first, tree = drafts[0], around.tree
     if len({each.remote for each in drafts}) > 1:
         raise NotImportable(
             "its environments run different versions, and an app begins with one",
@@ -414,7 +456,7 @@ def _of_remote(drafts: list[_Draft], common: DiscoveredApp, tree: RepositoryTree
             raise NotImportable("its environments have different folders", _alone(first, tree))
         overlays = {str(each.environment): each.path for each in drafts}
         return replace(common, path=folder, overlays=overlays, remote=first.remote)
-    values = {each.environment or "": _remote_values(each, tree) for each in drafts}
+    values = {each.environment or "": _remote_values(each, around) for each in drafts}
     return replace(
         common,
         form="helm" if first.remote.chart or any(values.values()) else "kustomize",
@@ -436,47 +478,46 @@ def _namespace(name: str, drafts: list[_Draft]) -> tuple[str | None, tuple[str, 
     return one, (f"its namespaces ({', '.join(sorted(found))}) become {one}",)
 
 
-def _chart_values(draft: _Draft, tree: RepositoryTree) -> str | bytes | None:
+def _chart_values(draft: _Draft, around: DiscoveryContext) -> str | bytes | None:
     """A values file in the chart, or what several say together. Raises NotImportable."""
     check_settings(draft.helm)
     # The chart's own values count anyway.
     names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
-    found = _existing(draft, names, tree)
+    found = _existing(draft, names, around)
     inline = any(draft.helm.get(key) for key in _INLINE)
     if not found and not inline:
         return None
-    start = f"{draft.path}/" if draft.path else ""
-    if len(found) == 1 and not inline and found[0].startswith(start):
-        return found[0].removeprefix(start)
-    return merged([(each, tree.read(each)) for each in found], draft.helm)
+    start, path = f"{draft.path}/" if draft.path else "", found[0].path if found else None
+    if len(found) == 1 and not inline and path is not None and path.startswith(start):
+        return path.removeprefix(start)
+    return merged([(each.name, each.content) for each in found], draft.helm)
 
 
-def _remote_values(draft: _Draft, tree: RepositoryTree) -> str | bytes | None:
+def _remote_values(draft: _Draft, around: DiscoveryContext) -> str | bytes | None:
     """Of a chart from elsewhere, whose own files can't be read here. Raises NotImportable."""
     if not draft.helm:
         return None
     check_settings(draft.helm)
     names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
     inside = [each for each in names if not each.startswith("$")]
-    here = _existing(draft, [each for each in names if each not in inside], tree)
+    here = _existing(draft, [each for each in names if each not in inside], around)
     inline = any(draft.helm.get(key) for key in _INLINE)
     if inside and (len(inside) > 1 or here or inline):
         raise NotImportable(
             f"its values files {', '.join(inside)} lie elsewhere, and are merged with others",
-            f"write them to one file, then {_command(draft, tree)} --values FILE",
+            f"write them to one file, then {_command(draft, around.tree)} --values FILE",
         )
     if here or inline:
-        return merged([(each, tree.read(each)) for each in here], draft.helm)
+        return merged([(each.name, each.content) for each in here], draft.helm)
     return inside[0] if inside else None
 
 
-def _existing(draft: _Draft, names: Iterable[str], tree: RepositoryTree) -> list[str]:
-    """Where values files lie in the tree. Raises NotImportable."""
+def _existing(draft: _Draft, names: Iterable[str], around: DiscoveryContext) -> list[_ValuesFile]:
+    """Values files that there are. Raises NotImportable."""
     found = []
     for name in names:
-        path = _file(draft, name, tree)
-        if path is not None and tree.has(path):
-            found.append(path)
+        if file := _file(draft, name, around):
+            found.append(file)
         elif not draft.helm.get("ignoreMissingValueFiles"):
             raise NotImportable(f"its values file {name} does not exist", "correct the Application")
     return found
@@ -487,21 +528,36 @@ def _value_files(helm: Mapping[str, Any]) -> list[str]:
     return [str(each) for each in found] if isinstance(found, list) else []
 
 
-def _file(draft: _Draft, name: str, tree: RepositoryTree) -> str | None:
-    """Where a values file lies in the tree. Raises NotImportable."""
+def _file(draft: _Draft, name: str, around: DiscoveryContext) -> _ValuesFile | None:
+    """None where it does not exist. Raises NotImportable."""
+    tree = around.tree
+    path = resolve("", name.strip("/")) if name.startswith("/") else resolve(draft.path, name)
     if name.startswith("$"):
         ref, _, rest = name[1:].partition("/")
-        if why := draft.refs.get(ref, "a source that it has not"):
-            raise NotImportable(
-                f"its values file {name} lies in {why}",
-                f"copy it to a file, then {_command(draft, tree)} --values FILE",
-            )
-        return resolve("", rest)
-    if "://" in name:
+        source = draft.refs.get(ref) or _ValuesSource("", None, "a source that it has not")
+        path = resolve("", rest)
+        if source.elsewhere:
+            content = _fetched(draft, name, source, path or "", around)
+            return None if content is None else _ValuesFile(name, None, content)
+    elif "://" in name:
         raise NotImportable(
             f"its values file {name} lies elsewhere",
             f"copy it to a file, then {_command(draft, tree)} --values FILE",
         )
-    if name.startswith("/"):
-        return resolve("", name.strip("/"))
-    return resolve(draft.path, name)
+    return _ValuesFile(path, path, tree.read(path)) if path and tree.has(path) else None
+
+
+def _fetched(
+    draft: _Draft, name: str, source: _ValuesSource, path: str, around: DiscoveryContext
+) -> bytes | None:
+    """A values file of another repository, or of another revision. Raises NotImportable."""
+    why = ""
+    if source.url and around.fetch:
+        try:
+            return around.fetch(source.url, source.revision).read(path)
+        except UcpError as error:
+            why = f", which can't be read: {' '.join(error.message.split())}"
+    raise NotImportable(
+        f"its values file {name} lies in {source.elsewhere}{why}",
+        f"copy it to a file, then {_command(draft, around.tree)} --values FILE",
+    )

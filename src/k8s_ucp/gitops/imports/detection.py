@@ -1,6 +1,6 @@
 """Everything that a GitOps repository holds: what Applications declare, then what folders show.
 
-Pure, but for the helm that it is given.
+Pure, but for the helm and the repositories that it is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.application_sets import expand, looked_at
-from k8s_ucp.gitops.imports.applications import DiscoveryContext, read_applications
+from k8s_ucp.gitops.imports.applications import MOVING, DiscoveryContext, Fetch, read_applications
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
     ArgoDocument,
@@ -22,13 +22,14 @@ from k8s_ucp.gitops.imports.findings import (
     RefusedApp,
     app_name,
     named_by,
+    sources_of,
 )
 from k8s_ucp.gitops.imports.flux import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
-from k8s_ucp.gitops.manifests.yaml_text import maps, part
+from k8s_ucp.gitops.manifests.yaml_text import part
 
 Render = Callable[[str, "str | None"], str]
 """(folder of a chart in the tree, one of its values files) to what helm makes of it."""
@@ -47,17 +48,18 @@ def detect(
     revision: str | None = None,
     render: Render | None = None,
     origin: Origin | None = None,
+    fetch: Fetch | None = None,
 ) -> Discovery:
     """title: name of an app that is the whole repository. urls: addresses of the repository; none:
     an address with a folder that is here is taken for it. environments: names to be recognized
     beside the usual ones. render: helm, where it is to be had. origin: for the commands that are
-    proposed.
+    proposed. fetch: other repositories, for values files that lie there.
     """
     tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
     documents, refusals = _documents(tree, known, render)
     same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
-    around = DiscoveryContext(tree, same, known, revision)
+    around = DiscoveryContext(tree, same, known, revision, fetch)
     declared, more = _declared(documents, tree, same)
     refusals += more
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
@@ -146,15 +148,15 @@ def _holds_values(tree: RepositoryTree, document: ArgoDocument, ref: object) -> 
 
 
 def _sources(document: ArgoDocument) -> list[dict[str, object]]:
-    spec = part(document.content, "spec")
+    content = document.content
     if document.kind == "ApplicationSet":
-        spec = part(part(spec, "template"), "spec")
-    return [dict(each) for each in (*maps(spec, "sources"), part(spec, "source"))]
+        content = part(part(content, "spec"), "template")
+    return [dict(each) for each in sources_of(content)]
 
 
 def _path(document: ArgoDocument) -> str | None:
-    found = part(part(document.content, "spec"), "source").get("path")
-    return resolve("", str(found)) if found is not None else None
+    found = [each.get("path") for each in _sources(document)]
+    return resolve("", str(found[0])) if len(found) == 1 and found[0] is not None else None
 
 
 def _paths(document: ArgoDocument) -> Iterator[str]:
@@ -243,7 +245,11 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
     path = _path(document)
     if document.kind != "Application" or path is None:
         return False
-    if not path and not same(str(_sources(document)[-1].get("repoURL") or "")):
+    [source] = _sources(document)
+    if not path and not same(str(source.get("repoURL") or "")):
+        return False
+    if not path and str(source.get("targetRevision") or "") not in MOVING:
+        # A branch that something else writes, such as what was rendered for an environment.
         return False
     if path in tree.app_charts:
         return True

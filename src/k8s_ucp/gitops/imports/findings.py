@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
-from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -118,6 +118,13 @@ class ArgoDocument:
 
     def refused(self, reason: str, advice: str) -> RefusedApp:
         return RefusedApp(self.name, self.where, reason, advice)
+
+
+def sources_of(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Sources of an Application, or of the template of a set; of a hydrated one what it reads."""
+    spec = part(application, "spec")
+    dry = part(part(spec, "sourceHydrator"), "drySource")
+    return maps(spec, "sources") or [part(spec, "source") or dry]
 
 
 def app_name(text: str) -> str:

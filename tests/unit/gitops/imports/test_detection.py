@@ -259,13 +259,80 @@ def test_several_sources_one_of_which_holds_values() -> None:
             {"sources": [{"repoURL": URL, "path": "a"}, {"repoURL": URL, "path": "b"}]},
         ),
     }
-    there = found(files)
-    [only] = there.findings
+    [only] = [each for each in found(files).findings if each.name == "web"]
     assert only.values == {"": b"replicas: 2\n"}
-    assert "2 sources" in refusal(there, "two").reason
-    assert refusal(there, "two").advice == (
-        "add each as an app of its own: ucp app add two a; ucp app add two-b b"
+
+
+def test_sources_of_one_application_are_an_app_each() -> None:
+    """In the namespace of the Application, as they know each other by names."""
+    chart = {"repoURL": "https://charts.example.org", "chart": "db", "targetRevision": "1.0.0"}
+
+    def sources(environment: str) -> Any:
+        paths = (f"web/overlays/{environment}", f"extra/{environment}")
+        return [*({"repoURL": URL, "path": each} for each in paths), chart]
+
+    files = {
+        f"argo/{each}.yaml": document("Application", f"web-{each}", {"sources": sources(each)})
+        for each in ("qa", "prod")
+    }
+    for folder in ("web/overlays/qa", "web/overlays/prod", "extra/qa", "extra/prod"):
+        files |= {f"{folder}/kustomization.yaml": overlay("a.yaml"), f"{folder}/a.yaml": CONFIG}
+    there = found(files)
+    assert not there.refusals
+    assert [(each.name, each.namespace) for each in there.findings] == [
+        ("web", "web"),
+        ("web-db", "web"),
+        ("web-extra", "web"),
+    ]
+    web, db, extra = there.findings
+    assert db.remote == RemoteSource("https://charts.example.org", "1.0.0", "db")
+    assert extra.overlays == {"qa": "extra/qa", "prod": "extra/prod"}
+    assert web.notes == ("the sources of one Application are an app each: web, web-extra, web-db",)
+
+
+def test_values_of_another_repository_are_fetched() -> None:
+    chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
+    chart["helm"] = {"valueFiles": ["$other/web.yaml", "$old/web.yaml"]}  # type: ignore[assignment]
+    others = [
+        {"repoURL": "https://x.example.org/y", "targetRevision": "main", "ref": "other"},
+        {"repoURL": URL, "targetRevision": "v1", "ref": "old"},
+    ]
+    files = {"argo/web.yaml": document("Application", "web", {"sources": [chart, *others]})}
+    there = {
+        ("https://x.example.org/y", None): place({"web.yaml": "a: 1\nb: 1\n"}),
+        (URL, "v1"): place({"web.yaml": "b: 2\n"}),
+    }
+    [web] = found(files, fetch=lambda url, revision: there[url, revision]).findings
+    assert web.values == {"": dump_all([{"a": 1, "b": 2}]).encode()}
+
+    def silent(url: str, revision: str | None) -> FolderTree:
+        raise UcpError(f"{url} is silent")
+
+    only = refusal(found(files, fetch=silent), "web")
+    assert only.reason.endswith(
+        "another repository, https://x.example.org/y, which can't be read: "
+        "https://x.example.org/y is silent"
     )
+    assert only.advice.startswith("copy it to a file, then ucp app add web --chart web")
+
+
+def test_what_a_hydrator_reads_is_the_source() -> None:
+    dry = {"repoURL": URL, "path": "web", "targetRevision": "HEAD"}
+    files = {
+        f"{each}.yaml": document(
+            "Application", f"web-{each}", {"sourceHydrator": {"drySource": {**dry, "helm": helm}}}
+        )
+        for each, helm in (("qa", {"valueFiles": ["values-qa.yaml"]}), ("prod", {}))
+    }
+    files |= {"web/Chart.yaml": CHART, "web/values-qa.yaml": "a: b\n"}
+    [web] = found(files).findings
+    assert (web.path, web.environments) == ("web", ("prod", "qa"))
+
+
+def test_branches_that_something_else_renders_are_no_apps_of_apps() -> None:
+    source = {"repoURL": URL, "path": "./", "targetRevision": "env/qa"}
+    files = {"argo/web.yaml": application("web", source), "web/web.yaml": CONFIG}
+    assert refusal(found(files), "web").reason == ("it runs the revision env/qa of this repository")
 
 
 def test_a_folder_without_repository_is_where_its_values_are() -> None:
@@ -479,11 +546,12 @@ def test_folders_beside_an_application_are_taken_from_there() -> None:
     }
     there = found(files)
     assert [(each.name, each.path, each.remote) for each in there.findings] == [
+        ("db", "", RemoteSource("https://charts.example.org", "1.0.0", "db")),
+        ("db-manifests", "stacks/web/manifests", None),
         ("shop", "all/shop", None),
         ("web", "stacks/web/manifests", None),
     ]
     assert refusal(there, "lost").reason == "the repository has no folder stacks/lost"
-    assert "2 sources" in refusal(there, "db").reason
 
 
 def test_what_is_not_argocds() -> None:

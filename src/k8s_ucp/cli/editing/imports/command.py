@@ -13,11 +13,18 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
 from k8s_ucp.cli.console import table
-from k8s_ucp.cli.editing.app_adding import AppFlags, AuthOption, RevisionOption, item_of, read_item
+from k8s_ucp.cli.editing.app_adding import (
+    AppFlags,
+    AuthOption,
+    RevisionOption,
+    item_of,
+    parsed_item,
+    read_item,
+)
 from k8s_ucp.cli.editing.app_preview import changes, grant, refuse_new_errors, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
-from k8s_ucp.cli.editing.imports.source import ImportSource, open_source, renderer
+from k8s_ucp.cli.editing.imports.source import ImportSource, fetcher, open_source, renderer
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
@@ -26,6 +33,7 @@ from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests.chart_source import write_files
 from k8s_ucp.topology import load, parse
 from k8s_ucp.topology.edit import with_item
+from k8s_ucp.topology.problems import some
 from k8s_ucp.topology.rules.names import closed_to_apps, taken_namespace
 
 if TYPE_CHECKING:
@@ -57,6 +65,14 @@ def import_apps(
         list[str] | None, option("--app", "NAME", "Name of an app to add; repeatable.")
     ] = None,
     every: Annotated[bool, option("--all", None, "Add every app that can be added.")] = False,
+    rename: Annotated[
+        list[str] | None,
+        option(
+            "--rename",
+            "THEIRS=APP",
+            "App that is found, and the name that it gets here; repeatable.",
+        ),
+    ] = None,
     map_: Annotated[
         list[str] | None,
         option(
@@ -125,7 +141,8 @@ def import_apps(
     }
     opened = open_source(call, topology, source, revision, auth)
     origin = Origin(folder=source) if opened.folder else Origin(url=opened.url, revision=revision)
-    found = _without_taken(_detect(call, topology, opened, [*ours, *mapping], origin), topology)
+    found = _detect(call, topology, opened, [*ours, *mapping], origin)
+    found = _without_taken(_renamed(found, rename or ()), topology)
     if output is Output.table:
         _show(call, found)
     picked = _picked(found, tuple(app or ()), every=every, dry_run=dry_run)
@@ -259,7 +276,31 @@ def _detect(
         revision=origin.revision,
         origin=origin,
         render=renderer(opened.place, lambda: pinned_helm(call, topology)),
+        fetch=fetcher(call, topology),
     )
+
+
+def _renamed(found: Discovery, words: Sequence[str]) -> Discovery:
+    """The apps under the names that were given them. Raises UsageError."""
+    names: dict[str, str] = {}
+    known = [each.name for each in found.findings]
+    for word in words:
+        theirs, equals, name = word.partition("=")
+        if not equals or theirs not in known:
+            raise UsageError(
+                f"--rename {word} is not valid; use THEIRS=APP with an app of the repository: "
+                f"{some(known)}"
+            )
+        if name in known or name in names.values():
+            raise UsageError(f"--rename {word}: another app is called {name}")
+        names[theirs] = parsed_item({"name": name, "image": "any"}).name
+    findings = (
+        replace(each, name=names[each.name], namespace=each.namespace or each.name)
+        if each.name in names
+        else each
+        for each in found.findings
+    )
+    return replace(found, findings=tuple(sorted(findings, key=lambda each: each.name)))
 
 
 def _without_taken(found: Discovery, topology: Topology) -> Discovery:
@@ -271,7 +312,11 @@ def _without_taken(found: Discovery, topology: Topology) -> Discovery:
             reason = "ucp.yaml has an app of this name"
         if reason:
             found = _refused(
-                found, each, NotImportable(reason, "add it by `ucp app add` under another name")
+                found,
+                each,
+                NotImportable(
+                    reason, f"run the command again with --rename {each.name}={each.name}-app"
+                ),
             )
     return found
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from k8s_ucp.cli.editing.app_adding import parsed_item
 from k8s_ucp.cli.editing.app_source import SSH
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
+    from k8s_ucp.gitops.imports.applications import Fetch
     from k8s_ucp.gitops.imports.detection import Render
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
@@ -82,6 +85,37 @@ def _of_commit(
     urls = (url, *(_remotes(folder) if folder else ()))
     place = open_commit(url, commit, cache_folder(), credential)
     return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
+
+
+def fetcher(call: Invocation, topology: Topology) -> Fetch:
+    """Other repositories, as far as they are public or on the host of the topology's own."""
+    from k8s_ucp.cli.app_sources import credential_for
+    from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
+    from k8s_ucp.workspace import cache_folder
+
+    silent: dict[str, UcpError] = {}
+
+    def fetch(url: str, revision: str | None) -> FolderTree:
+        if url.startswith("http://"):
+            raise UcpError(f"{url} has no encryption")
+        if url in silent:
+            raise silent[url]
+        try:
+            return opened(url, revision)
+        except UcpError as error:
+            silent[url] = error
+            raise
+
+    @cache
+    def opened(url: str, revision: str | None) -> FolderTree:
+        app = parsed_item({"name": "import", "repo": url, "revision": "HEAD"})
+        credential = credential_for(call, topology, app)
+        commit = find_commit(url, revision, credential)
+        if revision != commit:
+            call.console.say(f"{revision or 'the default branch'} of {url} is commit {commit}")
+        return open_commit(url, commit, cache_folder(), credential)
+
+    return fetch
 
 
 def _remotes(folder: Path) -> tuple[str, ...]:
