@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Invocation:
 
     given: dict[str, str] = field(default_factory=dict, compare=False)
     """--workspace and --topology as they were typed: what is typed next needs them, too."""
+    _looked_at: set[Path] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
     def workspace(self) -> Workspace:
@@ -48,6 +50,9 @@ class Invocation:
             from k8s_ucp.process import act_as_owner
 
             act_as_owner(found.states, self.console.say)
+        if found.root not in self._looked_at:
+            _refuse_tracked(found)
+            self._looked_at.add(found.root)
         return found
 
     @property
@@ -78,6 +83,26 @@ class Invocation:
             console.say(none)
         else:
             console.data(table(columns, rows, width=console.width))
+
+
+def _refuse_tracked(workspace: Workspace) -> None:
+    """State that came with a clone is somebody else's: what is in it would be run. Raises UcpError.
+
+    A topology that was started here has it in no repository.
+    """
+    has_state = workspace.states.is_symlink() or workspace.states.exists()
+    if not has_state and not any(workspace.root.glob("gitops/*/*.git")):
+        return
+    from k8s_ucp.git.tracked import tracked_state
+
+    if found := tracked_state(workspace.root):
+        named = " ".join(map(shlex.quote, found))
+        inside = f"-C {shlex.quote(str(workspace.root))} " if workspace.root != Path.cwd() else ""
+        raise UcpError(
+            f"{', '.join(found)} in {workspace.root} came with a git repository: programs that "
+            "whoever wrote it chose would be run from there",
+            next=f"git {inside}rm -r {named} (with --cached, if it is yours: the files are kept)",
+        )
 
 
 def placed(advice: str, given: Mapping[str, str]) -> str:
