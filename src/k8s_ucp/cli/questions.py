@@ -56,6 +56,9 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
         validate=_wrong_environments,
         instruction="(a cluster each)",
     )
+    if not split_names(environments):
+        # Apps run on environments' clusters alone.
+        return Answers(core, (), (), core)
     # Pods of a core don't reach control planes that listen on loopback.
     fed = environments_of(PROVIDERS[core])
     usable = [each for each in clusters if each in fed]

@@ -542,6 +542,13 @@ def test_values_that_set_a_version_are_told_as_helm_renders_them(
         "worker: {release: 2.0.0, from: 2.0.0}\n"
         "api: {image: {name: example.org/api, tag: 3.0.0}}\n"
     )
+    side = web_files("2.0.0", name="side")
+    side["templates/deployment.yaml"] = side["templates/deployment.yaml"].replace(
+        "name: {{ .Release.Name }}\n", "name: {{ .Release.Name }}-side\n"
+    )
+    side["values.yaml"] = 'replicas: 1\nimage: {repository: example.org/side, tag: "4.0.0"}\n'
+    files |= {f"charts/side/{path}": text for path, text in side.items()}
+    files["Chart.yaml"] += "dependencies: [{name: side, alias: other, version: 2.0.0}]\n"
     image = 'image: "{{ .Values.image.repository }}:{{ .Values.image.tag }}"'
     assert image in files["templates/deployment.yaml"]
     files["templates/deployment.yaml"] = files["templates/deployment.yaml"].replace(
@@ -553,8 +560,9 @@ def test_values_that_set_a_version_are_told_as_helm_renders_them(
     said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
     words = " ".join(said.split())
     assert (
-        "web: `ucp promote` does not find the version of example.org/worker; name it in "
-        "apps/web/.promotion.yaml: targets: [{image: example.org/web, path: image.version}, "
+        "web: `ucp promote` does not find the version of example.org/side, example.org/worker; "
+        "name it in apps/web/.promotion.yaml: targets: [{image: example.org/side, path: "
+        "other.image.tag}, {image: example.org/web, path: image.version}, "
         "{image: example.org/worker, path: worker.release}]"
     ) in words
     assert "can't change example.org/api: no value of the chart is its version" in words

@@ -174,6 +174,20 @@ def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> No
     assert files(world) == []
 
 
+def test_without_environments_no_apps_are_asked_for(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    person = at_keyboard("start")
+    person.reads(QUESTIONS[0])
+    person.types(CTRL_U + ENTER)
+    person.reads(QUESTIONS[2])
+    assert QUESTIONS[1] not in person.seen
+    assert "environments: []" in person.seen
+    person.types(CTRL_C)
+    assert person.ends() == 130
+    assert files(world) == []
+
+
 def test_kind_is_offered_where_a_container_engine_answers(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:

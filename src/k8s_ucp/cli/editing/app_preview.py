@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.gitops.check.findings import CheckFinding
     from k8s_ucp.gitops.check.repositories import CheckResult
+    from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+    from k8s_ucp.gitops.promotion.targets.probe import Subcharts
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
@@ -363,7 +365,7 @@ def _unset(
     try:
         found, values = find_targets(folder, environment), read_values(folder, environment)
         targets = [each for each in found.targets if each.kind == "image"] if found else []
-        tried = probe(values, targets, now)
+        tried = probe(values, targets, now, _subcharts(folder))
         after = list(images(list(again(tried.values)))) if tried.paths else now
     except (NotEditable, UcpError):
         # Nothing is known then; the promotion itself says what it can't change.
@@ -377,6 +379,17 @@ def _unset(
         )
     if others := [each.image for each in left if not each.path]:
         yield f"`ucp promote` can't change {_first(others)}: no value of the chart is its version"
+
+
+def _subcharts(folder: EnvironmentFolder) -> Subcharts:
+    """Values of the charts below an environment's chart. Raises NotEditable."""
+    from k8s_ucp.gitops.manifests.yaml_tree import read_tree
+    from k8s_ucp.gitops.promotion.targets.folder import decoded
+    from k8s_ucp.gitops.promotion.targets.subcharts import subchart_values
+
+    files = {each: folder.source.read(f"{folder.path}/{each}") or b"" for each in folder.names()}
+    found = ((way, decoded(content, ".".join(way))) for way, content in subchart_values(files))
+    return [(way, read_tree(text, ".".join(way))) for way, text in found if text.strip()]
 
 
 def _first(names: Iterable[str]) -> str:

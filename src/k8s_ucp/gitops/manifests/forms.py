@@ -118,7 +118,7 @@ def find_form(
         raise UsageError(
             f"no manifests: {_candidates(files)}",
             next="choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
-            "(in ucp.yaml: `path` of the app)",
+            "(in ucp.yaml: `path` of the app), or bring its image: ucp app add NAME IMAGE:TAG",
         )
     if wanted != "directory" and (wanted or (why := unkustomizable(files)) is None):
         return DetectedForm("kustomize", f"plain manifests in {_count(manifest_files(files))}")

@@ -31,6 +31,7 @@ _IMAGE = re.compile(r"(?i).*image")
 _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
 _REPOSITORY = ("repository", "repo", "image", "name")
 """Keys that name the image beside its tag."""
+_EVERY_REGISTRY = ("global", "imageRegistry")
 DEEPEST = 12
 """Maps and lists in each other in which values are looked for."""
 
@@ -115,7 +116,7 @@ def find_values(values: Values) -> list[Target]:
     paths = dict.fromkeys(
         path
         for layer in values.layers
-        for path in _candidates(node_at(layer.root, layer.prefix), ())
+        for path in candidates(node_at(layer.root, layer.prefix), ())
     )
     found = [value_target(values, "", (path,)) for path in paths]
     images = [each.image or each.name for each in found]
@@ -189,7 +190,10 @@ def _repository(values: Values, path: Path) -> str:
     keys = _flat_names(flat[1]) if flat else _REPOSITORY
     found = [values.current((*path[:-1], key)) for key in keys]
     image = next((each for each in found if each), "")
-    registry = "" if flat else values.current((*path[:-1], "registry"))
+    registry = None if flat else values.current((*path[:-1], "registry"))
+    if registry is not None:
+        # Charts that know the key at all put it before each image's own.
+        registry = values.current(_EVERY_REGISTRY) or registry
     return f"{registry}/{image}" if registry and image else image
 
 
@@ -199,7 +203,7 @@ def _flat_names(stem: str) -> tuple[str, ...]:
     return (stem, *(f"{stem}{each}" for each in ends))
 
 
-def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
+def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
     """Paths that look like an image's tag, or an image with its tag."""
     if node is None:
         return
@@ -224,9 +228,9 @@ def _candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             if parts and parts[1] and "tag" not in scalars:
                 yield (*path, key)
         elif value.kind != "scalar" and len(path) < DEEPEST:
-            yield from _candidates(value, (*path, key))
+            yield from candidates(value, (*path, key))
     for place, item in enumerate(node.items):
-        yield from _candidates(item, (*path, place))
+        yield from candidates(item, (*path, place))
 
 
 def _names_image(node: YamlNode | None) -> bool:

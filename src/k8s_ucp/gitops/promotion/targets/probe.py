@@ -15,7 +15,7 @@ from typing import Any
 from k8s_ucp.gitops.manifests.own import split_image
 from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, scalar_text
 from k8s_ucp.gitops.manifests.yaml_tree import YamlNode
-from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values
+from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values, candidates
 from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value
 
 _MOST = 200
@@ -38,7 +38,13 @@ class Unlisted:
     path: Path = ()
 
 
-def probe(values: Values, targets: Sequence[Target], images: Iterable[str]) -> Probe:
+Subcharts = Sequence[tuple[Path, YamlNode]]
+"""Values of charts that a chart depends on: (where they stand in its own, what they say)."""
+
+
+def probe(
+    values: Values, targets: Sequence[Target], images: Iterable[str], subcharts: Subcharts = ()
+) -> Probe:
     """images: as the chart renders them now. Positions in lists can't be laid over."""
     now = {version.partition("@")[0] for _, version in map(split_image, images)} - {""}
     found: dict[str, Any] = {}
@@ -56,7 +62,8 @@ def probe(values: Values, targets: Sequence[Target], images: Iterable[str]) -> P
                 if isinstance(spot, Value) and spot.digest:
                     _set(found, _own(values, spot.digest_file, spot.digest_path), "")
     known = set(paths.values())
-    more = (path for path in _scalars(values, now) if path not in known)
+    below = itertools.chain(_scalars(values, now), _of_subcharts(subcharts, now))
+    more = (path for path in below if path not in known)
     for path in itertools.islice(dict.fromkeys(more), _MOST):
         version = _version(len(paths), now)
         paths[version] = path
@@ -129,6 +136,15 @@ def _scalars(values: Values, texts: set[str]) -> Iterator[Path]:
     """Paths of values that say one of these texts, without positions in lists."""
     for layer in values.layers:
         yield from _below(node_at(layer.root, layer.prefix), (), texts)
+
+
+def _of_subcharts(subcharts: Subcharts, texts: set[str]) -> Iterator[Path]:
+    """The same of charts below, and what looks like a tag there: it may be empty for a default."""
+    for start, root in subcharts:
+        yield from _below(root, start, texts)
+        for path in candidates(root, ()):
+            if "tag" in str(path[-1]).lower() and not any(isinstance(each, int) for each in path):
+                yield (*start, *path)
 
 
 def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]:

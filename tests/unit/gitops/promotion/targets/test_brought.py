@@ -119,6 +119,12 @@ class TestCharts:
             ("imageName: a/b\nimageTag: v1\n", "a/b"),
             ("web_image_repo: a/b\nweb_image_tag: v1\n", "a/b"),
             ("image: {registry: r.org, name: a/b, version: v1}\n", "r.org/a/b"),
+            (
+                "global: {imageRegistry: m.org}\n"
+                "image: {registry: r.org, repository: a/b, tag: v1}\n",
+                "m.org/a/b",
+            ),
+            ("global: {imageRegistry: m.org}\nimage: {repository: a/b, tag: v1}\n", "a/b"),
         ],
     )
     def test_the_image_is_named_by_what_is_beside_its_version(self, own: str, name: str) -> None:
