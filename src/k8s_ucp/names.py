@@ -98,6 +98,8 @@ REGISTERED = "Registered"
 REACHABLE = "Reachable"
 CLUSTER_CONDITIONS = (READY, REGISTERED, REACHABLE)
 """Of an app cluster; each says nothing while the one before it is false."""
+SYNCED = "Synced"
+"""Of a Syncer's copies in one cluster."""
 DRAINED = "Drained"
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.mirrors.status import SYNCED
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
 
 
@@ -56,7 +55,7 @@ def why(item: Object) -> str:
 
 
 def _target(target: Object) -> dict[str, Any]:
-    condition = find({"status": target}, SYNCED)
+    condition = find({"status": target}, names.SYNCED)
     return {
         "cluster": target["cluster"],
         "ready": condition is not None and condition["status"] == "True",

@@ -41,7 +41,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.providers import DEFAULT, cloud_providers
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import is_simulated

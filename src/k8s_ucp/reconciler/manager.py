@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
 from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
 from k8s_ucp.reconciler.mirrors.controller import MirrorsController
-from k8s_ucp.reconciler.passwords import PasswordsController
+from k8s_ucp.reconciler.passwords.controller import PasswordsController
 from k8s_ucp.reconciler.registration.controller import RegistrationController
 from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.reconciler.runtime.health import HealthServer

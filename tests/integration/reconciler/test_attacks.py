@@ -28,7 +28,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.access.test_clouds import (
     Endpoint,
     account,

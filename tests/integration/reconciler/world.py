@@ -43,7 +43,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.access.cluster_secret import as_argocd
 from k8s_ucp.reconciler.manager import Manager
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.reconciler.runtime.logs import Log

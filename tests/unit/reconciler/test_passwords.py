@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.reconciler import passwords
+from k8s_ucp.reconciler.passwords import password_secret
 
 
 def secret(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def secret(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any
 
 
 def test_one_without_a_password_asks() -> None:
-    assert passwords.lacks(secret())
-    assert passwords.lacks(secret({"port": "NTQzMg=="}))
+    assert password_secret.lacks(secret())
+    assert password_secret.lacks(secret({"port": "NTQzMg=="}))
 
 
 @pytest.mark.parametrize(
@@ -40,22 +40,22 @@ def test_one_without_a_password_asks() -> None:
     ],
 )
 def test_others_are_left_alone(item: dict[str, Any]) -> None:
-    assert not passwords.lacks(item)
+    assert not password_secret.lacks(item)
 
 
 def test_what_is_applied_is_the_password_alone_and_to_this_version() -> None:
-    item = passwords.filled(secret({"port": "NTQzMg=="}), "pw")
+    item = password_secret.filled(secret({"port": "NTQzMg=="}), "pw")
     assert item["data"] == {"password": base64.b64encode(b"pw").decode()}
     assert item["metadata"]["resourceVersion"] == "7"
     assert "labels" not in item["metadata"]
 
 
 def test_every_cloud_takes_them() -> None:
-    made = {passwords.generate() for _ in range(50)}
+    made = {password_secret.generate() for _ in range(50)}
     assert len(made) == 50
     assert all(len(each) == 40 and each.isalnum() and each.isascii() for each in made)
 
 
 def test_the_watch_keeps_no_values() -> None:
-    kept = passwords.without_values(secret({"password": "bWluZQ=="}))
+    kept = password_secret.without_values(secret({"password": "bWluZQ=="}))
     assert kept["data"] == {"password": ""}

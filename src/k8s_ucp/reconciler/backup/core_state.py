@@ -13,8 +13,8 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
-from k8s_ucp.reconciler import passwords
 from k8s_ucp.reconciler.access import sources
+from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
 RESTORED = "k8s-ucp-restored"
@@ -45,15 +45,15 @@ class CoreState:
     def collect(self) -> Backup:
         """What there is now. Raises KubeError."""
         found = {
-            _key(each): {passwords.KEY: each["data"][passwords.KEY]}
+            _key(each): {password_secret.KEY: each["data"][password_secret.KEY]}
             for each in self._asking()
-            if passwords.KEY in (each.get("data") or {})
+            if password_secret.KEY in (each.get("data") or {})
         }
         return Backup(found, dict(self._sources()), dict(self._external_names()))
 
     def lacking(self) -> list[str]:
         """Secrets that ask for a password and have none yet, sorted."""
-        return sorted(_key(each) for each in self._asking() if passwords.lacks(each))
+        return sorted(_key(each) for each in self._asking() if password_secret.lacks(each))
 
     def gone(self, section: str, key: str) -> bool:
         """This core had it and the API server says, for this very name, that it hasn't any more.
@@ -143,7 +143,9 @@ class CoreState:
     def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
         namespace, name = key.split("/")
         there = self.kube.find(SECRET, name, namespace)
-        if there is not None and (section == SOURCES or passwords.KEY in (there.get("data") or {})):
+        if there is not None and (
+            section == SOURCES or password_secret.KEY in (there.get("data") or {})
+        ):
             return False
         if self.kube.find(NAMESPACE, namespace) is None:
             self.kube.apply(NAMESPACE.object(namespace))
@@ -155,7 +157,7 @@ class CoreState:
             else:
                 # As the controller that made it: what Argo CD or Crossplane add stays theirs.
                 item = SECRET.object(name, namespace, data=dict(kept))
-                self.kube.apply(item, manager=passwords.MANAGER, force=False)
+                self.kube.apply(item, manager=password_secret.MANAGER, force=False)
         except Conflict:
             # Somebody was quicker: it is there.
             return False
@@ -167,7 +169,7 @@ class CoreState:
         return key.partition("/")[0] in looked_at
 
     def _asking(self) -> Iterator[Object]:
-        asking = f"{names.GENERATE}={passwords.KEY}"
+        asking = f"{names.GENERATE}={password_secret.KEY}"
         for namespace in self.password_namespaces:
             yield from self.kube.list_all(SECRET, namespace, labels=asking)
 

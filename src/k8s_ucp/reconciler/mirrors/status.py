@@ -19,8 +19,6 @@ from k8s_ucp.reconciler.runtime.conditions import Condition, written
 SHOWN = 3
 """Problems that a message names; the others are counted."""
 
-SYNCED = "Synced"
-
 
 @dataclass
 class Count:
@@ -111,7 +109,7 @@ def target_condition(count: Count, away: CopyProblem | None) -> Condition:
     if away is not None:
         rest = count.copies - count.synced
         message = away.message + (f"; {rest} of {count.copies} copies pending" if rest else "")
-        return Condition(SYNCED, "False", away.reason, message)
+        return Condition(names.SYNCED, "False", away.reason, message)
     if count.problems:
         texts = [each.message for each in list(count.problems.values())[:SHOWN]]
         more = len(count.problems) - len(texts)
@@ -119,17 +117,17 @@ def target_condition(count: Count, away: CopyProblem | None) -> Condition:
             texts.append(f"and {more} more")
         reasons = {each.reason for each in count.problems.values()}
         reason = reasons.pop() if len(reasons) == 1 else "SeveralProblems"
-        return Condition(SYNCED, "False", reason, "; ".join(texts))
+        return Condition(names.SYNCED, "False", reason, "; ".join(texts))
     if count.synced < count.copies:
         return Condition(
-            SYNCED,
+            names.SYNCED,
             "False",
             "Copying",
             f"{count.copies - count.synced} of {count.copies} copies pending",
         )
     if not count.copies:
-        return Condition(SYNCED, "True", "NothingToCopy", "the source does not exist yet")
-    return Condition(SYNCED, "True", "Synced", f"{_copies(count.copies)} in sync")
+        return Condition(names.SYNCED, "True", "NothingToCopy", "the source does not exist yet")
+    return Condition(names.SYNCED, "True", "Synced", f"{_copies(count.copies)} in sync")
 
 
 def status_of(

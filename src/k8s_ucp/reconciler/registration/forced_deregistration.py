@@ -7,7 +7,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, NotFound, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import OwnerRef
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 
 PERSON = "true"
 TEARDOWN = "teardown"

@@ -1,7 +1,6 @@
 """What is said of a source: conditions where they belong, an Event for each turn, the gauges.
 
-A LocalCluster carries its conditions in its status. Managed resources and labelled Secrets have no
-room for ours, so theirs are kept in one ConfigMap, a key a source, which `ucp doctor` reads.
+A LocalCluster carries its conditions in its status; for other sources they are noted (notes.py).
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound, Object
+from k8s_ucp.kube import Kube, Object
+from k8s_ucp.reconciler.registration.notes import read_notes_text, write_note
 from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter
@@ -159,18 +159,7 @@ class StatusReporter:
         return json.loads(text) if text else {}
 
     def _write(self, key: str, text: str | None) -> None:
-        change = {"data": {_as_key(key): text}}
-        try:
-            self._kube.patch(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE, change)
-        except NotFound:
-            if text is not None:
-                notes = CONFIG_MAP.object(
-                    names.REGISTRATIONS,
-                    names.CLUSTERS_NAMESPACE,
-                    labels={names.MANAGED_BY: names.OURS},
-                    data=change["data"],
-                )
-                self._kube.create(notes)
+        write_note(self._kube, key, text)
         with self._lock:
             if self._notes is None:
                 # Somebody else spoke meanwhile: it is read again anyway.
@@ -179,27 +168,3 @@ class StatusReporter:
                 self._notes.pop(key, None)
             else:
                 self._notes[key] = text
-
-
-def read_notes(kube: Kube) -> dict[str, dict[str, Any]]:
-    """{source: {owner, environment, status}} as the reconciler left them. Raises KubeError."""
-    return {key: json.loads(text) for key, text in read_notes_text(kube).items()}
-
-
-def read_notes_text(kube: Kube) -> dict[str, str]:
-    """The same, each as JSON; what isn't JSON is left out."""
-    found = kube.find(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE)
-    notes = {}
-    for name, text in ((found or {}).get("data") or {}).items():
-        try:
-            parsed = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(parsed, dict):
-            notes[name.replace(".", "/", 1)] = text
-    return notes
-
-
-def _as_key(source: str) -> str:
-    """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
-    return source.replace("/", ".", 1)

@@ -17,7 +17,7 @@ from k8s_ucp.kube import (
     Kube,
     Object,
 )
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, STAGE, Mirrors
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
 from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp import names
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET
-from k8s_ucp.reconciler.registration.status_reporter import read_notes
+from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
 from tests.integration.reconciler.runtime.test_health import page

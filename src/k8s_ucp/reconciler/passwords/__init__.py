@@ -1,0 +1,1 @@
+"""Secrets that ask for a password get one, once, and keep it."""

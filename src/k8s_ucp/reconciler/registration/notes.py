@@ -1,0 +1,53 @@
+"""What is noted of sources that have no room for our conditions, such as Secrets.
+
+Of managed resources and labelled Secrets: in one ConfigMap, a key a source, which `ucp status` and
+`ucp doctor` read.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from k8s_ucp import names
+from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound
+
+
+def read_notes(kube: Kube) -> dict[str, dict[str, Any]]:
+    """{source: {owner, environment, status}} as the reconciler left them. Raises KubeError."""
+    return {key: json.loads(text) for key, text in read_notes_text(kube).items()}
+
+
+def read_notes_text(kube: Kube) -> dict[str, str]:
+    """The same, each as JSON; what isn't JSON is left out."""
+    found = kube.find(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE)
+    notes = {}
+    for name, text in ((found or {}).get("data") or {}).items():
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(parsed, dict):
+            notes[name.replace(".", "/", 1)] = text
+    return notes
+
+
+def write_note(kube: Kube, source: str, text: str | None) -> None:
+    """Keep the note of a source, or take it away (None). Raises KubeError."""
+    change = {"data": {_as_key(source): text}}
+    try:
+        kube.patch(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE, change)
+    except NotFound:
+        if text is not None:
+            notes = CONFIG_MAP.object(
+                names.REGISTRATIONS,
+                names.CLUSTERS_NAMESPACE,
+                labels={names.MANAGED_BY: names.OURS},
+                data=change["data"],
+            )
+            kube.create(notes)
+
+
+def _as_key(source: str) -> str:
+    """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
+    return source.replace("/", ".", 1)
