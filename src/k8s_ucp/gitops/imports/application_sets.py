@@ -1,33 +1,37 @@
 """ApplicationSets as the Applications that they stand for, as far as the repository alone tells.
 
-Elements of a list, folders and files of the same repository, and the product of two of them.
-What asks a cluster or a hosting service can't be known here. Pure.
+Elements of a list, folders and files of the same repository, and what is put together of them;
+clusters are the environments. What asks a hosting service can't be known here. Pure.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.application_templates import fill, normalized
 from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable
+from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 
 _REASONS = {
-    "clusters": "its generator lists the clusters of an Argo CD",
     "clusterDecisionResource": "its generator asks a cluster",
     "scmProvider": "its generator asks a hosting service for repositories",
     "pullRequest": "its generator asks a hosting service for pull requests",
     "plugin": "its generator asks a plugin",
-    "merge": "it merges generators",
 }
 _ADVICE = "add its apps by `ucp app add`, or import the manifests that Argo CD made of it"
-_HINTS = ("env", "environment", "stage", "envName", "environmentName", "cluster")
+_OF_CLUSTER = "(cluster)"
+"""The environment that a cluster is; no template can name it."""
+_HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentName", "cluster")
+
+_CLUSTER = "argocd.argoproj.io/secret-type"
+"""The label that every cluster of an Argo CD has."""
 
 Parameters = Mapping[str, Any]
 
@@ -40,24 +44,37 @@ class ExpandedApplication:
     environment: str | None
 
 
-def expand(
-    document: ArgoDocument, tree: RepositoryTree, same: Callable[[str], bool]
-) -> list[ExpandedApplication]:
-    """same: whether an address is this repository. Raises NotImportable."""
+@dataclass(frozen=True)
+class SetContext:
+    """What generators look at."""
+
+    tree: RepositoryTree
+    same: Callable[[str], bool]
+    """An address is this repository."""
+    clusters: Sequence[str] = ()
+    """Environments of the topology, each a cluster."""
+    known: Collection[str] = ()
+    """Names of environments, of the topology's or of others."""
+    go: bool = False
+    """Parameters are filled in as Go templates."""
+
+
+def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplication]:
+    """Raises NotImportable."""
     spec = part(document.content, "spec")
-    if spec.get("templatePatch"):
-        raise NotImportable("it has a templatePatch", _ADVICE)
     go = bool(spec.get("goTemplate"))
+    around = replace(around, go=go)
+    patch = str(spec.get("templatePatch") or "")
     found = []
     template = spec.get("template")
     if not isinstance(template, dict):
         raise NotImportable("it has no template", "correct it")
     for generator in maps(spec, "generators"):
-        for parameters in _generate(generator, tree, same, go):
+        for parameters in _generate(generator, around):
             content = {
                 "apiVersion": document.content.get("apiVersion"),
                 "kind": "Application",
-                **fill(template, parameters, go=go),
+                **_patched(fill(template, parameters, go=go), fill(patch, parameters, go=go)),
             }
             hints = (parameters.get(each) for each in _HINTS)
             hint = next((each for each in hints if isinstance(each, str) and each), None)
@@ -67,42 +84,131 @@ def expand(
     return found
 
 
-def _generate(
-    generator: Mapping[str, Any], tree: RepositoryTree, same: Callable[[str], bool], go: bool
-) -> list[Parameters]:
-    if generator.get("selector"):
-        raise NotImportable("its generator has a selector", _ADVICE)
-    for name, reason in _REASONS.items():
-        if name in generator:
+def _patched(application: Mapping[str, Any], patch: str) -> Mapping[str, Any]:
+    """templatePatch: maps are merged, all else is replaced. Raises NotImportable."""
+    try:
+        found = documents(patch.encode(), "templatePatch")
+    except UsageError as error:
+        raise NotImportable(error.message, "correct its templatePatch") from error
+    return merge(application, found[0]) if found and isinstance(found[0], dict) else application
+
+
+def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    for asked, reason in _REASONS.items():
+        if asked in generator:
             raise NotImportable(reason, _ADVICE)
-    for name in ("list", "git", "matrix"):
-        if part(part(generator, name), "template"):
-            raise NotImportable("its generator has a template of its own", _ADVICE)
-    if "list" in generator:
-        return _elements(part(generator, "list"), go)
-    if "git" in generator:
-        return _of_git(part(generator, "git"), tree, same, go)
-    if "matrix" in generator:
-        return _product(maps(part(generator, "matrix"), "generators"), tree, same, go)
-    raise NotImportable(f"its generator {', '.join(generator) or '{}'} is not known", _ADVICE)
+    kinds: Mapping[str, Callable[[Mapping[str, Any], SetContext], list[Parameters]]] = {
+        "list": _elements,
+        "git": _of_git,
+        "matrix": _product,
+        "merge": _merged,
+        "clusters": _of_clusters,
+    }
+    name = next((each for each in kinds if each in generator), None)
+    if name is None:
+        raise NotImportable(f"its generator {', '.join(generator) or '{}'} is not known", _ADVICE)
+    own = part(generator, name)
+    if part(own, "template"):
+        raise NotImportable("its generator has a template of its own", _ADVICE)
+    selector = part(generator, "selector")
+    return [each for each in kinds[name](own, around) if _selects(selector, each)]
 
 
-def _elements(generator: Mapping[str, Any], go: bool) -> list[Parameters]:
-    if generator.get("elementsYaml"):
-        raise NotImportable("its list is made by a template (elementsYaml)", _ADVICE)
-    return [dict(each) if go else flat(each) for each in maps(generator, "elements")]
+def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
+    """As labels are chosen, by parameters that are texts. Raises NotImportable."""
+    texts = {key: str(value) for key, value in flat(parameters).items()}
+    for key, value in part(selector, "matchLabels").items():
+        if texts.get(key) != str(value):
+            return False
+    for rule in maps(selector, "matchExpressions"):
+        value, operator = texts.get(str(rule.get("key"))), rule.get("operator")
+        wanted = [str(each) for each in rule.get("values") or ()]
+        outcomes = {
+            "In": value is not None and value in wanted,
+            "NotIn": value is None or value not in wanted,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if operator not in outcomes:
+            raise NotImportable(f"its selector has the operator {operator}", "correct it")
+        if not outcomes[operator]:
+            return False
+    return True
 
 
-def _product(
-    generators: list[Mapping[str, Any]], tree: RepositoryTree, same: Callable[[str], bool], go: bool
-) -> list[Parameters]:
+def _elements(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    elements = maps(generator, "elements")
+    if text := generator.get("elementsYaml"):
+        try:
+            read = documents(str(text).encode(), "elementsYaml")
+        except UsageError as error:
+            raise NotImportable(error.message, "correct its elementsYaml") from error
+        elements += maps({"elements": read[0] if read else []}, "elements")
+    return [dict(each) if around.go else flat(each) for each in elements]
+
+
+def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    """Each environment is a cluster, called as it; labels count as far as they name one."""
+    names = list(around.clusters)
+    selector = part(generator, "selector")
+    labels = dict(part(selector, "matchLabels"))
+    chosen = [str(each) for key, each in labels.items() if key != _CLUSTER]
+    for rule in maps(selector, "matchExpressions"):
+        listed = [str(each) for each in rule.get("values") or ()]
+        if rule.get("key") != _CLUSTER:
+            chosen += listed if rule.get("operator") == "In" else [f"{rule.get('key')}"]
+    if chosen:
+        names = [each for each in chosen if each in around.known]
+        if len(names) < len(chosen):
+            other = next(each for each in chosen if each not in names)
+            raise NotImportable(
+                f"its generator chooses clusters by labels ({other}) that name no environment",
+                _ADVICE,
+            )
+    found: list[Parameters] = []
+    for name in names:
+        own = {"name": name, "nameNormalized": normalized(name), "server": f"https://{name}"}
+        more = {"metadata": {"labels": {"environment": name}}, _OF_CLUSTER: name}
+        found.append(
+            _with_values({**own, **(more if around.go else flat(more))}, generator, around)
+        )
+    return found
+
+
+def _with_values(
+    parameters: Parameters, generator: Mapping[str, Any], around: SetContext
+) -> Parameters:
+    values = part(generator, "values")
+    own = {key: fill(text, parameters, go=around.go) for key, text in values.items()}
+    named = {"values": own} if around.go else {f"values.{key}": each for key, each in own.items()}
+    return {**parameters, **(named if own else {})}
+
+
+def _product(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    generators = maps(generator, "generators")
     if len(generators) != 2:
         raise NotImportable("its matrix needs two generators", "correct it")
     found: list[Parameters] = []
-    for first in _generate(generators[0], tree, same, go):
-        second = fill(generators[1], first, go=go)
-        found += [{**first, **each} for each in _generate(second, tree, same, go)]
+    for first in _generate(generators[0], around):
+        second = fill(generators[1], first, go=around.go)
+        found += [merge(first, each) for each in _generate(second, around)]
     return found
+
+
+def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    """The first generator's, with what the others say of those that have the same keys."""
+    keys = [str(each) for each in generator.get("mergeKeys") or ()]
+    first, *others = [_generate(each, around) for each in maps(generator, "generators")] or [[]]
+
+    def key(parameters: Parameters) -> tuple[str, ...]:
+        flattened = flat(parameters)
+        return tuple(str(flattened.get(each)) for each in keys)
+
+    found = {key(each): each for each in first}
+    for each in (one for other in others for one in other):
+        if key(each) in found:
+            found[key(each)] = merge(found[key(each)], each)
+    return list(found.values())
 
 
 def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
@@ -119,21 +225,18 @@ def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
             yield from looked_at(each, tree)
 
 
-def _of_git(
-    generator: Mapping[str, Any], tree: RepositoryTree, same: Callable[[str], bool], go: bool
-) -> list[Parameters]:
-    url = str(generator.get("repoURL", ""))
-    if not same(url):
+def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    url, tree, go = str(generator.get("repoURL", "")), around.tree, around.go
+    if not around.same(url):
         raise NotImportable(f"its generator looks at another repository, {url}", f"import {url}")
-    if generator.get("pathParamPrefix"):
-        raise NotImportable("its generator has a pathParamPrefix", _ADVICE)
-    values = part(generator, "values")
+    prefix = str(generator.get("pathParamPrefix") or "")
     found: list[Parameters] = []
     for path, more in [*_folders(generator, tree), *_files(generator, tree, go)]:
-        parameters = {**more, **_of_path(path, go)}
-        own = {key: fill(text, parameters, go=go) for key, text in values.items()}
-        named = {"values": own} if go else {f"values.{key}": text for key, text in own.items()}
-        found.append({**parameters, **(named if own else {})})
+        of_path = _of_path(path, go)
+        if prefix:
+            dotted = {f"{prefix}.{key}": each for key, each in of_path.items()}
+            of_path = {prefix: of_path} if go else dotted
+        found.append(_with_values({**more, **of_path}, generator, around))
     return found
 
 

@@ -1,22 +1,21 @@
 """The template of an ApplicationSet, filled with the parameters of one element. Pure.
 
 Both notations of Argo CD: `{{path.basename}}`, and Go templates (`goTemplate: true`) as far as they
-name parameters, look into lists or use one of a few functions. All else can't be filled here.
+are pipelines of parameters and common functions. Conditions and loops can't be filled here.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
-_FIELD = re.compile(r"\.[\w.]*")
-_INDEX = re.compile(r"index\s+(\.[\w.]+)\s+(?:(\d+)|\"([^\"]*)\")")
-_DEFAULT = re.compile(r"default\s+\"([^\"]*)\"\s+(\.[\w.]+)")
-_CALL = re.compile(r"(\w+)\s+(\.[\w.]+)")
+_FIELD = re.compile(r"\.[\w.-]*")
+_WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|`[^`]*`|[()|]|[^\s()|"`]+)')
 _ADVICE = "add its apps by `ucp app add`, or import the manifests that Argo CD made of it"
 
 
@@ -50,41 +49,107 @@ def _text(action: str, parameters: Mapping[str, Any], go: bool) -> str:
     return str(found)
 
 
-_FUNCTIONS: Mapping[str, Callable[[str], str]] = {
-    "lower": str.lower,
-    "upper": str.upper,
-    "normalize": normalized,
-    "trim": str.strip,
+def _printf(text: str, *values: Any) -> str:
+    left = iter(values)
+    return re.sub("%[svdq]", lambda _: str(next(left, "")), text)
+
+
+def _index(value: Any, *keys: Any) -> Any:
+    for key in keys:
+        if isinstance(value, list):
+            value = value[key] if isinstance(key, int) and 0 <= key < len(value) else None
+        else:
+            value = value.get(str(key)) if isinstance(value, dict) else None
+    return value
+
+
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    "lower": lambda text: str(text).lower(),
+    "upper": lambda text: str(text).upper(),
+    "normalize": lambda text: normalized(str(text)),
+    "trim": lambda text: str(text).strip(),
     "toString": str,
     "quote": lambda text: f'"{text}"',
+    "replace": lambda old, new, text: str(text).replace(old, new),
+    "trimPrefix": lambda start, text: str(text).removeprefix(start),
+    "trimSuffix": lambda end, text: str(text).removesuffix(end),
+    "splitList": lambda by, text: str(text).split(by),
+    "join": lambda by, texts: by.join(map(str, texts)),
+    "first": lambda texts: _index(texts, 0),
+    "last": lambda texts: texts[-1] if texts else None,
+    "toJson": json.dumps,
+    "printf": _printf,
+    "index": _index,
+    "ternary": lambda yes, no, which: yes if which else no,
+    "eq": lambda one, other: one == other,
 }
 
 
 def _go(action: str, parameters: Mapping[str, Any]) -> Any:
-    first, *others = (each.strip() for each in action.split("|"))
-    found: Any = None
-    if _FIELD.fullmatch(first):
-        found = _field(first, parameters)
-    elif match := _INDEX.fullmatch(first):
-        holder = _field(match[1], parameters)
-        if isinstance(holder, list) and match[2]:
-            found = holder[int(match[2])] if int(match[2]) < len(holder) else None
-        elif isinstance(holder, dict):
-            found = holder.get(match[3])
-    elif match := _DEFAULT.fullmatch(first):
-        found = _field(match[2], parameters) or match[1]
-    elif (match := _CALL.fullmatch(first)) and match[1] in _FUNCTIONS:
-        found = _field(match[2], parameters)
-        found = None if found is None else _FUNCTIONS[match[1]](str(found))
-    for name in others:
-        if name not in _FUNCTIONS:
+    """None for what is not known here."""
+    words: list[str] = []
+    at = 0
+    while action[at:].strip():
+        match = _WORD.match(action, at)
+        if match is None:
             return None
-        found = None if found is None else _FUNCTIONS[name](str(found))
-    return found
+        words.append(match[1])
+        at = match.end()
+    try:
+        found, left = _pipeline(words, parameters)
+    except (TypeError, ValueError, AttributeError):
+        return None
+    return None if left else found
+
+
+def _pipeline(words: Sequence[str], parameters: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
+    """(value, words behind it), up to a closing bracket. A function of an unknown is one."""
+    value: Any = None
+    first = True
+    while words and words[0] != ")":
+        arguments: list[Any] = []
+        name = ""
+        while words and words[0] not in ("|", ")"):
+            word, words = words[0], words[1:]
+            if word == "(":
+                inner, words = _pipeline(words, parameters)
+                arguments.append(inner)
+                words = words[1:]
+            elif not arguments and not name and re.fullmatch("[a-z][A-Za-z]*", word):
+                name = word
+            else:
+                arguments.append(_operand(word, parameters))
+        value = _called(name, arguments if first else [*arguments, value])
+        first = False
+        if words and words[0] == "|":
+            words = words[1:]
+    return value, words
+
+
+def _called(name: str, arguments: Sequence[Any]) -> Any:
+    if name == "default":
+        return arguments[1] or arguments[0]
+    if not name:
+        return arguments[0] if len(arguments) == 1 else None
+    if name in ("true", "false"):
+        return name == "true"
+    if name not in _FUNCTIONS or any(each is None for each in arguments):
+        return None
+    return _FUNCTIONS[name](*arguments)
+
+
+def _operand(word: str, parameters: Mapping[str, Any]) -> Any:
+    if word.startswith('"'):
+        return json.loads(word)
+    if word.startswith("`"):
+        return word[1:-1]
+    if _FIELD.fullmatch(word):
+        return _field(word, parameters)
+    return int(word)
 
 
 def _field(path: str, parameters: Mapping[str, Any]) -> Any:
     found: Any = parameters
-    for key in path.strip(".").split("."):
+    for key in filter(None, path.split(".")):
         found = found.get(key) if isinstance(found, dict) else None
     return found

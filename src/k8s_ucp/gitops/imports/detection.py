@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.application_sets import expand, looked_at
+from k8s_ucp.gitops.imports.application_sets import SetContext, expand, looked_at
 from k8s_ucp.gitops.imports.applications import MOVING, DiscoveryContext, Fetch, read_applications
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
@@ -49,18 +49,20 @@ def detect(
     render: Render | None = None,
     origin: Origin | None = None,
     fetch: Fetch | None = None,
+    clusters: Sequence[str] = (),
 ) -> Discovery:
     """title: name of an app that is the whole repository. urls: addresses of the repository; none:
     an address with a folder that is here is taken for it. environments: names to be recognized
     beside the usual ones. render: helm, where it is to be had. origin: for the commands that are
     proposed. fetch: other repositories, for values files that lie there.
+    clusters: what a generator over all clusters stands for, by the environments' names.
     """
     tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
     documents, refusals = _documents(tree, known, render)
     same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
     around = DiscoveryContext(tree, same, known, revision, fetch)
-    declared, more = _declared(documents, tree, same)
+    declared, more = _declared(documents, SetContext(tree, same, clusters, known))
     refusals += more
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [
@@ -181,11 +183,11 @@ def _documents(
 
 
 def _declared(
-    documents: list[_Declared], tree: RepositoryTree, same: Callable[[str], bool]
+    documents: list[_Declared], around: SetContext
 ) -> tuple[list[_Declared], list[RefusedApp]]:
     """The Applications."""
     found: list[_Declared] = []
-    refusals = list(read_flux([each for each, _ in documents], tree))
+    refusals = list(read_flux([each for each, _ in documents], around.tree))
     for document, environment in documents:
         version = str(document.content.get("apiVersion"))
         if not version.startswith(_ARGO):
@@ -196,7 +198,7 @@ def _declared(
             try:
                 found += [
                     (each.document, environment or each.environment)
-                    for each in expand(document, tree, same)
+                    for each in expand(document, around)
                 ]
             except NotImportable as error:
                 refusals.append(error.refusal(document.name, document.where))

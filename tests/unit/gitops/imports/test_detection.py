@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.application_sets import SetContext, expand
 from k8s_ucp.gitops.imports.detection import Render, detect, normal_url
 from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp, RemoteSource
-from k8s_ucp.gitops.imports.trees import Origin
+from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.reachable import FolderTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -473,7 +474,11 @@ def test_sets_that_nobody_can_expand_here() -> None:
     template = {"metadata": {"name": "{{name}}"}, "spec": {"source": {"repoURL": URL, "path": "x"}}}
     folders = [{"path": "*"}]
     cases: dict[str, tuple[Any, Any, str]] = {
-        "clusters": ({"clusters": {}}, template, "clusters of an Argo CD"),
+        "clusters": (
+            {"clusters": {"selector": {"matchLabels": {"enable_web": "true"}}}},
+            template,
+            "by labels (true) that name no environment",
+        ),
         "scm": ({"scmProvider": {}}, template, "hosting service"),
         "other": (
             {"git": {"repoURL": "https://x.org/y", "directories": folders}},
@@ -486,8 +491,95 @@ def test_sets_that_nobody_can_expand_here() -> None:
     for name, (generator, body, words) in cases.items():
         only = refusal(found({"s.yaml": application_set(name, generator, body)}), name)
         assert words in only.reason
-    patched = application_set("patched", {"list": {}}, template, templatePatch="x")
-    assert "templatePatch" in refusal(found({"s.yaml": patched}), "patched").reason
+
+
+def applications_of(generator: Any, template: Any, **more: Any) -> list[Any]:
+    """The sources of the Applications that a set stands for, with stage and prod as clusters."""
+    tree = RepositoryTree(place({"apps/web/a.yaml": CONFIG, "config/x.json": '{"of": [{"a": 1}]}'}))
+    [declared] = read_documents(application_set("all", generator, template, **more).encode(), "s")
+    context = SetContext(tree, lambda url: url == URL, ("stage", "prod"), {"stage", "prod", "qa"})
+    return [each.document.content["spec"] for each in expand(declared, context)]
+
+
+def test_clusters_are_the_environments() -> None:
+    template = {"spec": {"path": "{{metadata.labels.environment}}/{{values.a}}"}}
+    every = {"clusters": {"values": {"a": "of-{{name}}"}}}
+    assert applications_of(every, template) == [
+        {"path": "stage/of-stage"},
+        {"path": "prod/of-prod"},
+    ]
+    source = {"source": {"repoURL": URL, "path": "charts/web", "helm": {}}}
+    source["source"]["helm"] = {"valueFiles": ["values-{{name}}.yaml"]}
+    files = {
+        "set.yaml": application_set(
+            "all", {"clusters": {}}, {"metadata": {"name": "{{name}}-web"}, "spec": source}
+        ),
+        "charts/web/Chart.yaml": CHART,
+        **{f"charts/web/values-{each}.yaml": f"a: {each}\n" for each in ("east", "west")},
+    }
+    [web] = found(files, clusters=["east", "west"]).findings
+    assert (web.name, web.environments) == ("web", ("east", "west"))
+    assert web.values == {"east": "values-east.yaml", "west": "values-west.yaml"}
+    labels = {"matchLabels": {"argocd.argoproj.io/secret-type": "cluster", "env": "qa"}}
+    assert applications_of({"clusters": {"selector": labels}}, {"spec": {"path": "{{name}}"}}) == [
+        {"path": "qa"}
+    ]
+
+
+def test_generators_are_merged_and_chosen_from() -> None:
+    template = {"spec": {"env": "{{env}}", "tag": "{{tag}}"}}
+    elements = [{"env": "stage", "tag": "1"}, {"env": "prod", "tag": "1"}]
+    some = [{"env": "prod", "tag": "2"}, {"env": "eu", "tag": "3"}]
+    merged = {
+        "mergeKeys": ["env"],
+        "generators": [{"list": {"elements": each}} for each in (elements, some)],
+    }
+    assert applications_of({"merge": merged}, template) == [
+        {"env": "stage", "tag": "1"},
+        {"env": "prod", "tag": "2"},
+    ]
+    for selector in (
+        {"matchLabels": {"env": "prod"}},
+        {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["stage"]}]},
+    ):
+        generator = {"list": {"elements": elements}, "selector": selector}
+        assert applications_of(generator, template) == [{"env": "prod", "tag": "1"}]
+
+
+def test_templates_are_patched_and_filled_by_functions() -> None:
+    elements = [{"env": "stage"}, {"env": "prod", "tag": "2", "site": "eu-west"}]
+    found = applications_of(
+        {"list": {"elements": elements}},
+        {"spec": {"tag": '{{ .tag | default "1" }}', "more": {"a": "b"}}},
+        goTemplate=True,
+        templatePatch=(
+            'spec: {more: {site: \'{{ .site | default .env | replace "-" "_" | upper }}\'}, '
+            'name: \'{{ printf "%s-%s" .env (index (splitList "-" .env) 0) }}\'}'
+        ),
+    )
+    assert found == [
+        {"tag": "1", "more": {"a": "b", "site": "STAGE"}, "name": "stage-stage"},
+        {"tag": "2", "more": {"a": "b", "site": "EU_WEST"}, "name": "prod-prod"},
+    ]
+    only = refusal(
+        found_set("{{ if .env }}a{{ end }}", elements),
+        "all",
+    )
+    assert "{{if .env}}" in only.reason
+
+
+def found_set(text: str, elements: Any) -> Discovery:
+    template = {"metadata": {"name": text}, "spec": {"source": {"repoURL": URL, "path": "x"}}}
+    generator = {"list": {"elements": elements}}
+    return found({"s.yaml": application_set("all", generator, template, goTemplate=True)})
+
+
+def test_parameters_of_paths_and_of_files_that_hold_lists() -> None:
+    files = {"repoURL": URL, "files": [{"path": "config/*.json"}], "pathParamPrefix": "from"}
+    elements = {"list": {"elementsYaml": "{{ .of | toJson }}"}}
+    generator = {"matrix": {"generators": [{"git": files}, elements]}}
+    template = {"spec": {"a": "{{ .a }}", "path": "{{ .from.path.basename }}"}}
+    assert applications_of(generator, template, goTemplate=True) == [{"a": "1", "path": "config"}]
 
 
 def test_charts_of_applications_are_rendered() -> None:

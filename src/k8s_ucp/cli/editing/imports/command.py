@@ -277,6 +277,7 @@ def _detect(
         origin=origin,
         render=renderer(opened.place, lambda: pinned_helm(call, topology)),
         fetch=fetcher(call, topology),
+        clusters=[each.name for each in topology.spec.environments],
     )
 
 
