@@ -24,7 +24,7 @@ from k8s_ucp.gitops.imports.findings import (
     named_by,
     sources_of,
 )
-from k8s_ucp.gitops.imports.flux import read_flux
+from k8s_ucp.gitops.imports.flux import FluxContext, read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
@@ -64,6 +64,8 @@ def detect(
     around = DiscoveryContext(tree, same, known, revision, fetch)
     declared, more = _declared(documents, SetContext(tree, same, clusters, known))
     refusals += more
+    of_flux = list(read_flux([each for each, _ in documents], FluxContext(tree, same, known)))
+    refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [
         each.refused("it brings Applications, which are listed themselves", "none")
@@ -74,10 +76,20 @@ def detect(
     refusals += more
     claimed = {path for each in findings if not each.remote for path in folders_of(each)}
     claimed |= {path for each, _ in declared for path in _paths(each)}
+    # What lies beside a release of Flux is told with it.
+    releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
+    claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
+    claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
     laid, more = find_layouts(tree, title, known)
-    findings = [_with_base(each, laid) for each in findings]
+    findings = [*(_with_base(each, laid) for each in findings), *releases]
     findings += [each for each in laid if not claimed & set(folders_of(each))]
     refusals += [each for each in more if each.where not in claimed]
+    taken = {path for each in findings if not each.remote for path in folders_of(each)}
+    refusals = [
+        each
+        for each in refusals
+        if each.folder is None or not any(within(path, each.folder) for path in taken)
+    ]
     findings, more = _distinct(tree, findings)
     refusals += more
     refusals += _other_tools(tree, title, findings, nothing=not (findings or refusals))
@@ -187,7 +199,7 @@ def _declared(
 ) -> tuple[list[_Declared], list[RefusedApp]]:
     """The Applications."""
     found: list[_Declared] = []
-    refusals = list(read_flux([each for each, _ in documents], around.tree))
+    refusals: list[RefusedApp] = []
     for document, environment in documents:
         version = str(document.content.get("apiVersion"))
         if not version.startswith(_ARGO):

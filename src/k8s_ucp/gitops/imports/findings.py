@@ -74,6 +74,8 @@ class RefusedApp:
     where: str
     reason: str
     advice: str
+    folder: str | None = None
+    """Of the tree, where that is all that it deploys: apps of what is there make this needless."""
 
 
 class NotImportable(Exception):

@@ -265,6 +265,7 @@ def _plain(
         for folder in list(found.values()) if alone else [min(found.values())]:
             name = _name(folder if alone else app, title)
             try:
+                _refuse_flux(tree, folder)
                 if alone:
                     yield plain_finding(tree, name, folder, folder)
                 else:
@@ -273,6 +274,16 @@ def _plain(
                 yield error.refusal(name, folder or ".")
             except UsageError as error:
                 yield RefusedApp(name, folder or ".", error.message, error.next or "correct it")
+
+
+def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
+    """Objects of Flux beside manifests, which no cluster here knows. Raises NotImportable."""
+    files = [each for each in tree.below(folder) if b"fluxcd.io/" in tree.read(each)]
+    if files:
+        raise NotImportable(
+            f"{files[0]} beside its manifests has objects of Flux, and Argo CD runs here",
+            "move its manifests to a folder of their own, and add that by `ucp app add`",
+        )
 
 
 def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> DiscoveredApp:

@@ -42,7 +42,7 @@ _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test",
 _SHOWN = 8
 _LARGE = 200_000
 _TOOL = re.compile(
-    r"skaffold/|(?:kind\.x-k8s|k3d|backstage|garden|eksctl|ctlptl|kubeadm\.k8s"
+    r"skaffold/|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl|kubeadm\.k8s"
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
 )
 """Versions of what looks as an object and is settings of a tool that people have beside them."""

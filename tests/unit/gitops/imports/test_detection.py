@@ -662,12 +662,64 @@ def test_what_is_not_argocds() -> None:
     assert "AppProject of its own" in refusal(there, "team").reason
 
 
-def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
-    def flux(kind: str, name: str, spec: Mapping[str, Any]) -> str:
-        group = "source" if kind.endswith("Repository") else "helm"
-        head = {"apiVersion": f"{group}.toolkit.fluxcd.io/v1", "kind": kind}
-        return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
+def flux(kind: str, name: str, spec: Mapping[str, Any]) -> str:
+    group = "source" if kind.endswith("Repository") else "helm"
+    head = {"apiVersion": f"{group}.toolkit.fluxcd.io/v1", "kind": kind}
+    return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
 
+
+def test_releases_of_flux_are_apps() -> None:
+    charts = {"kind": "HelmRepository", "name": "charts"}
+    nginx = {"chart": {"spec": {"chart": "nginx", "version": "2.x", "sourceRef": charts}}}
+    here = {"chart": "./charts/shop", "sourceRef": {"kind": "GitRepository", "name": "all"}}
+    there = found(
+        {
+            "charts.yaml": flux("HelmRepository", "charts", {"url": "https://c.example.org/"}),
+            "all.yaml": flux("GitRepository", "all", {"url": URL}),
+            "api/oci.yaml": flux("OCIRepository", "a", {"url": "oci://c/api", "ref": {"tag": "1"}}),
+            "job/oci.yaml": flux("OCIRepository", "a", {"url": "oci://c/job", "ref": {"tag": "2"}}),
+            "api/release.yaml": flux(
+                "HelmRelease",
+                "api",
+                {
+                    "chartRef": {"kind": "OCIRepository", "name": "a"},
+                    "targetNamespace": "shop",
+                    "values": {"host": "api.${DOMAIN}"},
+                },
+            ),
+            "api/config.yaml": CONFIG,
+            "flux.yaml": dump_all(
+                [
+                    {
+                        "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
+                        "kind": "Kustomization",
+                        "metadata": {"name": "qa"},
+                        "spec": {"path": "./qa", "targetNamespace": "shop"},
+                    }
+                ]
+            ),
+            "qa/web.yaml": flux("HelmRelease", "web", {**nginx, "values": {"replicas": 1}}),
+            "prod/web.yaml": flux("HelmRelease", "web", {**nginx, "values": {"replicas": 2}}),
+            "shop.yaml": flux("HelmRelease", "shop", {"chart": {"spec": here}}),
+            "charts/shop/Chart.yaml": CHART,
+        }
+    )
+    api, shop, web = there.findings
+    assert api.remote == RemoteSource("oci://c", "1", "api")
+    assert (api.namespace, api.values) == ("shop", {"": b"host: api.${DOMAIN}\n"})
+    assert api.notes == (
+        "Flux would fill ${DOMAIN} in its values: write what they stand for",
+        "what lies beside it is not taken: ConfigMap; add each file, such as "
+        "ucp app add api-more api/config.yaml --namespace shop",
+    )
+    assert (shop.form, shop.path, shop.remote) == ("helm", "charts/shop", None)
+    assert web.remote == RemoteSource("https://c.example.org", "2.x", "nginx")
+    assert web.values == {"qa": b"replicas: 1\n", "prod": b"replicas: 2\n"}
+    assert shop.namespace is None
+    assert not there.refusals
+
+
+def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
     charts = {"kind": "HelmRepository", "name": "charts"}
     there = found(
         {
@@ -687,13 +739,25 @@ def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
                 "HelmRelease", "web", {"chart": {"spec": {"version": "2.1"}}, "values": {}}
             ),
             "release.yaml": flux(
-                "HelmRelease", "api", {"chartRef": {"kind": "OCIRepository", "name": "api"}}
+                "HelmRelease",
+                "api",
+                {
+                    "chartRef": {"kind": "OCIRepository", "name": "api"},
+                    "valuesFrom": [{"kind": "Secret", "name": "api"}],
+                },
+            ),
+            "patched/kustomization.yaml": dump_all(
+                [{"resources": ["release.yaml"], "patches": [{"path": "a.yaml"}]}]
+            ),
+            "patched/release.yaml": flux(
+                "HelmRelease", "patched", {"chartRef": {"kind": "OCIRepository", "name": "api"}}
             ),
             "lost.yaml": flux("HelmRelease", "lost", {"chartRef": {"kind": "OCIRepository"}}),
         }
     )
     assert {each.name: each.advice for each in there.refusals} == {
         "api": "ucp app add api oci://c/api --version 1.2.3",
+        "patched": "ucp app add patched oci://c/api --version 1.2.3",
         "lost": "ucp app add lost URL|DIR, with the chart that it names",
         "web": "ucp app add web https://c.example.org --chart nginx "
         "--values FILE (with the `values` of the HelmRelease)",
@@ -707,7 +771,9 @@ def test_folders_of_flux_are_named_where_nothing_in_them_is() -> None:
 
     there = found(
         {
-            "web/all.yaml": CONFIG,
+            "web/read.me": "",
+            "found/all.yaml": CONFIG,
+            "flux/found.yaml": kustomization("found", "./found"),
             "apps/api/release.yaml": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\n"
             "metadata: {name: api}\n",
             "flux/web.yaml": kustomization("shop", "./web"),

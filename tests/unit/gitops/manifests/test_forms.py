@@ -174,6 +174,7 @@ def test_data_beside_manifests_need_not_be_yaml() -> None:
         "skaffold/v4beta6",
         "kind.x-k8s.io/v1alpha4",
         "backstage.io/v1alpha1",
+        "scaffolder.backstage.io/v1beta3",
         "k3d.io/v1",
         "tanka.dev/v1alpha1",
     ],
