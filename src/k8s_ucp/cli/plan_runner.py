@@ -174,7 +174,12 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
                 last[step.id] = words
                 write(f"{words} ({step.seconds:.2f} s)")
 
-        yield hear
+        try:
+            yield hear
+        except UcpError as error:
+            # A step's own line has the first of its message.
+            write("failed: " + str(error).replace("\n", "\n  "))
+            raise
         write("ends")
 
 

@@ -1,0 +1,47 @@
+"""Runs of plans: what is left of them for people to read."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.plan_runner import run_plan
+from k8s_ucp.context import StartContext
+from k8s_ucp.engine.pipeline import Plan, Report, Step, Task
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import Workspace
+from tests.unit.gitops.topologies import demo
+
+
+def render(_: StartContext, __: Report) -> None:
+    token = "https://ci:s3cret@git.example.org/apps.git"
+    raise UcpError(f"failed to push\nto {token}\nit is full", next="ucp start")
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """A run takes those that end it."""
+    taken = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in taken.items():
+        signal.signal(number, handler)
+
+
+def test_the_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
+    context = StartContext(Workspace.at(tmp_path), demo())
+    with pytest.raises(UcpError):
+        run_plan(
+            Plan("start", (Task(Step("render", "Render the repositories", render)),)),
+            context,
+            Console(quiet=True),
+        )
+    log = (context.state.logs / "ucp.log").read_text()
+    assert "start render: failed failed to push (" in log
+    said = log[log.index("start failed: Render the repositories: failed to push") :]
+    assert "it is full" in said
+    assert "next: ucp start" in said
+    assert "s3cret" not in log
