@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError
@@ -142,6 +145,50 @@ def merged(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
         kept = [each for each in found.get(part) or [] if each.get("name") not in new]
         found[part] = [*kept, *config[part]]
     return {**found, "current-context": config["current-context"]}
+
+
+def refuse_others(base: dict[str, Any], config: dict[str, Any], path: Path) -> None:
+    """What would give way is of the cluster itself, or of one that was on this machine before it.
+
+    A person may have credentials under the same name that are nowhere else. Raises UcpError.
+    """
+    ours = config["clusters"][0]
+    if found := next(_others(base, ours), ""):
+        name = shlex.quote(ours["name"])
+        others = " && ".join(
+            f"kubectl config delete-{part.removesuffix('s')} {name}"
+            for part in ("contexts", *PARTS[:2])
+        )
+        raise UcpError(
+            f"{path} has {found}, which is not the cluster {ours['name']} of ucp and would be "
+            "overwritten; it was not changed",
+            next=f"rename it in {path}; or, if nobody needs it: {others}",
+        )
+
+
+def _others(base: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
+    """In words: parts with the name of a cluster of ours that are about another one."""
+    name = ours["name"]
+    for each in base.get("clusters") or []:
+        server = str((each.get("cluster") or {}).get("server") or "")
+        if each["name"] == name and not (
+            _same(each, ours) or server == ours["cluster"].get("server") or _is_here(server)
+        ):
+            yield f"a cluster {name} at {server or 'an unknown address'}"
+    for each in base.get("contexts") or []:
+        refers = each.get("context") or {}
+        if each["name"] == name and refers.get("cluster") not in (None, name):
+            yield f"a context {name} for the cluster {refers['cluster']}"
+        if each["name"] != name and refers.get("user") == name:
+            yield f"a user {name} of the context {each['name']}"
+
+
+def _is_here(server: str) -> bool:
+    try:
+        host = urlsplit(server).hostname or ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def without(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from k8s_ucp.clusters.user_contexts import (
     forget_contexts,
     merged,
     read_file,
+    refuse_others,
     without,
 )
 from k8s_ucp.errors import UcpError
@@ -45,6 +46,41 @@ def test_another_cluster_of_the_same_name_is_not_ours() -> None:
     theirs = config("demo-stage", "another authority")
     assert without(theirs, config("demo-stage")) == theirs
     assert without({}, config("demo-stage")) == {}
+
+
+@pytest.mark.parametrize(
+    ("part", "item", "told"),
+    [
+        ("clusters", {"cluster": {"server": "https://prod.example.org"}}, "prod.example.org"),
+        ("contexts", {"context": {"cluster": "gke_shop", "user": "me"}}, "cluster gke_shop"),
+    ],
+)
+def test_credentials_of_another_cluster_are_not_overwritten(
+    part: str, item: dict[str, Any], told: str
+) -> None:
+    theirs = {part: [{"name": "demo-prod", **item}]}
+    with pytest.raises(UcpError, match=told) as refused:
+        refuse_others(theirs, config("demo-prod"), Path("config"))
+    assert "kubectl config delete-user demo-prod" in refused.value.next
+    refuse_others(theirs, config("demo-stage"), Path("config"))
+    mine = {"contexts": [{"name": "mine", "context": {"cluster": "mine", "user": "demo-prod"}}]}
+    with pytest.raises(UcpError, match="user demo-prod of the context mine"):
+        refuse_others(mine, config("demo-prod"), Path("config"))
+
+
+@pytest.mark.parametrize(
+    "server", ["https://127.0.0.1:6443", "https://[::1]:1", "https://localhost"]
+)
+def test_a_cluster_of_this_machine_that_was_made_anew_gives_way(server: str) -> None:
+    before = merged({}, config("demo-stage", "its authority before"))
+    before["clusters"][0]["cluster"]["server"] = server
+    refuse_others(before, config("demo-stage"), Path("config"))
+
+
+def test_the_same_cluster_may_have_moved() -> None:
+    before = merged({}, config("demo-prod"))
+    before["clusters"][0]["cluster"]["server"] = "https://old.example.org"
+    refuse_others(before, config("demo-prod"), Path("config"))
 
 
 def test_a_file_that_is_none_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

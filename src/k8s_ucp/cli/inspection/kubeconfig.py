@@ -11,7 +11,7 @@ import typer
 from k8s_ucp import yaml_io
 from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
-from k8s_ucp.clusters.user_contexts import change_file, merged, own_file
+from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import SECRET
@@ -57,7 +57,12 @@ def kubeconfig(
         call.console.data(json.dumps(config, indent=2))
         return
     path = own_file()
-    change_file(path, lambda found: merged(found, config))
+
+    def change(found: dict[str, Any]) -> dict[str, Any]:
+        refuse_others(found, config, path)
+        return merged(found, config)
+
+    change_file(path, change)
     call.console.say(f"merged the context {cluster} into {path} and made it the current context")
 
 
