@@ -16,6 +16,8 @@ from pathlib import Path
 from k8s_ucp.errors import DeadlineExceeded
 
 PAUSE = 0.02
+FOLDER_SECONDS = 60.0
+"""Longer than anybody holds a folder's lock while something is put into it."""
 
 
 @contextlib.contextmanager
@@ -52,25 +54,28 @@ def locked_now(path: Path) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def folder_locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, however long another process has it.
+def folder_locked(folder: Path, *, timeout: float = FOLDER_SECONDS) -> Iterator[None]:
+    """Hold the lock of a folder; where a file system knows no locks, without.
 
-    Where a file system knows no locks, without.
+    Raises DeadlineExceeded when somebody else holds it for `timeout` seconds.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            wait(descriptor)
+    with folder_locked_within(folder, timeout) as holder:
+        if holder is not None:
+            who = f"process {holder}" if holder else "another process"
+            raise DeadlineExceeded(
+                f"the lock of {folder}",
+                timeout,
+                f"held by {who}",
+                next="wait for the other command to finish, then run the command again",
+            )
         yield
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def folder_locked_within(
     folder: Path, seconds: float, report: Callable[[int | None], None] = lambda _: None
 ) -> Iterator[int | None]:
-    """The same, for at most so long: None, or whose lock it still is.
+    """Wait for the lock of a folder: None once it is held, or whose it still is after so long.
 
     The number is that of the process, 0 where it is unknown. report: called once, with it or None,
     where there is something to wait for.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import DeadlineExceeded
-from k8s_ucp.locks import locked, locked_now
+from k8s_ucp.locks import folder_locked, locked, locked_now
 
 
 def test_a_held_lock_is_not_got(tmp_path: Path) -> None:
@@ -21,6 +21,15 @@ def test_a_held_lock_is_not_got(tmp_path: Path) -> None:
             pass
     with locked_now(path) as free:
         assert free
+
+
+def test_a_folder_whose_lock_nobody_lets_go_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    with folder_locked(tmp_path):
+        refused = pytest.raises(DeadlineExceeded, match="held by")
+        with refused, folder_locked(tmp_path, timeout=0.1):
+            pass
+    with folder_locked(tmp_path, timeout=0):
+        pass
 
 
 def test_holders_that_remove_the_file_never_meet(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -250,27 +248,17 @@ def _only_edit(folder: Path) -> Iterator[None]:
     file behind. Raises UcpError.
     """
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError as error:
-        raise UsageError(f"the folder {folder} does not exist", next="ucp start") from error
-    try:
-        until = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if locks.take(descriptor):
-                    break
-            except OSError:
-                # Some network file systems lock no folders: the topology's own lock is left.
-                break
-            if time.monotonic() > until:
+        with locks.folder_locked_within(folder, PATIENCE) as holder:
+            if holder is not None:
                 raise UcpError(
                     f"another command is editing {folder / 'ucp.yaml'}; nothing was changed",
                     next="wait for it to finish, then run the command again",
                 )
-            time.sleep(0.05)
-        yield
-    finally:
-        os.close(descriptor)
+            yield
+    except FileNotFoundError as error:
+        if folder.is_dir():
+            raise
+        raise UsageError(f"the folder {folder} does not exist", next="ucp start") from error
 
 
 def read_topology(path: Path) -> str:
