@@ -3,7 +3,8 @@
 A registry file keeps who has which port, so a stopped cluster finds its own free again. Ports lie
 outside the range from which the kernel picks ports for outgoing connections: inside it any program
 could hold one by chance when a cluster starts again. An owner is a folder; once the folder is gone
-its ports are free again.
+its ports are free again. Where the folder around it is gone, too, it may be on a disk that comes
+back: of those the last ones keep theirs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ NODE_PORTS = range(30000, 32768)
 """Kubernetes hands these out for Services of type NodePort: left alone."""
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOCK_SECONDS = 30.0
+MOST_AWAY = 100
+"""Owners that may come back with their disk."""
 RECORD = "ports.json"
 """In the folder of those who listen."""
 
@@ -78,7 +81,11 @@ class Ports:
             for other, theirs in table.items():
                 for port in set(theirs.values()) & set(ports.values()):
                     if other != owner:
-                        raise UcpError(f"port {port} of {owner} was reassigned to {other}")
+                        raise UcpError(
+                            f"port {port} of {owner} was reassigned to {other}",
+                            next=f"only one of the two can run: stop the other one (ucp stop), "
+                            f"then delete its entry from {self._file}",
+                        )
             table[owner] = {**table.get(owner, {}), **ports}
 
     def release(self, owner: str) -> None:
@@ -96,7 +103,8 @@ class Ports:
         make_private_folder(self._file.parent)
         with locked(self._lock, "the lock of the port registry", timeout=LOCK_SECONDS):
             before = self._read()
-            table = {owner: dict(before[owner]) for owner in before if not _is_gone(owner)}
+            gone = _gone(before)
+            table = {owner: dict(before[owner]) for owner in before if owner not in gone}
             yield table
             if table != before:
                 write_private_file(self._file, json.dumps(table, indent=1) + "\n")
@@ -215,8 +223,10 @@ def read_ephemeral(path: Path = EPHEMERAL) -> range:
         return range(32768, 61000)
 
 
-def _is_gone(owner: str) -> bool:
-    return owner.startswith("/") and not Path(owner).exists()
+def _gone(owners: Iterable[str]) -> set[str]:
+    missing = [each for each in owners if each.startswith("/") and not Path(each).exists()]
+    away = [each for each in missing if not Path(each).parent.exists()]
+    return {*missing} - {*away[-MOST_AWAY:]}
 
 
 def _number(text: str) -> int:

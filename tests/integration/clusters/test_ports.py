@@ -108,6 +108,28 @@ def test_released_ports_and_those_of_a_vanished_folder_are_free(
     assert ports.reserve(owner(tmp_path, "kept"), NAMES) == kept
 
 
+def test_ports_on_a_disk_that_is_away_are_kept_for_it(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else another topology takes them, and what was there can never be started again."""
+    ports = Ports(registry)
+    disk = tmp_path / "disk"
+    (disk / "clusters").mkdir(parents=True)
+    away = owner(disk / "clusters", "demo-core")
+    given = ports.reserve(away, NAMES)
+    disk.rename(tmp_path / "unplugged")
+    others = ports.reserve(owner(tmp_path, "new"), NAMES)
+    assert not set(given.values()) & set(others.values())
+    (tmp_path / "unplugged").rename(disk)
+    ports.claim(away, given)
+    # Not for ever: most folders that are gone never come back.
+    disk.rename(tmp_path / "unplugged")
+    monkeypatch.setattr(ports_module, "MOST_AWAY", 1)
+    ports.reserve(str(tmp_path / "second" / "demo-core"), NAMES)
+    ports.reserve(owner(tmp_path, "new"), NAMES)
+    assert away not in ports.owners()
+
+
 def test_many_processes_at_once_never_collide(tmp_path: Path, registry: Path) -> None:
     runs = [
         subprocess.Popen(
@@ -138,8 +160,9 @@ def test_ports_are_claimed_after_the_registry_was_lost(tmp_path: Path, registry:
     Ports(registry).claim(owner(tmp_path, "a"), mine)
     Ports(registry).claim(owner(tmp_path, "a"), mine)
     assert Ports(registry).reserve(owner(tmp_path, "a"), NAMES) == mine
-    with pytest.raises(UcpError, match="was reassigned to"):
+    with pytest.raises(UcpError, match="was reassigned to") as refused:
         Ports(registry).claim(owner(tmp_path, "b"), mine)
+    assert f"delete its entry from {registry}" in str(refused.value.next)
 
 
 def test_a_damaged_registry_is_named(tmp_path: Path, registry: Path) -> None:
