@@ -62,12 +62,23 @@ class NoSpace(GitFailed):
     """The disk is full, or the folder can't be written."""
 
 
+class Unsigned(GitFailed):
+    """A person has every commit signed, and what signs does not."""
+
+
 SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 
 _FREE = "free disk space or make the folder writable, then run the command again"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     # First: git on the other side of a push hangs up for it, which looks like the network.
     (NoSpace, r"no space left on device|disk quota exceeded", _FREE),
+    (
+        Unsigned,
+        r"failed to sign the data|user\.signingkey needs|couldn't load public key"
+        r"|no (private|secret) key",
+        "set up the key that git signs with (git config --global user.signingKey), or have it sign "
+        "no commits: git config --global commit.gpgSign false",
+    ),
     (
         DubiousOwnership,
         r"dubious ownership|unsafe repository",

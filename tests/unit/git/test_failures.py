@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.git.failures import HostUnreachable, NoSpace, classify, redact
+from k8s_ucp.git.failures import HostUnreachable, NoSpace, Unsigned, classify, redact
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,18 @@ def test_a_full_disk_is_not_taken_for_the_network() -> None:
     full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
     assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
     assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: gpg failed to sign the data\n",
+        "error: user.signingKey needs to be set for ssh signing\n",
+        "error: Couldn't load public key /a/key: No such file or directory?\n",
+    ],
+)
+def test_a_commit_that_can_not_be_signed_says_how_to_go_on(said: str) -> None:
+    failure = classify("commit-tree", "/a/apps", f"{said}fatal: failed to write commit object\n")
+    assert isinstance(failure, Unsigned)
+    assert failure.next
+    assert "git config --global commit.gpgSign false" in failure.next
