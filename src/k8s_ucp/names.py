@@ -45,6 +45,9 @@ names it after Terraform's attribute."""
 GENERATE = f"{GROUP}/generate"
 """On a Secret without a password: `password` has the reconciler make one, once."""
 
+RESTORED = "k8s-ucp-restored"
+"""ConfigMap in CLUSTERS_NAMESPACE: the sections of the backup that were put back into this core."""
+
 # Annotations.
 NAMESPACES = f"{GROUP}/namespaces"
 """On an owner with scoped access: comma-separated namespaces that Argo CD may act in."""

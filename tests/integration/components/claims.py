@@ -17,8 +17,8 @@ from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.cloud.admin import CloudAdmin
 from k8s_ucp.components.cloud import CloudComponent
 from k8s_ucp.components.host.program import Program
-from k8s_ucp.kube import SECRET, Kube, Object
-from k8s_ucp.names import CLUSTERS_NAMESPACE
+from k8s_ucp.kube import CONFIG_MAP, SECRET, Kube, Object
+from k8s_ucp.names import CLUSTERS_NAMESPACE, RESTORED
 from tests.contracts.provider_desk import config
 from tests.control_planes import eventually
 from tests.integration.reconciler.conftest import furnish
@@ -87,6 +87,8 @@ def claims(running: Stack) -> Iterator[Claims]:
     furnish(kube, running.host.toolbox)
     define_platform(kube)
     kube.apply(config())
+    # As a start says it: passwords are made from here on.
+    kube.apply(CONFIG_MAP.object(RESTORED, CLUSTERS_NAMESPACE, data={"passwords": "yes"}))
     with socket.create_server(("127.0.0.1", 0)) as free:
         ports = {**running.host.ports, "cloud": free.getsockname()[1]}
     host = replace(running.host, ports=ports)

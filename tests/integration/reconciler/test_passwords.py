@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.kube import SECRET
+from k8s_ucp import names
+from k8s_ucp.kube import CONFIG_MAP, SECRET
 from tests.integration.reconciler.world import (
     CLUSTERS,
     World,
@@ -37,6 +38,8 @@ def declared(port: str = "5432") -> dict[str, Any]:
 def test_it_is_made_once_and_survives_what_others_apply(world: World) -> None:
     world.start()
     world.core.apply(declared(), manager=ARGOCD)
+    # As a start says it once the backup was put back: nothing is made before.
+    world.core.apply(CONFIG_MAP.object(names.RESTORED, CLUSTERS, data={"passwords": "yes"}))
 
     def password() -> str:
         data = world.core.get(SECRET, "quotes-stage-connection", CLUSTERS).get("data") or {}
@@ -54,3 +57,4 @@ def test_it_is_made_once_and_survives_what_others_apply(world: World) -> None:
         assert_no_secret_in_the_open(world)
     finally:
         world.core.delete(SECRET, "quotes-stage-connection", CLUSTERS)
+        world.core.delete(CONFIG_MAP, names.RESTORED, CLUSTERS)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from k8s_ucp import names
+from k8s_ucp.kube import CONFIG_MAP, Kind
+from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.passwords import password_secret
+from k8s_ucp.reconciler.passwords.controller import PasswordsController
 
 
 def secret(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
@@ -48,6 +53,38 @@ def test_what_is_applied_is_the_password_alone_and_to_this_version() -> None:
     assert item["data"] == {"password": base64.b64encode(b"pw").decode()}
     assert item["metadata"]["resourceVersion"] == "7"
     assert "labels" not in item["metadata"]
+
+
+class Core:
+    """An API server with one Secret that asks for a password, and perhaps the note of a restore."""
+
+    def __init__(self) -> None:
+        self.restored: dict[str, str] | None = None
+        self.applied: list[Any] = []
+
+    def find(self, kind: Kind, name: str, namespace: str) -> Any:
+        if kind == CONFIG_MAP:
+            assert (name, namespace) == (names.RESTORED, names.CLUSTERS_NAMESPACE)
+            return None if self.restored is None else {"data": self.restored}
+        return secret()
+
+    def apply(self, item: Any, **_: Any) -> None:
+        self.applied.append(item)
+
+
+def test_none_is_made_before_the_backup_was_put_back() -> None:
+    """A new one would take the place of the old one, which a database still has."""
+    core, log = Core(), SimpleNamespace(info=lambda *_, **__: None)
+    settings = SimpleNamespace(password_namespaces=())
+    runtime = SimpleNamespace(kube=core, log=log, settings=settings)
+    controller = PasswordsController(cast("Runtime", runtime))
+    for core.restored in (None, {}, {"externalNames": "yes"}):
+        assert controller.reconcile("ucp-clusters/quotes-stage-connection") is not None
+        assert not core.applied
+    core.restored = {"passwords": "yes"}
+    assert controller.reconcile("ucp-clusters/quotes-stage-connection") is None
+    (made,) = core.applied
+    assert len(base64.b64decode(made["data"]["password"])) == password_secret.LENGTH
 
 
 def test_every_cloud_takes_them() -> None:

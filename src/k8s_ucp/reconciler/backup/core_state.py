@@ -17,8 +17,6 @@ from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
-RESTORED = "k8s-ucp-restored"
-"""ConfigMap in the clusters' namespace: the sections that were put back into this core."""
 EXTERNAL_NAME = "crossplane.io/external-name"
 COMPOSITE = "crossplane.io/composite"
 """Label of what a Composition made: the name of what asked for it."""
@@ -78,18 +76,18 @@ class CoreState:
 
     def restored(self) -> frozenset[str]:
         """Sections that were put back into this core, or that there was nothing to put back of."""
-        noted = self.kube.find(CONFIG_MAP, RESTORED, names.CLUSTERS_NAMESPACE)
+        noted = self.kube.find(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
         return frozenset((noted or {}).get("data") or {})
 
     def note_restored(self, step: str, *sections: str) -> None:
         """From now on this core speaks for these sections. step: who says so."""
         data = dict.fromkeys(sections, "yes")
-        note = CONFIG_MAP.object(RESTORED, names.CLUSTERS_NAMESPACE, data=data)
+        note = CONFIG_MAP.object(names.RESTORED, names.CLUSTERS_NAMESPACE, data=data)
         self.kube.apply(note, manager=f"k8s-ucp-{step}")
 
     def note_leaving(self) -> None:
         """This core is taken apart: what it lacks from now on says nothing."""
-        self.kube.delete(CONFIG_MAP, RESTORED, names.CLUSTERS_NAMESPACE)
+        self.kube.delete(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
 
     def put_back_secrets(self, backup: Backup) -> list[str]:
         """Passwords and sources that this core has not; their names. Raises KubeError."""

@@ -1,12 +1,17 @@
 """The passwords controller: a Secret that asks for a password gets one, once, and keeps it.
 
 Databases need a password before they exist, and it may be in no repository: it is made here.
+
+A core that was lost and made anew gets its passwords back from the backup. Before a start has done
+that nothing is made: what has the old password, such as a database, would not open with a new one,
+which would take the old one's place in the backup.
 """
 
 from __future__ import annotations
 
 from k8s_ucp import names
-from k8s_ucp.kube import SECRET, Object
+from k8s_ucp.backup import PASSWORDS as SECTION
+from k8s_ucp.kube import CONFIG_MAP, SECRET, Object
 from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.passwords.password_secret import (
     KEY,
@@ -19,6 +24,9 @@ from k8s_ucp.reconciler.passwords.password_secret import (
 from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import PASSWORDS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
+
+WAIT_SECONDS = 1.0
+"""Between looks whether the backup was put back."""
 
 
 class PasswordsController(Controller):
@@ -51,6 +59,12 @@ class PasswordsController(Controller):
         secret = self._kube.find(SECRET, name, namespace)
         if secret is None or not lacks(secret):
             return None
+        if not self._is_restored():
+            return WAIT_SECONDS
         self._kube.apply(filled(secret, generate()), manager=MANAGER, force=False)
         self._log.info("password made", secret=key)
         return None
+
+    def _is_restored(self) -> bool:
+        noted = self._kube.find(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
+        return SECTION in ((noted or {}).get("data") or {})

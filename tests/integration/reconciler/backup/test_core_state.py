@@ -126,12 +126,14 @@ def network(**annotations: str) -> Object:
 
 def made(world: World) -> Backup:
     """A core with one of each, and what it gives to keep."""
+    state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.start()
     world.core.apply(declared(), manager="argocd-controller")
     world.core.apply(source(), manager="kubectl")
     world.core.apply(network(**CREATED, **{"crossplane.io/external-name": "vpc-1"}), manager="test")
     eventually(lambda: password(world), "a password")
     world.stop()
+    state(world).note_leaving()
     return state(world).collect()
 
 
