@@ -115,13 +115,25 @@ def foresee_stop(
 def confirm_loss(
     call: Invocation, foreseen: Iterable[Foreseen], question: str, *, yes: bool
 ) -> None:
-    """Say what is lost for good and what is kept; ask on a terminal. Raises UsageError."""
+    """Say what is lost for good and what is kept; ask on a terminal.
+
+    Where something is lost, nobody's silence is taken for a yes. Raises UsageError.
+    """
+    foreseen = list(foreseen)
     for line in _losses(foreseen):
         call.console.say(line)
+    if yes:
+        return
     from k8s_ucp.cli import questions
 
-    if not yes and questions.can_ask() and not questions.confirm(question, default=False):
-        raise UsageError("nothing was stopped")
+    if questions.can_ask():
+        if not questions.confirm(question, default=False):
+            raise UsageError("nothing was stopped")
+    elif any(each.lost for each in foreseen):
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next="add --plan to see what is lost for good; then --yes",
+        )
 
 
 def _losses(foreseen: Iterable[Foreseen]) -> Iterator[str]:

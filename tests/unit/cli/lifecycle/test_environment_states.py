@@ -1,0 +1,37 @@
+"""What is lost with an environment is given up by a person, not by nobody's silence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli import questions
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.lifecycle.environment_states import confirm_loss
+from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.errors import UsageError
+
+LOST = Foreseen("delete", "cluster demo-stage", "it is stopped", "everything on demo-stage")
+KEPT = Foreseen("keep", "Postgres quotes-stage", "its data stay")
+
+
+def test_where_nobody_can_be_asked_a_loss_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(questions, "can_ask", lambda: False)
+    with pytest.raises(UsageError, match="needs a terminal") as refused:
+        confirm_loss(Invocation(tmp_path), [KEPT, LOST], "Stop stage?", yes=False)
+    assert "--yes" in str(refused.value.next)
+    assert "lost for good: everything on demo-stage" in capsys.readouterr().err
+    confirm_loss(Invocation(tmp_path), [KEPT], "Stop stage?", yes=False)
+    confirm_loss(Invocation(tmp_path), [KEPT, LOST], "Stop stage?", yes=True)
+
+
+def test_a_person_says_yes_or_nothing_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "can_ask", lambda: True)
+    monkeypatch.setattr(questions, "confirm", lambda *_, default: default)
+    with pytest.raises(UsageError, match="nothing was stopped"):
+        confirm_loss(Invocation(tmp_path), [LOST], "Stop stage?", yes=False)
