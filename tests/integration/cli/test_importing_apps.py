@@ -276,6 +276,28 @@ spec:
     assert apps_of(workspace)[-1] == "web"
 
 
+def test_values_of_another_repository_come_along(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    other = write(tmp_path / "other", {"web.yaml": "replicas: 7\n"})
+    commit(other)
+    application = f"""\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {{name: web}}
+spec:
+  sources:
+    - {{repoURL: "https://git.example.org/x", path: chart, helm: {{valueFiles: [$other/web.yaml]}}}}
+    - {{repoURL: "{other.as_uri()}", ref: other}}
+  destination: {{namespace: web}}
+"""
+    files = {f"chart/{path}": text for path, text in web_files("1.0.0").items()}
+    source = str(write(tmp_path / "theirs", {**files, "argo/web.yaml": application}))
+    said = ucp(workspace, "app", "import", source, "--app", "web", "--rename", "web=site")
+    assert f"the default branch of {other.as_uri()} is commit" in said
+    assert (workspace / "manifests" / "site-values-prod.yaml").read_text() == "replicas: 7\n"
+
+
 def test_a_chart_that_needs_values_is_told_with_the_command_that_takes_them(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -122,7 +122,7 @@ def _drafts(
     spec = part(document.content, "spec")
     listed = sources_of(document.content)
     refs = {str(each["ref"]): _values_source(each, around) for each in listed if each.get("ref")}
-    rendering = [each for each in listed if each.get("chart") or each.get("path") is not None]
+    rendering = [each for each in listed if _chart_of(each) or each.get("path") is not None]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
     if not any(each.get("repoURL") for each in rendering):
@@ -171,6 +171,9 @@ def _draft(
     destination = part(part(document.content, "spec"), "destination")
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
+    if found and found not in around.environments and _is_app(found, path, document.name):
+        # `web/overlays/web` is a variant, and no environment.
+        found = None
     name = without_environment(document.name, found)
     if found and (name == found or name in _SAYS_NOTHING):
         own = _own_segments(path, found)
@@ -191,6 +194,14 @@ def _draft(
     )
 
 
+def _is_app(environment: str, path: str, name: str) -> bool:
+    """What a folder below `overlays` is called by is the app's own name."""
+    above = path.split("/")
+    at = len(above) - 1 - above[::-1].index(environment) if environment in above else 0
+    names = {name, *(name.removesuffix(f"-{each}") for each in _SAYS_NOTHING)}
+    return environment in names or environment in above[:at]
+
+
 def _own_segments(path: str, environment: str | None) -> list[str]:
     """Folders of a path that name the app."""
     return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
@@ -206,9 +217,18 @@ def _values_source(source: Mapping[str, Any], around: DiscoveryContext) -> _Valu
     return _ValuesSource(url, wanted, "")
 
 
-def _address(url: str) -> str:
-    """Of a chart's repository: registries are named without a scheme."""
-    return url if "://" in url else f"oci://{url}"
+def _chart_of(source: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(repository, name) of a chart. Registries are named without a scheme; by `oci://` and without
+    a chart the whole address is one's.
+    """
+    url, chart = str(source.get("repoURL", "")).rstrip("/"), str(source.get("chart") or "")
+    if not chart and not url.startswith("oci://"):
+        return None
+    url = url if "://" in url else f"oci://{url}"
+    if url.startswith("oci://"):
+        whole = f"{url}/{chart}" if chart else url
+        url, _, chart = whole.rpartition("/")
+    return url, chart
 
 
 def _check_source(source: Mapping[str, Any]) -> None:
@@ -272,8 +292,9 @@ def _remote(
     name: str, source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
 ) -> RemoteSource | None:
     revision = str(source.get("targetRevision") or "")
-    if chart := source.get("chart"):
-        return RemoteSource(_address(url), None if revision in ("", "*") else revision, str(chart))
+    if place := _chart_of(source):
+        address, chart = place
+        return RemoteSource(address, None if revision in ("", "*") else revision, chart)
     if not around.same(url):
         return RemoteSource(url, None if revision in MOVING else revision)
     if path not in around.tree.folders:
@@ -491,6 +512,18 @@ def _chart_values(draft: _Draft, around: DiscoveryContext) -> str | bytes | None
     if len(found) == 1 and not inline and path is not None and path.startswith(start):
         return path.removeprefix(start)
     return merged([(each.name, each.content) for each in found], draft.helm)
+
+
+def chart_values(tree: RepositoryTree, chart: str, helm: Mapping[str, Any]) -> str | bytes | None:
+    """What an Application gives to a chart of Applications: a file in it, or values; None for
+    nothing. What lies elsewhere is left out. Raises NotImportable.
+    """
+    names = [each for each in _value_files(helm) if each != "values.yaml" and each[:1] != "$"]
+    paths = [resolve(chart, each) for each in names]
+    files = [each for each in paths if each and tree.has(each)]
+    if not files and not any(helm.get(key) for key in _INLINE):
+        return None
+    return merged([(each, tree.read(each)) for each in files], helm)
 
 
 def _remote_values(draft: _Draft, around: DiscoveryContext) -> str | bytes | None:

@@ -12,7 +12,13 @@ from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.application_sets import SetContext, expand, looked_at
-from k8s_ucp.gitops.imports.applications import MOVING, DiscoveryContext, Fetch, read_applications
+from k8s_ucp.gitops.imports.applications import (
+    MOVING,
+    DiscoveryContext,
+    Fetch,
+    chart_values,
+    read_applications,
+)
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
     ArgoDocument,
@@ -21,6 +27,8 @@ from k8s_ucp.gitops.imports.findings import (
     NotImportable,
     RefusedApp,
     app_name,
+    in_path,
+    in_text,
     named_by,
     sources_of,
 )
@@ -31,8 +39,8 @@ from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import part
 
-Render = Callable[[str, "str | None"], str]
-"""(folder of a chart in the tree, one of its values files) to what helm makes of it."""
+Render = Callable[[str, "str | bytes | None"], str]
+"""(folder of a chart in the tree, one of its values files or values) to what helm makes of it."""
 
 _Declared = tuple[ArgoDocument, "str | None"]
 """With its environment, where something else than the document itself says it."""
@@ -234,7 +242,9 @@ def _rendered(
             "its templates are Applications, and helm is not available",
             "run it again with a connection, so that helm can be installed",
         )
-    values, _ = values_of(tree, chart, known)
+    values = _given(tree, chart, known)
+    if not values:
+        values.update(values_of(tree, chart, known)[0])
     found: list[_Declared] = []
     for environment, file in values.items() or ((None, None),):
         try:
@@ -248,6 +258,22 @@ def _rendered(
             (replace(each, path=where), environment)
             for each in read_documents(text.encode(), where)
         ]
+    return found
+
+
+def _given(
+    tree: RepositoryTree, chart: str, known: Collection[str]
+) -> dict[str | None, str | bytes]:
+    """{environment: values} that Applications of a chart give it; none where none gives any.
+
+    Raises NotImportable.
+    """
+    found: dict[str | None, str | bytes] = {}
+    for each in tree.documents_of_argocd:
+        if each.kind == "Application" and _path(each) == chart:
+            [source] = _sources(each)
+            if (values := chart_values(tree, chart, part(source, "helm"))) is not None:
+                found[in_text(each.name, known) or in_path(each.path, known)] = values
     return found
 
 

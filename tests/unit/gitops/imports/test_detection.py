@@ -236,7 +236,14 @@ def test_charts_and_repositories_from_elsewhere() -> None:
         "web.yaml": application("web", {**chart, "helm": {"values": "replicas: 2\n"}}),
         "api.yaml": application("api", other),
     }
-    api, web = found(files).findings
+    for name, source in {
+        "whole": {"repoURL": "oci://registry.example.org/charts/whole", "path": "."},
+        "below": {"repoURL": "registry.example.org", "chart": "charts/below"},
+    }.items():
+        files[f"{name}.yaml"] = application(name, {**source, "targetRevision": "1.0.0"})
+    api, below, web, whole = found(files).findings
+    for each in (below, whole):
+        assert each.remote == RemoteSource("oci://registry.example.org/charts", "1.0.0", each.name)
     assert web.remote == RemoteSource("oci://registry.example.org/charts", "1.2.3", "web")
     assert (
         web.values == {"": b"replicas: 2\n"}
@@ -592,7 +599,7 @@ def test_charts_of_applications_are_rendered() -> None:
         **kustomized("web/base", {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}),
     }
 
-    def render(chart: str, values: str | None) -> str:
+    def render(chart: str, values: str | bytes | None) -> str:
         environment = str(values).removeprefix("values-").removesuffix(".yaml")
         return application("web", {"path": f"{chart}/../web/overlays/{environment}"})
 
@@ -603,10 +610,43 @@ def test_charts_of_applications_are_rendered() -> None:
     assert "brings Applications" in refusal(there, "root").reason
     assert "helm is not available" in refusal(found(files), "apps").reason
 
-    def fail(chart: str, values: str | None) -> str:
+    def fail(chart: str, values: str | bytes | None) -> str:
         raise UcpError("nil pointer")
 
     assert "nil pointer" in refusal(found(files, fail), "apps").reason
+
+
+def test_charts_of_applications_are_rendered_with_what_their_application_gives() -> None:
+    files = {
+        "argo/root.yaml": application(
+            "root",
+            {
+                "path": "apps",
+                "helm": {"valueFiles": ["more.yaml"], "values": "spec: {server: here}\n"},
+            },
+        ),
+        "apps/Chart.yaml": CHART,
+        "apps/more.yaml": "a: b\n",
+        "apps/templates/web.yaml": application("web", {"path": "{{ .Values.path }}"}),
+        "web/all.yaml": CONFIG,
+    }
+    given: list[object] = []
+
+    def render(chart: str, values: str | bytes | None) -> str:
+        given.append(values)
+        return application("web", {"path": "web"})
+
+    assert [each.name for each in found(files, render).findings] == ["web"]
+    assert given == [dump_all([{"a": "b", "spec": {"server": "here"}}]).encode()]
+
+
+def test_an_overlay_that_is_called_as_its_app_is_no_environment() -> None:
+    files = {
+        **kustomized("apps/bgd/base", {"": "apps/bgd/overlays/bgd"}),
+        "argo/bgd.yaml": application("bgd-app", {"path": "apps/bgd/overlays/bgd"}, "bgd"),
+    }
+    [bgd] = found(files).findings
+    assert (bgd.name, bgd.environments, bgd.path) == ("bgd-app", (), "apps/bgd/overlays/bgd")
 
 
 def test_an_application_of_another_repository_is_no_app_of_apps() -> None:
@@ -894,7 +934,7 @@ def test_what_charts_make_says_which_repository_is_meant() -> None:
         "web/all.yaml": CONFIG,
     }
 
-    def render(chart: str, values: str | None) -> str:
+    def render(chart: str, values: str | bytes | None) -> str:
         return application("web", {"path": "web"})
 
     [only] = detect(place(files), title="shop", render=render).findings

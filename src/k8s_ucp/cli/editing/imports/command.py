@@ -142,10 +142,13 @@ def import_apps(
     opened = open_source(call, topology, source, revision, auth)
     origin = Origin(folder=source) if opened.folder else Origin(url=opened.url, revision=revision)
     found = _detect(call, topology, opened, [*ours, *mapping], origin)
-    found = _without_taken(_renamed(found, rename or ()), topology)
+    renamed = _names(found, rename or ())
+    found = _without_taken(_renamed(found, renamed), topology)
     if output is Output.table:
         _show(call, found)
-    picked = _picked(found, tuple(app or ()), every=every, dry_run=dry_run)
+    picked = _picked(
+        found, tuple(renamed.get(each, each) for each in app or ()), every=every, dry_run=dry_run
+    )
     mapping = _ask_environments(picked, ours, mapping)
     with contextlib.ExitStack() as undone:
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
@@ -281,8 +284,8 @@ def _detect(
     )
 
 
-def _renamed(found: Discovery, words: Sequence[str]) -> Discovery:
-    """The apps under the names that were given them. Raises UsageError."""
+def _names(found: Discovery, words: Sequence[str]) -> dict[str, str]:
+    """{name of an app that is found: the name that it gets}. Raises UsageError."""
     names: dict[str, str] = {}
     known = [each.name for each in found.findings]
     for word in words:
@@ -295,6 +298,10 @@ def _renamed(found: Discovery, words: Sequence[str]) -> Discovery:
         if name in known or name in names.values():
             raise UsageError(f"--rename {word}: another app is called {name}")
         names[theirs] = parsed_item({"name": name, "image": "any"}).name
+    return names
+
+
+def _renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
     findings = (
         replace(each, name=names[each.name], namespace=each.namespace or each.name)
         if each.name in names

@@ -136,12 +136,16 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.helm import template
 
-    def render(chart: str, values: str | None) -> str:
+    def render(chart: str, values: str | bytes | None) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
             write_files(root, place.below(chart))
             words: list[str | Path] = ["import", root]
-            words += ["--values", root / values] if values else []
+            if isinstance(values, bytes):
+                write_files(Path(home), {"values.yaml": values})
+                words += ["--values", Path(home, "values.yaml")]
+            elif values:
+                words += ["--values", root / values]
             return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
 
     return render
