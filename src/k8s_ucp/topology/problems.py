@@ -121,7 +121,10 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
     key, parent = str(loc[-1]), loc[:-1]
     where = f" in {shown(parent)}" if parent else ""
     known = _keys(model, parent)
-    return f"unknown key '{key}'{where}: {hint(key, known)}allowed: {', '.join(known)}"
+    inside = next((each for each in known if key in _keys(model, (*parent, each))), None)
+    nested = f"did you mean '{inside}: {{{key}: ...}}'? " if inside else ""
+    near = hint(key, known) or nested
+    return f"unknown key '{key}'{where}: {near}allowed: {', '.join(known)}"
 
 
 def unknown_value(value: Any, allowed: Sequence[str]) -> str:
@@ -140,7 +143,8 @@ def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
             if each not in fields:
                 return []
             current = _model_in(fields[each].annotation)
-    return [field.alias or name for name, field in current.model_fields.items()]
+    fields = current.model_fields if current else {}
+    return [field.alias or name for name, field in fields.items()]
 
 
 def _model_in(annotation: Any) -> Any:

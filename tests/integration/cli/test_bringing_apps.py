@@ -568,6 +568,17 @@ def test_values_that_set_a_version_are_told_as_helm_renders_them(
     assert "can't change example.org/api: no value of the chart is its version" in words
 
 
+def test_what_other_controllers_read_is_told_with_what_brings_it(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a}\n"
+    application = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\n"
+    source = str(write(tmp_path / "web", {"a.yaml": release, "b.yaml": application}))
+    words = " ".join(ucp(workspace, "app", "add", "web", source, "--dry-run").split())
+    assert "`ucp app import` with the folder adds the charts of HelmReleases" in words
+    assert "Argo Rollouts" not in words
+
+
 def test_a_file_above_a_kustomization_is_told_with_a_way_to_bring_it(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -29,6 +29,11 @@ def refused(text: str) -> str:
 WRONG = {
     "unknown key": ("spec:\n  enviroments: []\n", 5, "did you mean 'environments'?"),
     "unknown key, nothing near": ("spec:\n  zzz: 1\n", 5, "allowed: domain, core, git"),
+    "key of a part": (
+        "spec:\n  environments: [{name: eu, provider: embedded}]\n",
+        5,
+        "did you mean 'cluster: {provider: ...}'? allowed: name",
+    ),
     "unknown key deep down": (
         "spec:\n  environments:\n    - name: stage\n      acess: admin\n",
         7,

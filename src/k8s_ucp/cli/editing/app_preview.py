@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
+_REFUSED = frozenset(
+    f"{each}.argoproj.io" for each in ("Application", "ApplicationSet", "AppProject")
+)
+"""Kinds that no app may bring: another message says so."""
 _GRANTED = ("cluster-kind-not-allowed", "namespace-not-allowed", "reference-missing-object")
 """Rules whose findings flags of the command settle."""
 _SHOWN = 4
@@ -261,14 +265,17 @@ def _tell_foreign(
     """Which kinds must be on the clusters already."""
     from k8s_ucp.gitops.check.kinds import foreign_kinds
 
-    kinds = foreign_kinds(objects)
+    kinds = [each for each in foreign_kinds(objects) if each not in _REFUSED]
     rollouts = [each for each in kinds if each.endswith(".argoproj.io")]
     if topology.spec.addons.argo_rollouts:
         kinds = [each for each in kinds if each not in rollouts]
     if kinds:
         words = f"{name}: the clusters need the CRDs of {', '.join(kinds)}; it brings none of them"
-        advice = "; `addons: {argo-rollouts: true}` in ucp.yaml brings Argo Rollouts"
-        call.console.say(words + (advice if {*rollouts} & {*kinds} else ""))
+        if {*rollouts} & {*kinds}:
+            words += "; `addons: {argo-rollouts: true}` in ucp.yaml brings Argo Rollouts"
+        if any(each.startswith("HelmRelease.") for each in kinds):
+            words += "; `ucp app import` with the folder adds the charts of HelmReleases"
+        call.console.say(words)
 
 
 def _is_granted(kind: str, granted: Collection[str]) -> bool:

@@ -40,7 +40,7 @@ def normalized(text: str) -> str:
 
 def _text(action: str, parameters: Mapping[str, Any], go: bool) -> str:
     found = _go(action, parameters) if go else parameters.get(action)
-    if found is None:
+    if found is None or isinstance(found, (dict, list)):
         raise NotImportable(
             f"the template names {{{{{action}}}}}, which is not known here", _ADVICE
         )

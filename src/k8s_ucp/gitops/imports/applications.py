@@ -25,7 +25,7 @@ from k8s_ucp.gitops.imports.findings import (
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.imports.kustomize_settings import used_settings, with_settings
 from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
-from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree
+from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
@@ -68,6 +68,8 @@ class _ValuesSource:
     revision: str | None
     elsewhere: str
     """What it is instead of this repository as it is read; "" where it is that."""
+    folder: str = ""
+    """From where paths are counted."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,10 @@ def _drafts(
     """One for each source that renders something. Raises NotImportable."""
     spec = part(document.content, "spec")
     listed = sources_of(document.content)
-    refs = {str(each["ref"]): _values_source(each, around) for each in listed if each.get("ref")}
+    where = document.path.rpartition("/")[0]
+    refs = {
+        str(each["ref"]): _values_source(each, where, around) for each in listed if each.get("ref")
+    }
     rendering = [each for each in listed if _chart_of(each) or each.get("path") is not None]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
@@ -207,8 +212,14 @@ def _own_segments(path: str, environment: str | None) -> list[str]:
     return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
 
 
-def _values_source(source: Mapping[str, Any], around: DiscoveryContext) -> _ValuesSource:
+def _values_source(
+    source: Mapping[str, Any], where: str, around: DiscoveryContext
+) -> _ValuesSource:
+    """where: folder of the Application's file."""
     url, revision = str(source.get("repoURL")), str(source.get("targetRevision") or "")
+    if url.startswith(LOCAL):
+        folder = resolve(where, url.removeprefix(LOCAL))
+        return _ValuesSource(url, None, "" if folder is not None else url, folder or "")
     wanted = None if revision in MOVING else revision
     if not around.same(url):
         return _ValuesSource(url, wanted, f"another repository, {url}")
@@ -336,13 +347,14 @@ def _environment(
 
 
 def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> DiscoveredApp:
+    drafts = _distinct(drafts)
     first = drafts[0]
     seen = [each.environment for each in drafts]
     if len(set(seen)) < len(seen):
         where = ", ".join(each.document.where for each in drafts)
         raise NotImportable(
             f"several Applications are the app {name} on one environment: {where}",
-            "add them by `ucp app add` under different names",
+            f"add them under different names: {_numbered(name, drafts, around.tree)}",
         )
     namespace, notes = _namespace(name, drafts)
     notes = (*notes, *dict.fromkeys(note for each in drafts for note in each.notes))
@@ -396,6 +408,31 @@ def _finding(name: str, drafts: list[_Draft], around: DiscoveryContext) -> Disco
     if found.form != "jsonnet" and not all(each.recurse for each in drafts):
         _check_depth(tree, first.path)
     return replace(common, form=found.form, path=found.path)
+
+
+def _distinct(drafts: Sequence[_Draft]) -> list[_Draft]:
+    """Without those that deploy the same to the same environment."""
+    found: list[_Draft] = []
+    for each in drafts:
+        if not any(_deploys(each) == _deploys(other) for other in found):
+            found.append(each)
+    return found
+
+
+def _deploys(draft: _Draft) -> tuple[object, ...]:
+    return (
+        *(draft.environment, draft.namespace, draft.remote, draft.path),
+        *(draft.helm, draft.kustomize, draft.recurse),
+    )
+
+
+def _numbered(name: str, drafts: Sequence[_Draft], tree: RepositoryTree) -> str:
+    """The commands that add the first ones."""
+    names = (name, *(f"{name}-{number}" for number in range(2, 4)))
+    commands = [
+        _command(replace(each, name=app), tree) for app, each in zip(names, drafts, strict=False)
+    ]
+    return "; ".join(dict.fromkeys(commands))
 
 
 def _with_settings(drafts: Sequence[_Draft], tree: RepositoryTree) -> dict[str, bytes]:
@@ -568,7 +605,7 @@ def _file(draft: _Draft, name: str, around: DiscoveryContext) -> _ValuesFile | N
     if name.startswith("$"):
         ref, _, rest = name[1:].partition("/")
         source = draft.refs.get(ref) or _ValuesSource("", None, "a source that it has not")
-        path = resolve("", rest)
+        path = resolve(source.folder, rest)
         if source.elsewhere:
             content = _fetched(draft, name, source, path or "", around)
             return None if content is None else _ValuesFile(name, None, content)

@@ -381,6 +381,21 @@ def test_values_that_are_not_here_come_with_the_command() -> None:
         )
 
 
+def test_applications_of_one_name_come_with_the_commands_that_add_them() -> None:
+    """One that deploys the same is no other."""
+    files = {
+        "a.yaml": application("web", {"path": "web"}),
+        "b.yaml": application("web", {"path": "web"}),
+        "web/all.yaml": CONFIG,
+        "more/all.yaml": CONFIG,
+    }
+    assert [each.name for each in found(files).findings] == ["more", "web"]
+    files["c.yaml"] = application("web", {"path": "more"})
+    assert refusal(found(files), "web").advice == (
+        "add them under different names: ucp app add web web; ucp app add web-2 more"
+    )
+
+
 def test_what_an_application_has_that_an_app_can_not() -> None:
     cases = {
         "plugin": ({"path": "web", "plugin": {"name": "x"}}, "plugin"),
@@ -673,10 +688,18 @@ def test_folders_beside_an_application_are_taken_from_there() -> None:
         "stacks/db.yaml": document(
             "Application",
             "db",
-            {"sources": [chart, {"repoURL": "cnoe://web", "path": "manifests"}]},
+            {
+                "sources": [
+                    {**chart, "helm": {"valueFiles": ["$own/values.yaml"]}},
+                    {"repoURL": "cnoe://web", "path": "manifests"},
+                    {"repoURL": "cnoe://web", "ref": "own"},
+                ]
+            },
         ),
+        "stacks/web/values.yaml": "a: b\n",
     }
     there = found(files)
+    assert there.findings[0].values == {"": b"a: b\n"}
     assert [(each.name, each.path, each.remote) for each in there.findings] == [
         ("db", "", RemoteSource("https://charts.example.org", "1.0.0", "db")),
         ("db-manifests", "stacks/web/manifests", None),
