@@ -132,10 +132,7 @@ def _recreate_environments(
     refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
     if core is None:
-        raise UcpError(
-            f"the core cluster {topology.core_cluster} is not responding; nothing was changed",
-            next=f"ucp start, then: {again}",
-        )
+        raise _silent(topology, again)
     core.close()
     foreseen = foresee_stop(call, topology, leaving)
     if plan:
@@ -145,6 +142,9 @@ def _recreate_environments(
         return
     with in_parts(call, topology, about(chosen), again) as parts:
         deletions = deletions_of(call, topology, returning)
+        if len(deletions) < len(returning):
+            # Nothing would be waited for, and what still runs would be taken for made anew.
+            raise _silent(topology, again)
         if leaving:
             question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
             confirm_loss(call, foreseen, question, yes=yes)
@@ -168,6 +168,13 @@ def _recreate_environments(
             "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
         )
         call.console.say(f"environment {each.name} runs: {how} ({seconds:.1f} s)")
+
+
+def _silent(topology: Topology, again: str) -> UcpError:
+    return UcpError(
+        f"the core cluster {topology.core_cluster} is not responding; nothing was changed",
+        next=f"ucp start, then: {again}",
+    )
 
 
 def _bring_back(

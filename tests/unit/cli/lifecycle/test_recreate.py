@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from k8s_ucp.cli.lifecycle import recreate
 from k8s_ucp.cli.lifecycle.environment_states import chosen_environments, refuse_protected
 from k8s_ucp.cli.lifecycle.recreate import Remaining, next_of
 from k8s_ucp.cli.main import run
@@ -86,4 +88,20 @@ def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
     assert "nothing was changed" in said
     assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
     assert f"`ucp stop --workspace {tmp_path}` ends what runs" in said
+    assert file.read_text() == topology_text(default("demo", ["stage"]))
+
+
+def test_a_core_that_falls_silent_meanwhile_is_not_taken_for_one_without_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The environment would be told as made anew, with the cluster that it had."""
+    file = tmp_path / "ucp.yaml"
+    file.write_text(topology_text(default("demo", ["stage"])))
+    monkeypatch.setattr(recreate, "open_core", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(recreate, "foresee_stop", lambda *_: [])
+    monkeypatch.setattr(recreate, "deletions_of", lambda *_: {})
+    assert run(["--workspace", str(tmp_path), "recreate", "--env", "stage", "--yes"]) == 1
+    said = capsys.readouterr().err
+    assert "the core cluster demo-core is not responding; nothing was changed" in said
+    assert f"ucp start --workspace {tmp_path}" in said
     assert file.read_text() == topology_text(default("demo", ["stage"]))
