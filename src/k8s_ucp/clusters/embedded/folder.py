@@ -171,7 +171,11 @@ class ClusterFolder:
             link.symlink_to(program)
 
     def remove(self) -> None:
-        """Remove the folder; its processes have ended."""
+        """Remove the folder; its processes have ended.
+
+        Cut off on the way it leaves no cluster: the record goes before the data does.
+        """
+        self.record_file.unlink(missing_ok=True)
         if self.root.exists():
             shutil.rmtree(self.root)
 
