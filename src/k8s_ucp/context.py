@@ -125,8 +125,12 @@ class TopologyView:
 
     @cached_property
     def kube(self) -> Kube:
-        """The core cluster, as its admin; start-core comes first."""
-        return Kube.from_file(self.state.kubeconfig(self.topology.core_cluster))
+        """The core cluster, as its admin; start-core comes first. Raises UcpError."""
+        core = self.topology.core_cluster
+        file = self.state.kubeconfig(core)
+        if not file.exists():
+            raise UcpError(f"the core cluster {core} does not exist", next="ucp start")
+        return Kube.from_file(file)
 
     def core_answers(self) -> bool:
         """Its API server is ready, and there is a way in."""

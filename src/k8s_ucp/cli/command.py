@@ -26,11 +26,20 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.console import Console
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise UcpError(
+            "the current folder was deleted", next="cd to a folder that exists, such as cd ~"
+        ) from error
+
+
 @dataclass
 class Invocation:
     """The global options of one call of `ucp`."""
 
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path = field(default_factory=_here)
     """--workspace"""
     topology: str | None = None
     """--topology"""

@@ -287,3 +287,14 @@ def test_an_error_repeats_the_global_options(
     assert main.run(["status", "--workspace", str(tmp_path), "--topology", "a"]) == 2
     said = capsys.readouterr().err
     assert f"next: ucp start --workspace {tmp_path} --topology a\n" in said
+
+
+def test_a_folder_that_was_deleted_under_the_shell_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main.run(["status"]) == 1
+    assert "the current folder was deleted" in capsys.readouterr().err
