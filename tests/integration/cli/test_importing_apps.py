@@ -86,7 +86,7 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *renamed, "-o", "json"))
     assert [(each["name"], each["namespace"]) for each in found["apps"]] == [
         ("web", None),
-        ("website", "shop"),
+        ("website", None),
     ]
     assert [each["name"] for each in found["notAdded"]] == ["previews"]
     assert not found["refusedByCheck"]

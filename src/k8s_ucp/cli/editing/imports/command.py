@@ -303,9 +303,7 @@ def _names(found: Discovery, words: Sequence[str]) -> dict[str, str]:
 
 def _renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
     findings = (
-        replace(each, name=names[each.name], namespace=each.namespace or each.name)
-        if each.name in names
-        else each
+        replace(each, name=names[each.name]) if each.name in names else each
         for each in found.findings
     )
     return replace(found, findings=tuple(sorted(findings, key=lambda each: each.name)))
