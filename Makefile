@@ -45,7 +45,7 @@ test: .venv/ready-dev ## install what is missing, check the code, run every test
 
 test-kind: .venv/ready-dev ## the tests with real kind clusters; where none can be made it says so
 	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak" \
-		-p no:cacheprovider $(DURATIONS) $(ARGS)
+		-n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider $(DURATIONS) $(ARGS)
 
 soak: .venv/ready-dev ## the full matrices and counts; resumable; writes docs/evidence/
 	@.venv/bin/python -m pytest -m soak -p no:cacheprovider $(ARGS)

@@ -45,6 +45,11 @@ _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
 _TOGETHER = ("tests/integration/reconciler/", "tests/contracts/test_managed_")
 """Beginnings of files whose tests have control planes in common."""
 
+_ON_KIND_LAST = "tests/e2e/test_kind_environment.py"
+"""It restarts Docker near its end, as the shared topology on kind does: then both workers wait
+for one restart, and neither for long.
+"""
+
 QUICK = ("tests/unit/", "tests/golden/")
 LONG = (
     "tests/e2e/test_path.py",
@@ -73,10 +78,11 @@ def one_worker(nodeid: str) -> str:
 
 
 def place(nodeid: str, *, kind: bool) -> tuple[int, int]:
-    """Of a test in the run; those that need kind come last, in the order of the files."""
+    """Of a test in the run; those that need kind come last, the topology that they share first."""
     file = nodeid.partition("::")[0]
     if kind:
-        return len(LONG) + 2, 0
+        rank = 0 if _ON_KIND.search(nodeid) else 2 if file == _ON_KIND_LAST else 1
+        return len(LONG) + 2, rank
     if file.startswith(QUICK):
         return 0, _PLACE_IN_CHAIN.get(file, 0)
     name = one_worker(nodeid)

@@ -33,3 +33,15 @@ def test_what_needs_kind_comes_last_on_one_worker() -> None:
     assert {one_worker(each) for each in nodes} == {"demo[kind]"}
     last = place("tests/integration/test_locks.py::test_it", kind=False)
     assert all(place(each, kind=True) > last for each in nodes)
+
+
+def test_two_that_restart_docker_come_to_it_at_about_the_same_time() -> None:
+    """The shared topology begins, as its tests take longest; the other one is the last there is."""
+    shared = "tests/e2e/test_pods.py::test_it[kind]"
+    alone = "tests/e2e/test_kind_environment.py::test_it"
+    others = [
+        "tests/contracts/test_cluster_provider.py::test_it[kind]",
+        "tests/e2e/test_kind_mirror.py::test_it",
+    ]
+    order = sorted([alone, *others, shared], key=lambda each: place(each, kind=True))
+    assert order == [shared, *others, alone]
