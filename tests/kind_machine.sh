@@ -13,6 +13,7 @@ LIMIT=${KIND_SECONDS:-1800} # for everything, the command included
 began=$SECONDS
 log=$(mktemp -t ucp-kind.XXXXXX)
 started='' # a dockerd was started here; its PID lies in $pidfile
+before='' # what the tests of other runs had left there
 watchers='' # the kernel's limit as it was, where it was raised here
 INSTANCES=/proc/sys/fs/inotify/max_user_instances
 
@@ -25,7 +26,7 @@ last_words() { tail -n 1 "$log" | cut -c -200; }
 finish() {
     local code=$?
     rm -f "$log"
-    [ -z "$started" ] || stop_docker
+    [ -z "$started" ] || { remove_left; stop_docker; }
     [ -z "$watchers" ] || echo "$watchers" >"$INSTANCES"
     exit "$code"
 }
@@ -35,6 +36,22 @@ stop_docker() {
     [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = dockerd ] || return 0
     kill "$pid"
     for _ in $(seq 120); do kill -0 "$pid" 2>/dev/null || return 0; sleep 0.5; done
+}
+# Names of what tests make: nodes of clusters, and what stands for somebody else's there.
+made() {
+    docker ps --all --format '{{.Names}}' |
+        grep -E '^(ucp-[0-9a-f]{6,8}-.*-control-plane|bystander-[0-9a-f]{8})$' | sort
+}
+# A test that is cut off leaves it, and nodes would run again as soon as Docker does.
+remove_left() {
+    local name
+    for name in $(comm -13 <(echo "$before") <(made)); do
+        echo "left by a test that was cut off, removed: $name"
+        docker rm --force --volumes "$name" >/dev/null || true
+        case $name in bystander-*)
+            { docker network rm "$name" && docker volume rm "$name"; } >/dev/null || true ;;
+        esac
+    done
 }
 trap finish EXIT
 trap 'exit 130' INT TERM HUP
@@ -63,6 +80,7 @@ start_docker() {
         answers || skip "Docker does not start: $(tail -n 1 "$WORK/dockerd.log" | cut -c -200)"
     fi
     started=yes
+    before=$(made || true)
     # Nobody else uses it: a test may restart it.
     export UCP_TEST_RESTART_DOCKER="$PWD/tests/kind_machine.sh --restart-docker"
 }
