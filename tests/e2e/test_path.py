@@ -433,9 +433,9 @@ class Shown:
 
 
 def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
-    before = written(demo)
+    before = until("the core answers", lambda: written(demo))
     demo.ucp("start", "--yes")
-    assert written(demo) == before
+    assert until("the core answers", lambda: written(demo)) == before
     assert healthy(demo, "echo-stage", "0.9.3")
 
 
@@ -593,14 +593,20 @@ def test_an_environment_stops_and_comes_back_alone(demo: World) -> None:
 
 
 def test_every_listener_is_on_loopback(demo: World) -> None:
-    listening = {
+    found = listening(demo)
+    assert found
+    assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
+
+
+def listening(world: World) -> set[tuple[str, int]]:
+    """Addresses and ports that its processes have on this machine."""
+    of_each = world.ask_processes(lambda process: process.net_connections(kind="tcp"))
+    return {
         (each.laddr.ip, each.laddr.port)
-        for process in demo.processes()
-        for each in process.net_connections(kind="tcp")
+        for connections in of_each
+        for each in connections
         if each.status == "LISTEN"
     }
-    assert listening
-    assert {address for address, _ in listening} <= {"127.0.0.1", "::1"}
 
 
 ANOTHER_USER = """
@@ -625,8 +631,8 @@ def test_another_user_of_the_machine_gets_at_nothing(demo: World) -> None:
     processes = demo.processes()
     sockets = {
         each.laddr
-        for process in processes
-        for each in process.net_connections(kind="unix")
+        for connections in demo.ask_processes(lambda each: each.net_connections(kind="unix"))
+        for each in connections
         if str(each.laddr).startswith("/")
     }
     assert len(processes) > 10
@@ -707,7 +713,7 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
             if key == "config":
                 canaries.add(json.loads(text)["bearerToken"])
     assert len(canaries) >= 4
-    public = [" ".join(process.cmdline()) for process in demo.processes()]
+    public = demo.ask_processes(lambda process: " ".join(process.cmdline()))
     for words, expected in SAYING:
         code, out, said = demo.run_here(*words)
         assert code in expected, f"{words}: {code}\n{said}"
@@ -761,12 +767,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
 ) -> None:
     theirs = None if demo.real else request.getfixturevalue("theirs")
     contexts = demo.contexts()
-    ports = {
-        each.laddr.port
-        for process in demo.processes()
-        for each in process.net_connections(kind="tcp")
-        if each.status == "LISTEN"
-    }
+    ports = {port for _, port in listening(demo)}
     heads = {
         name: demo.git(demo.gitops / f"{name}.git", "rev-parse", "main")
         for name in ("core", "apps")
@@ -853,7 +854,8 @@ def planned(demo: World, *command: str) -> list[dict[str, str]]:
 def engine_processes(demo: World) -> set[int]:
     """Those that nothing but a start or a stop begins or ends."""
     names = {"etcd", "kube-apiserver", "redis-server"}
-    return {each.pid for each in demo.processes() if each.name() in names}
+    found = demo.ask_processes(lambda process: (process.pid, process.name()))
+    return {pid for pid, name in found if name in names}
 
 
 def of_the_user(demo: World) -> dict[str, bytes]:

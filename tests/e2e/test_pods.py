@@ -70,7 +70,8 @@ def node(world: World, cluster: str) -> str:
 
 def helpers(world: World, program: str) -> list[psutil.Process]:
     """Processes of this topology on this machine that a word of the command line tells apart."""
-    return [each for each in world.processes() if program in " ".join(each.cmdline())]
+    found = world.ask_processes(lambda each: (each, " ".join(each.cmdline())))
+    return [each for each, line in found if program in line]
 
 
 def pods(world: World, namespace: str, name: str) -> dict[str, str]:

@@ -13,10 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from unittest.mock import patch
 
 import psutil
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 UCP = forked_commands.PROGRAM
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -225,7 +226,8 @@ class World:
     def clusters(self) -> set[str]:
         """Names of the clusters that run, as the machine shows them: processes or containers."""
         if not self.real:
-            words = (word for each in self.processes() for word in each.cmdline())
+            lines = self.ask_processes(psutil.Process.cmdline)
+            words = (word for line in lines for word in line)
             found = (re.search(rf"\b{self.topology}-[a-z]+\b", word) for word in words)
             return {each[0] for each in found if each}
         nodes = ContainerEngine().nodes()
@@ -314,6 +316,14 @@ class World:
                 continue
             if any(mark in word for mark in marks for word in words):
                 found.append(process)
+        return found
+
+    def ask_processes(self, ask: Callable[[psutil.Process], Answer]) -> list[Answer]:
+        """The answers of its processes; one that ends meanwhile has none."""
+        found = []
+        for each in self.processes():
+            with suppress(psutil.NoSuchProcess):
+                found.append(ask(each))
         return found
 
     def kill_everything(self) -> None:
