@@ -10,7 +10,7 @@ from pathlib import Path
 
 from k8s_ucp.components.pods.component import POD, STATEFUL_SET
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.applications import is_settled, shortened
+from k8s_ucp.inspect.applications import is_settled, reason, shortened
 from k8s_ucp.kube import Kube, Object
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.runtime.conditions import find
@@ -131,10 +131,10 @@ def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
     )
 
 
-def why_unscheduled(item: Object, found: Unscheduled) -> str:
-    """Of an Application: which of its pods no node takes, and what to set; empty for none."""
+def reason_and_pods(item: Object, found: Unscheduled) -> str:
+    """Why an Application isn't well: Argo CD's reason, pods that no node takes, and what to set."""
     pods = pods_of(item, found)
-    words = "; ".join(map(str, pods))
+    words = "; ".join(filter(None, (reason(item), *map(str, pods))))
     to_do = nodes_needed(pods)
     return f"{words} ({to_do})" if to_do else words
 

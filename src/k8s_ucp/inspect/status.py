@@ -19,7 +19,7 @@ from k8s_ucp.components.component import Component
 from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FencePermit
-from k8s_ucp.inspect.applications import is_settled, kept, reason, trouble
+from k8s_ucp.inspect.applications import is_settled, kept, trouble
 from k8s_ucp.inspect.crossplane_objects import (
     composites,
     environment_resources,
@@ -29,7 +29,7 @@ from k8s_ucp.inspect.crossplane_objects import (
 )
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
-from k8s_ucp.inspect.scheduling import Unscheduled, ask_unscheduled, why_unscheduled
+from k8s_ucp.inspect.scheduling import Unscheduled, ask_unscheduled, reason_and_pods
 from k8s_ucp.kube import (
     APPLICATION,
     CONFIG_MAP,
@@ -314,12 +314,11 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
         found[f"environment {environment}"] = str(cause)
     found |= {f"claim {name}": said for name, said in claim_reasons(seen).items()}
     for item in seen.applications:
-        stays = ", ".join(kept(item))
-        said = (
-            (stays and f"removed from git, but kept: {stays}") if is_settled(item) else reason(item)
-        )
-        if pods := "" if is_settled(item) else why_unscheduled(item, seen.unscheduled):
-            said = f"{said}; {pods}" if said else pods
+        if is_settled(item):
+            stays = ", ".join(kept(item))
+            said = stays and f"removed from git, but kept: {stays}"
+        else:
+            said = reason_and_pods(item, seen.unscheduled)
         if said := said or trouble(item):
             found[item["metadata"]["name"]] = said
     return found

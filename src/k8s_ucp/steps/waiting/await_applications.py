@@ -14,12 +14,12 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.gitops.publish.repositories import SETS
-from k8s_ucp.inspect.applications import health_of, is_settled, reason, sync_of
+from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
 from k8s_ucp.inspect.scheduling import (
     NO_PODS,
     Unscheduled,
     ask_unscheduled,
-    why_unscheduled,
+    reason_and_pods,
 )
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
@@ -166,7 +166,7 @@ def not_yet(
     missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
-            said = "; ".join(filter(None, (reason(item), why_unscheduled(item, unscheduled))))
+            said = reason_and_pods(item, unscheduled)
             missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{said and f' ({said})'}")
         elif name in waiting:
             missing.append(f"{name}: not refreshed since the start")

@@ -17,7 +17,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.inspect.scheduling import ask_unscheduled, why_unscheduled
+from k8s_ucp.inspect.scheduling import ask_unscheduled, reason_and_pods
 from k8s_ucp.kube import NODE, SERVICE_ACCOUNT, Kind, Kube, KubeError
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import write_private_file
@@ -330,7 +330,7 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
 
     def told() -> str:
         found = ask_unscheduled(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
-        return why_unscheduled(APPLICATION, found)
+        return reason_and_pods(APPLICATION, found)
 
     eventually(lambda: "match pod anti-affinity rules" in told(), told, seconds=90)
     assert "set nodes: 5 for the cluster of environment one" in told()
