@@ -11,14 +11,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.application_drafts import MOVING, DiscoveryContext, Fetch
 from k8s_ucp.gitops.imports.application_sets import SetContext, expand, looked_at
-from k8s_ucp.gitops.imports.applications import (
-    MOVING,
-    DiscoveryContext,
-    Fetch,
-    chart_values,
-    read_applications,
-)
+from k8s_ucp.gitops.imports.application_values import values_for_applications
+from k8s_ucp.gitops.imports.applications import read_applications
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
     ArgoDocument,
@@ -272,7 +268,7 @@ def _given(
     for each in tree.documents_of_argocd:
         if each.kind == "Application" and _path(each) == chart:
             [source] = _sources(each)
-            if (values := chart_values(tree, chart, part(source, "helm"))) is not None:
+            if (values := values_for_applications(tree, chart, part(source, "helm"))) is not None:
                 found[in_text(each.name, known) or in_path(each.path, known)] = values
     return found
 

@@ -16,7 +16,7 @@ from k8s_ucp.errors import UcpError, UsageError
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
-    from k8s_ucp.gitops.imports.applications import Fetch
+    from k8s_ucp.gitops.imports.application_drafts import Fetch
     from k8s_ucp.gitops.imports.detection import Render
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology

@@ -1,0 +1,335 @@
+"""One Application as an import reads it: where it comes from, what it sets, for whom. Pure."""
+
+from __future__ import annotations
+
+import posixpath
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.directories import takes_all
+from k8s_ucp.gitops.imports.findings import (
+    ArgoDocument,
+    NotImportable,
+    RemoteSource,
+    app_name,
+    in_path,
+    in_text,
+    sources_of,
+    without_environment,
+)
+from k8s_ucp.gitops.imports.kustomize_settings import used_settings
+from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
+from k8s_ucp.gitops.manifests.forms import manifest_files
+from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
+from k8s_ucp.gitops.manifests.yaml_text import part
+
+MOVING = frozenset(["", "HEAD", "main", "master", "None"])
+"""Revisions that mean the newest commit."""
+_IGNORED = "its ignoreDifferences are not taken: what they name may show as out of sync"
+_SAYS_NOTHING = frozenset(["app", "application"])
+"""What may be left of a name without its environment."""
+Fetch = Callable[[str, "str | None"], FolderTree]
+"""(address, revision) to the files of another repository; raises UcpError."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One Application, as far as it can be read by itself."""
+
+    document: ArgoDocument
+    name: str
+    environment: str | None
+    namespace: str | None
+    remote: RemoteSource | None
+    path: str
+    helm: Mapping[str, Any]
+    recurse: bool
+    """Manifests in folders below count too."""
+    kustomize: Mapping[str, Any]
+    """What the Application sets of the kustomization, where that is here."""
+    notes: tuple[str, ...]
+    refs: Mapping[str, ValuesSource]
+    """Sources that hold values, by their names."""
+
+
+@dataclass(frozen=True)
+class ValuesSource:
+    """A source from which values files come. revision: None for the newest commit."""
+
+    url: str
+    revision: str | None
+    elsewhere: str
+    """What it is instead of this repository as it is read; "" where it is that."""
+    folder: str = ""
+    """From where paths are counted."""
+
+
+@dataclass(frozen=True)
+class DiscoveryContext:
+    """What the reading of an Application looks at."""
+
+    tree: RepositoryTree
+    same: Callable[[str], bool]
+    """An address is this repository."""
+    environments: Collection[str]
+    revision: str | None = None
+    """What was asked for, where it isn't the default branch."""
+    fetch: Fetch | None = None
+
+
+def drafts_of(
+    document: ArgoDocument, environment: str | None, around: DiscoveryContext
+) -> list[Draft]:
+    """One for each source that renders something. Raises NotImportable."""
+    spec = part(document.content, "spec")
+    listed = sources_of(document.content)
+    where = document.path.rpartition("/")[0]
+    refs = {
+        str(each["ref"]): _values_source(each, where, around) for each in listed if each.get("ref")
+    }
+    rendering = [each for each in listed if _chart_of(each) or each.get("path") is not None]
+    if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
+        rendering = listed
+    if not any(each.get("repoURL") for each in rendering):
+        raise NotImportable("it has no source", "it may be a patch: import what is patched by it")
+    notes = (_IGNORED,) if spec.get("ignoreDifferences") else ()
+    found = [_draft(document, each, environment, around) for each in rendering]
+    found = [replace(each, refs=refs, notes=notes) for each in found]
+    return _apart(found) if len(found) > 1 else found
+
+
+def _apart(drafts: Sequence[Draft]) -> list[Draft]:
+    """Sources of one Application as apps of their own, in one namespace."""
+    first = drafts[0]
+    found: dict[str, Draft] = {}
+    for each in drafts:
+        name = each.name
+        if found:
+            own = _own_segments(each.path, each.environment)
+            last = each.remote.chart if each.remote else None
+            name = app_name(f"{name}-{last or (own[-1] if own else 'more')}")
+        while name in found:
+            name = app_name(f"{name}-more")
+        found[name] = each
+    note = f"the sources of one Application are an app each: {', '.join(found)}"
+    space = first.namespace or first.name
+    return [
+        replace(each, name=name, namespace=space, notes=(*each.notes, note))
+        for name, each in found.items()
+    ]
+
+
+def _draft(
+    document: ArgoDocument,
+    source: Mapping[str, Any],
+    environment: str | None,
+    around: DiscoveryContext,
+) -> Draft:
+    _check_source(source)
+    url, path = str(source.get("repoURL", "")), resolve("", str(source.get("path") or ""))
+    if path is None:
+        raise NotImportable(
+            f"its path {source.get('path')} leads out of the repository", "correct it"
+        )
+    remote = _remote(document.name, source, url, path, around)
+    _check_directory(part(source, "directory"), None if remote else path, around.tree)
+    destination = part(part(document.content, "spec"), "destination")
+    helm = part(source, "helm")
+    found = environment or _environment(document, path, helm, destination, around.environments)
+    if found and found not in around.environments and _is_app(found, path, document.name):
+        # `web/overlays/web` is a variant, and no environment.
+        found = None
+    name = without_environment(document.name, found)
+    if found and (name == found or name in _SAYS_NOTHING):
+        own = _own_segments(path, found)
+        name = own[-1] if own else name
+    namespace = destination.get("namespace")
+    return Draft(
+        document=document,
+        name=app_name(name),
+        environment=found,
+        namespace=str(namespace) if namespace else None,
+        remote=remote,
+        path=path,
+        helm=helm,
+        recurse=part(source, "directory").get("recurse") is True,
+        kustomize=_kustomize(source, None if remote else path, around.tree),
+        notes=(),
+        refs={},
+    )
+
+
+def _is_app(environment: str, path: str, name: str) -> bool:
+    """What a folder below `overlays` is called by is the app's own name."""
+    above = path.split("/")
+    at = len(above) - 1 - above[::-1].index(environment) if environment in above else 0
+    names = {name, *(name.removesuffix(f"-{each}") for each in _SAYS_NOTHING)}
+    return environment in names or environment in above[:at]
+
+
+def _own_segments(path: str, environment: str | None) -> list[str]:
+    """Folders of a path that name the app."""
+    return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
+
+
+def _values_source(source: Mapping[str, Any], where: str, around: DiscoveryContext) -> ValuesSource:
+    """where: folder of the Application's file."""
+    url, revision = str(source.get("repoURL")), str(source.get("targetRevision") or "")
+    if url.startswith(LOCAL):
+        folder = resolve(where, url.removeprefix(LOCAL))
+        return ValuesSource(url, None, "" if folder is not None else url, folder or "")
+    wanted = None if revision in MOVING else revision
+    if not around.same(url):
+        return ValuesSource(url, wanted, f"another repository, {url}")
+    if wanted not in (None, around.revision):
+        return ValuesSource(url, wanted, f"the revision {revision} of this repository")
+    return ValuesSource(url, wanted, "")
+
+
+def _chart_of(source: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(repository, name) of a chart. Registries are named without a scheme; by `oci://` and without
+    a chart the whole address is one's.
+    """
+    url, chart = str(source.get("repoURL", "")).rstrip("/"), str(source.get("chart") or "")
+    if not chart and not url.startswith("oci://"):
+        return None
+    url = url if "://" in url else f"oci://{url}"
+    if url.startswith("oci://"):
+        whole = f"{url}/{chart}" if chart else url
+        url, _, chart = whole.rpartition("/")
+    return url, chart
+
+
+def _check_source(source: Mapping[str, Any]) -> None:
+    if part(source, "plugin") or "plugin" in source:
+        raise NotImportable(
+            "a plugin of Argo CD renders it",
+            "commit what it renders, and add that by `ucp app add`",
+        )
+    if part(part(source, "directory"), "jsonnet"):
+        raise NotImportable(
+            "the Application gives arguments to jsonnet",
+            "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
+        )
+
+
+def _kustomize(
+    source: Mapping[str, Any], path: str | None, tree: RepositoryTree
+) -> Mapping[str, Any]:
+    """path: None where it lies elsewhere. Raises NotImportable."""
+    used = used_settings(part(source, "kustomize"))
+    if used and (path is None or kind_of(tree, path) != "kustomize"):
+        raise NotImportable(
+            f"the Application sets kustomize.{', kustomize.'.join(sorted(used))} of "
+            + ("another repository's folder" if path is None else f"{path}, which has none"),
+            "write it to a kustomization of your own, and add that by `ucp app add`",
+        )
+    return used
+
+
+def _check_directory(directory: Mapping[str, Any], path: str | None, tree: RepositoryTree) -> None:
+    """An app has all files of its folder. path: None where it lies elsewhere.
+
+    Raises NotImportable.
+    """
+    used = [key for key in ("include", "exclude") if directory.get(key)]
+    if not used:
+        return
+    if path is not None and kind_of(tree, path) == "directory":
+        names = manifests_below(tree, path)
+        if not directory.get("recurse"):
+            names = [each for each in names if "/" not in each]
+        if takes_all(directory, names):
+            return
+    raise NotImportable(
+        f"the Application chooses files by directory.{' and directory.'.join(used)}",
+        "move the files that it deploys to a folder of their own, and add that by `ucp app add`",
+    )
+
+
+def manifests_below(tree: RepositoryTree, folder: str) -> list[str]:
+    """Files of a folder that hold objects, relative to it. Raises NotImportable."""
+    start = f"{folder}/" if folder else ""
+    files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
+    try:
+        return [*manifest_files(files), *(each for each in files if each.endswith(".jsonnet"))]
+    except UsageError as error:
+        raise NotImportable(error.message, error.next or "correct it") from error
+
+
+def _remote(
+    name: str, source: Mapping[str, Any], url: str, path: str, around: DiscoveryContext
+) -> RemoteSource | None:
+    revision = str(source.get("targetRevision") or "")
+    if place := _chart_of(source):
+        address, chart = place
+        return RemoteSource(address, None if revision in ("", "*") else revision, chart)
+    if not around.same(url):
+        return RemoteSource(url, None if revision in MOVING else revision)
+    if path not in around.tree.folders:
+        raise NotImportable(
+            f"the repository has no folder {path}",
+            "correct the Application, or import another commit",
+        )
+    if revision not in MOVING and revision != around.revision:
+        raise NotImportable(
+            f"it runs the revision {revision} of this repository",
+            f"import with --ref {revision}, or "
+            f"{Origin(url=url, revision=revision).command(app_name(name), path)}",
+        )
+    return None
+
+
+def _environment(
+    document: ArgoDocument,
+    path: str,
+    helm: Mapping[str, Any],
+    destination: Mapping[str, Any],
+    known: Collection[str],
+) -> str | None:
+    """The first that tells: path, values files, name, folder of the manifest, destination."""
+    if found := in_path(path, known):
+        return found
+    files = helm.get("valueFiles")
+    for each in files if isinstance(files, list) else ():
+        stem = posixpath.basename(str(each)).rpartition(".")[0]
+        found = in_text(stem.removeprefix("values-").removeprefix("values."), known)
+        if found := found or in_path(str(each), known):
+            return found
+    return (
+        in_text(document.name, known)
+        or in_path(document.path, known)
+        or in_text(str(destination.get("name") or ""), known)
+        or in_text(str(destination.get("namespace") or ""), known)
+    )
+
+
+def how_to_add(draft: Draft, tree: RepositoryTree) -> str:
+    command = command_of(draft, tree)
+    return f"add it by `{command}`, and edit its environments in the app repository"
+
+
+def command_of(draft: Draft, tree: RepositoryTree) -> str:
+    """What adds the app as one of its Applications has it."""
+    if draft.remote is None:
+        return tree.origin.command(draft.name, draft.path)
+    return _command_of_remote(draft.name, draft.remote, draft.path)
+
+
+def _command_of_remote(app: str, remote: RemoteSource, path: str) -> str:
+    if remote.chart is None:
+        return Origin(url=remote.url, revision=remote.revision).command(app, path)
+    words = ["--chart", remote.chart, "--repo", remote.url]
+    if remote.url.startswith("oci://"):
+        words = ["--chart", f"{remote.url.rstrip('/')}/{remote.chart}"]
+    words += ["--version", remote.revision] if remote.revision else []
+    return f"ucp app add {app} {' '.join(map(shlex.quote, words))}"
+
+
+def kind_of(tree: RepositoryTree, path: str) -> str:
+    if path in tree.kustomizations:
+        return "kustomize"
+    return "helm" if path in tree.charts else "directory"

@@ -1,0 +1,130 @@
+"""What Applications give to charts: files of the repository or of others, and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.application_drafts import (
+    DiscoveryContext,
+    Draft,
+    ValuesSource,
+    command_of,
+)
+from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.imports.helm_values import check_settings, merged
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import resolve
+
+_INLINE = ("values", "valuesObject", "parameters")
+
+
+@dataclass(frozen=True)
+class _ValuesFile:
+    """path: in the tree; None where it lies elsewhere."""
+
+    name: str
+    path: str | None
+    content: bytes
+
+
+def chart_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
+    """A values file in the chart, or what several say together. Raises NotImportable."""
+    check_settings(draft.helm)
+    # The chart's own values count anyway.
+    names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
+    found = _existing(draft, names, around)
+    inline = any(draft.helm.get(key) for key in _INLINE)
+    if not found and not inline:
+        return None
+    start, path = f"{draft.path}/" if draft.path else "", found[0].path if found else None
+    if len(found) == 1 and not inline and path is not None and path.startswith(start):
+        return path.removeprefix(start)
+    return merged([(each.name, each.content) for each in found], draft.helm)
+
+
+def values_for_applications(
+    tree: RepositoryTree, chart: str, helm: Mapping[str, Any]
+) -> str | bytes | None:
+    """What an Application gives to a chart of Applications, together; None for nothing.
+
+    Files that lie elsewhere are left out. Raises NotImportable.
+    """
+    names = [each for each in _value_files(helm) if each != "values.yaml" and each[:1] != "$"]
+    paths = [resolve(chart, each) for each in names]
+    files = [each for each in paths if each and tree.has(each)]
+    if not files and not any(helm.get(key) for key in _INLINE):
+        return None
+    return merged([(each, tree.read(each)) for each in files], helm)
+
+
+def remote_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
+    """Of a chart from elsewhere, whose own files can't be read here. Raises NotImportable."""
+    if not draft.helm:
+        return None
+    check_settings(draft.helm)
+    names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
+    inside = [each for each in names if not each.startswith("$")]
+    here = _existing(draft, [each for each in names if each not in inside], around)
+    inline = any(draft.helm.get(key) for key in _INLINE)
+    if inside and (len(inside) > 1 or here or inline):
+        raise NotImportable(
+            f"its values files {', '.join(inside)} lie elsewhere, and are merged with others",
+            f"write them to one file, then {command_of(draft, around.tree)} --values FILE",
+        )
+    if here or inline:
+        return merged([(each.name, each.content) for each in here], draft.helm)
+    return inside[0] if inside else None
+
+
+def _existing(draft: Draft, names: Iterable[str], around: DiscoveryContext) -> list[_ValuesFile]:
+    """Values files that there are. Raises NotImportable."""
+    found = []
+    for name in names:
+        if file := _file(draft, name, around):
+            found.append(file)
+        elif not draft.helm.get("ignoreMissingValueFiles"):
+            raise NotImportable(f"its values file {name} does not exist", "correct the Application")
+    return found
+
+
+def _value_files(helm: Mapping[str, Any]) -> list[str]:
+    found = helm.get("valueFiles")
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | None:
+    """None where it does not exist. Raises NotImportable."""
+    tree = around.tree
+    path = resolve("", name.strip("/")) if name.startswith("/") else resolve(draft.path, name)
+    if name.startswith("$"):
+        ref, _, rest = name[1:].partition("/")
+        source = draft.refs.get(ref) or ValuesSource("", None, "a source that it has not")
+        path = resolve(source.folder, rest)
+        if source.elsewhere:
+            content = _fetched(draft, name, source, path or "", around)
+            return None if content is None else _ValuesFile(name, None, content)
+    elif "://" in name:
+        raise NotImportable(
+            f"its values file {name} lies elsewhere",
+            f"copy it to a file, then {command_of(draft, tree)} --values FILE",
+        )
+    return _ValuesFile(path, path, tree.read(path)) if path and tree.has(path) else None
+
+
+def _fetched(
+    draft: Draft, name: str, source: ValuesSource, path: str, around: DiscoveryContext
+) -> bytes | None:
+    """A values file of another repository, or of another revision. Raises NotImportable."""
+    why = ""
+    if source.url and around.fetch:
+        try:
+            return around.fetch(source.url, source.revision).read(path)
+        except UcpError as error:
+            why = f", which can't be read: {' '.join(error.message.split())}"
+    raise NotImportable(
+        f"its values file {name} lies in {source.elsewhere}{why}",
+        f"copy it to a file, then {command_of(draft, around.tree)} --values FILE",
+    )
