@@ -130,8 +130,21 @@ class RemoteBranch:
 
     def parents_of(self, commit: str) -> tuple[str, ...]:
         """Its parents, those too that a shallow clone leaves out."""
-        lines = self.repository.git("cat-file", "commit", commit).split(b"\n\n")[0].splitlines()
+        lines = self._head_of(commit)
         return tuple(line.split()[1].decode() for line in lines if line.startswith(b"parent "))
+
+    def age_of(self, commit: str) -> float:
+        """Seconds since it was made, by the maker's clock: less than 0 where that is ahead."""
+        made = next(each for each in self._head_of(commit) if each.startswith(b"committer "))
+        return time.time() - int(made.split()[-2])
+
+    def differ(self, one: str, other: str, folder: str) -> bool:
+        """Two commits have not the same files below a folder."""
+        words = ("diff-tree", "-r", "--name-only", one, other, "--", folder)
+        return bool(self.repository.git(*words).strip())
+
+    def _head_of(self, commit: str) -> list[bytes]:
+        return self.repository.git("cat-file", "commit", commit).split(b"\n\n")[0].splitlines()
 
     def commit(
         self,

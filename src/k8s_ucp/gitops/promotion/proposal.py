@@ -9,6 +9,7 @@ something newer.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,12 @@ from k8s_ucp.gitops.promotion.targets.chart import content_of
 from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip
 
+OPENING_SECONDS = 5.0
+"""So long somebody who has just pushed to the branch may need to open the pull request."""
+_LOOKS = 10
+"""For it, in that time."""
+_JUST_NOW = 60.0
+"""Seconds, by clocks of machines that may differ a little."""
 ROUNDS = 20
 """How often a pull request is looked after that others change or merge at the same time."""
 
@@ -63,18 +70,41 @@ class ProposalBranch:
         self._base = base
         self._forge = forge
         self._app, self._env = app, env
+        self._pushed = ""
+        """The commit that was pushed last from here."""
         self.name = f"ucp/{app}/{env}"
 
     def fetch(self) -> PairTip:
         base = self._base.fetch()
         commit = self._base.fetch_beside(self.name)
-        request = self._forge.find(self.name, self._base.branch)
         head = GitTip(self._base.repository, commit, self._base.apps) if commit else None
+        request = self._find(base, head)
         for said in self._base.messages(commit) if commit else ():
             origins = read_origins(said, self._app, self._env)
             if origins is not None:
                 return PairTip(base, head, request, said, origins)
         return PairTip(base, head, request)
+
+    def _find(self, base: GitTip, head: GitTip | None) -> PullRequest | None:
+        """The open pull request.
+
+        What is on a branch without one is not proposed, and goes. But another promotion pushes
+        first and opens then: what it has just pushed is waited for.
+        """
+        request = self._forge.find(self.name, self._base.branch)
+        if request or head is None or not self._is_being_opened(base, head):
+            return request
+        for _ in range(_LOOKS):
+            time.sleep(OPENING_SECONDS / _LOOKS)
+            if request := self._forge.find(self.name, self._base.branch):
+                break
+        return request
+
+    def _is_being_opened(self, base: GitTip, head: GitTip) -> bool:
+        if head.commit == self._pushed or abs(self._base.age_of(head.commit)) > _JUST_NOW:
+            return False
+        folder = overlay_folder(self._app, self._env)
+        return self._base.differ(base.commit, head.commit, folder)
 
     def commit(self, tip: PairTip, writes: Writes, decisions: Sequence[Decision]) -> str:
         if tip.head and tip.base.commit in self._base.parents_of(tip.head.commit):
@@ -84,6 +114,7 @@ class ProposalBranch:
         return self._base.commit(tip.base, writes, decisions, parents=parents)
 
     def push(self, commit: str) -> None:
+        self._pushed = commit
         self._base.push(commit, branch=self.name)
 
     def has(self, tip: PairTip, commit: str) -> bool:
