@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
-from k8s_ucp.gitops.refresh import REFRESH_SET
+from k8s_ucp.gitops.refresh import EVERYTHING, REFRESH_SET, is_touched
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
 from k8s_ucp.reconciler.runtime.conditions import is_true
@@ -34,10 +34,10 @@ class RefreshRequests:
     """When each Application was asked for last."""
     _asked_sets: dict[str, float] = field(default_factory=dict)
 
-    def ask(self, items: Sequence[Object], *, since: float) -> None:
-        """items: all Applications. since: as for `unanswered`. Raises KubeError."""
+    def ask(self, items: Sequence[Object], *, since: float, behind: Collection[str] = ()) -> None:
+        """items: all Applications. since, behind: as for `unanswered`. Raises KubeError."""
         now = time.monotonic()
-        for name in unanswered(items, self._asked, since=since, now=now):
+        for name in unanswered(items, self._asked, since=since, now=now, behind=behind):
             self._asked[name] = now
             self._annotate(APPLICATION, name, REFRESH)
         sets = of_ours(self.kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE), self.adopt)
@@ -63,13 +63,19 @@ def overlooked(items: Iterable[Object], *, since: float) -> set[str]:
 
 
 def unanswered(
-    items: Iterable[Object], asked: Mapping[str, float], *, since: float, now: float
+    items: Iterable[Object],
+    asked: Mapping[str, float],
+    *,
+    since: float,
+    now: float,
+    behind: Collection[str] = (),
 ) -> list[str]:
     """Names of Applications that Argo CD is to look at again, at once.
 
     Those it has not looked at since its start and those it could not compare: left alone, its
     controller waits for the next poll, also after a start that found an app cluster not yet up.
-    asked: when each was asked for last; now: both in seconds of one clock.
+    asked: when each was asked for last; now: both in seconds of one clock. behind: as `find_behind`
+    has them.
     """
     items = list(items)
     unknown = {
@@ -79,8 +85,18 @@ def unanswered(
     }
     return [
         name
-        for name in sorted(unknown | overlooked(items, since=since))
+        for name in sorted(unknown | overlooked(items, since=since) | {*behind})
         if now - asked.get(name, -math.inf) >= ASK_AGAIN
+    ]
+
+
+def find_behind(items: Iterable[Object], url: str, is_old: Callable[[str], bool]) -> list[str]:
+    """Names of a repository's Applications that Argo CD compared with an older commit last."""
+    return [
+        each["metadata"]["name"]
+        for each in items
+        if is_touched(each, url, frozenset([EVERYTHING]))
+        and is_old(((each.get("status") or {}).get("sync") or {}).get("revision") or "")
     ]
 
 

@@ -13,6 +13,8 @@ from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
 from k8s_ucp.inspect.scheduling import (
@@ -23,12 +25,14 @@ from k8s_ucp.inspect.scheduling import (
 )
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
-from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
+from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, find_behind, overlooked
 from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
 """Where pods really run, their images may have to be pulled."""
+PUSH_SECONDS = 20.0
+"""So long Argo CD is waited for to see a push: one that is told to rest never compares again."""
 POD_QUESTION_SECONDS = 5.0
 """So often it is asked which pods no node takes."""
 
@@ -68,6 +72,7 @@ def await_applications(context: StartContext, report: Report) -> None:
     moved = not context.only and sets_have_moved(context)
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     pods = _PodsWithoutNode(context)
+    push = _OwnPush(context)
 
     def look() -> str:
         items = context.applications()
@@ -75,9 +80,11 @@ def await_applications(context: StartContext, report: Report) -> None:
             items = [each for each in items if each["metadata"]["name"] in wanted]
         known = pods.known(items)
         waiting = not_yet(wanted, items, since=context.argocd_since, unscheduled=known)
+        behind = push.behind(items)
+        waiting += [f"{name}: not compared with what was pushed yet" for name in behind]
         missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
         if missing:
-            again.ask(items, since=context.argocd_since)
+            again.ask(items, since=context.argocd_since, behind=behind)
         return missing
 
     context.wait(
@@ -89,6 +96,37 @@ def await_applications(context: StartContext, report: Report) -> None:
     )
     if moved:
         remove_former_project(context.kube)
+
+
+@dataclass
+class _OwnPush:
+    """What this start pushed to the core repository, while an Argo CD ran that had not seen it.
+
+    What it had compared before is Synced still, and says nothing of a database that is new.
+    """
+
+    context: StartContext
+    _until: float = field(default_factory=lambda: time.monotonic() + PUSH_SECONDS)
+    _old: dict[str, bool] = field(default_factory=dict)
+
+    def behind(self, items: Sequence[Object]) -> list[str]:
+        """Names of Applications that are to be compared with it yet."""
+        core = self.context.published.core
+        if not core.changed or self.context.only or time.monotonic() > self._until:
+            return []
+        url = read_addresses(self.context.topology, self.context.gitops).core
+        return find_behind(items, url, self._is_old)
+
+    def _is_old(self, revision: str) -> bool:
+        core = self.context.published.core
+        if revision not in self._old:
+            try:
+                before = revision != core.commit and core.clone.contains(core.commit, revision)
+            except GitFailed:
+                # Somebody pushed since, and the clone has not got it.
+                before = False
+            self._old[revision] = bool(revision) and before
+        return self._old[revision]
 
 
 @dataclass

@@ -140,6 +140,27 @@ def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
     assert asked_at(12.0, {"before": 10.0, "no-cluster": 11.0}) == ["before"]
 
 
+def test_what_was_compared_with_an_older_commit_waits_for_a_push() -> None:
+    """It is Synced still, and a database that is new in git is not there yet."""
+    core, apps = "file:///gitops/demo/core.git", "file:///gitops/demo/apps.git"
+
+    def compared(name: str, url: str, revision: str) -> dict[str, Any]:
+        item = application(name, reconciledAt="2026-01-01T12:00:01Z")
+        item["spec"] = {"source": {"repoURL": url, "path": name}}
+        item["status"]["sync"]["revision"] = revision
+        return item
+
+    items = [
+        compared("root", core, "old"),
+        compared("databases", core, "new"),
+        compared("echo-stage", apps, "old"),
+    ]
+    found = argocd_refresh.find_behind(items, core, lambda revision: revision == "old")
+    assert found == ["root"]
+    assert argocd_refresh.unanswered(items, {}, since=0, now=9.0, behind=found) == ["root"]
+    assert argocd_refresh.unanswered(items, {"root": 8.0}, since=0, now=9.0, behind=found) == []
+
+
 def test_sets_that_failed_are_asked_to_try_again() -> None:
     def applications(status: str) -> dict[str, Any]:
         conditions = [{"type": "ErrorOccurred", "status": status}]
