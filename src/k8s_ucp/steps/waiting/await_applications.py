@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_of
 from k8s_ucp.components.ownership.tracking import tracker
@@ -114,18 +116,21 @@ class _OwnPush:
         core = self.context.published.core
         if not core.changed or self.context.only or time.monotonic() > self._until:
             return []
-        url = read_addresses(self.context.topology, self.context.gitops).core
-        return find_behind(items, url, self._is_old)
+        return find_behind(items, self._url, self._is_old)
+
+    @cached_property
+    def _url(self) -> str:
+        """Where Argo CD reads the core repository."""
+        return read_addresses(self.context.topology, self.context.gitops).core
 
     def _is_old(self, revision: str) -> bool:
         core = self.context.published.core
         if revision not in self._old:
-            try:
-                before = revision != core.commit and core.clone.contains(core.commit, revision)
-            except GitFailed:
-                # Somebody pushed since, and the clone has not got it.
-                before = False
-            self._old[revision] = bool(revision) and before
+            self._old[revision] = False
+            if revision not in ("", core.commit):
+                # Where the clone has not got it, somebody pushed since.
+                with suppress(GitFailed):
+                    self._old[revision] = core.clone.contains(core.commit, revision)
         return self._old[revision]
 
 
