@@ -208,7 +208,7 @@ def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> No
     assert theirs <= {id for _, _, id in cloud.ids()}
     shown = world.ucp("status").stdout
     assert "may still be billed" in shown.casefold()
-    snapshot = re.search("snapshots that databases left, yours to delete: (.*)", said[-1][2])
+    snapshot = re.search("database snapshots that were kept; .*: (.*)", said[-1][2])
     assert snapshot, "the database that was deleted has left one"
     write(
         "destroy",

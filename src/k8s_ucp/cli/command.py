@@ -198,7 +198,7 @@ TakeoverOption = Annotated[
     bool,
     typer.Option(
         "--takeover",
-        help="Act for the topology in place of the core that does so now, after waiting until "
+        help="Take over the topology from the core that manages it now, after waiting until "
         "that one has stopped its writers.",
     ),
 ]

@@ -41,7 +41,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "k8s_ucp.cli.lifecycle.start", "Create or update everything in ucp.yaml."
     ),
     "stop": CommandEntry(
-        "k8s_ucp.cli.lifecycle.stop", "Stop everything that runs; repositories and data are kept."
+        "k8s_ucp.cli.lifecycle.stop", "Stop everything that is running; repositories are kept."
     ),
     "recreate": CommandEntry(
         "k8s_ucp.cli.lifecycle.recreate",
@@ -49,10 +49,10 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "upgrade": CommandEntry(
         "k8s_ucp.cli.lifecycle.upgrade",
-        "Upgrade components and clusters to the versions that this ucp brings.",
+        "Upgrade components and clusters to the versions of this ucp release.",
     ),
     "destroy": CommandEntry(
-        "k8s_ucp.cli.lifecycle.destroy", "Delete a topology with everything it has in clouds."
+        "k8s_ucp.cli.lifecycle.destroy", "Delete a topology and its cloud resources."
     ),
     "status": CommandEntry(
         "k8s_ucp.cli.inspection.status", "Show clusters, components, environments, applications."
@@ -91,7 +91,7 @@ COMMANDS: dict[str, CommandEntry] = {
     "team": CommandEntry("k8s_ucp.cli.editing.teams", "List, add and remove teams."),
     "claim": CommandEntry("k8s_ucp.cli.editing.claims", "List, write and remove claims of a team."),
     "cloud": CommandEntry(
-        "k8s_ucp.cli.inspection.cloud", "Inspect, disturb or reset the simulated cloud."
+        "k8s_ucp.cli.inspection.cloud", "Inspect or reset the simulated cloud, or inject faults."
     ),
     "render": CommandEntry("k8s_ucp.cli.render", "Render both repositories to a folder."),
     "api": CommandEntry(

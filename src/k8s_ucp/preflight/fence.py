@@ -33,7 +33,7 @@ def check_fence(context: StartContext) -> None:
         claimed(found, holder_of(context), time.time())
     except FenceHeld as error:
         if context.destroys and found and found.holder:
-            error.next = f"ucp destroy {found.holder.place}; here `ucp stop` ends what runs"
+            error.next = f"ucp destroy {found.holder.place}; here `ucp stop` stops what is running"
         raise
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _HEAD = """\
 # yaml-language-server: $schema=ucp.schema.json
 # What you want: one core cluster, an app cluster for each environment, and
-# the apps that run there. `ucp start` makes it so and can be run again
-# after every edit. No secrets belong in this file: it is committed to the
-# core repository.
+# the apps that run there. `ucp start` creates or updates all of it; run it
+# again after every edit. No secrets belong in this file: it is committed to
+# the core repository.
 apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
 metadata:

@@ -658,8 +658,8 @@ def test_plain_manifests_are_promoted(workspace: Path, tmp_path: Path, toolbox: 
     assert all(later[path] == content for path, content in found.items() if "/web/" in path)
     # A new environment begins with what the files say, and nothing is promoted by itself.
     said = " ".join(ucp(workspace, "env", "add", "eu", "--promotes-from", "stage").split())
-    assert "web begins on eu with example.org/web 1.0.0 (not 2.0.0); take what stage has" in said
-    assert "first begins" not in said
+    assert "web starts on eu with example.org/web 1.0.0 (not 2.0.0); to use" in said
+    assert "first starts" not in said
     ucp(workspace, "promote", "web", "--env", "eu", "--from", "stage")
     promoted = Repository(gitops.apps_remote).read("main")
     assert promoted["apps/web/overlays/eu/web.yaml"] == new

@@ -202,7 +202,7 @@ def test_an_existing_core_that_is_gone_for_good_is_given_up_by_name(
         assert f"ucp {command} --abandon demo-core" in ended.stderr
         assert note.exists()
         shown = world.ucp(command, "--abandon", "demo-core", "--plan").stdout
-        assert "objects of ucp on demo-core" in shown
+        assert "ucp's objects on demo-core" in shown
         assert note.exists()
         world.ucp(command, "--yes", "--abandon", "demo-core")
     assert not note.exists()

@@ -349,5 +349,5 @@ def test_a_planned_removal_changes_nothing(with_apps: Path) -> None:
         assert any(folder in each for each in deleted), words
         # The core is not running, and nothing is said to be kept.
         assert any("the core cluster is not running" in each["reason"] for each in data["steps"])
-    assert data["lost"] == ["everything on demo-prod that no repository has"]
+    assert data["lost"] == ["everything on demo-prod that is not in a repository"]
     assert (place.read_text(), _refs(gitops)) == before

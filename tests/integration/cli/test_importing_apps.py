@@ -78,7 +78,7 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     )
     said = ucp(workspace, "app", "import", source, "--dry-run", *MAPS)
     assert "web    kustomize   production, staging   -           base/web" in said
-    assert "its generator asks a hosting service for repositories" in said
+    assert "its generator queries a git host for repositories" in said
     assert "# apps: apps/shop/overlays/prod/Chart.yaml (new)" in said
     files = "values-staging.yaml for stage, values-production.yaml for prod"
     assert f"shop: values files of environments: {files}" in said
@@ -130,7 +130,7 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
         ucp(workspace, "app", "import", source)
     with pytest.raises(UcpError, match="unknown app api; found: shop, web"):
         ucp(workspace, "app", "import", source, "--app", "api")
-    with pytest.raises(UcpError, match="asks a hosting service"):
+    with pytest.raises(UcpError, match="queries a git host"):
         ucp(workspace, "app", "import", source, "--app", "previews")
     one = {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": DEPLOYMENT}
     part = write(tmp_path / "part" / "web" / "overlays" / "staging", one).parents[2]

@@ -102,7 +102,7 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
     before = _checked(call, _rendered(call, path.read_bytes(), known), known).errors
     if new := [each for each in after if each not in before]:
         raise UcpError(
-            "\n".join(["the check of the repositories refuses it:", *shown(new)]),
+            "\n".join(["`ucp check` would refuse it:", *shown(new)]),
             next="fix it, then run the command again; each rule is explained in docs/checks.md, "
             f"and what may be ignored goes to spec.checks.ignore in {path.name}",
         )
@@ -182,9 +182,9 @@ class _Permissions:
             words.append(f"it creates the cluster-scoped {kinds} {', '.join(self.kinds)}")
         if self.namespaces:
             there = ", ".join(self.namespaces)
-            words.append(f"it writes to {there}, outside its namespace {self.home}")
+            words.append(f"it writes to {there}, outside of its namespace {self.home}")
         if self.unmade and not self.moves:
-            words.append(f"it brings no Namespace for {', '.join(self.unmade)}")
+            words.append(f"it has no Namespace object for {', '.join(self.unmade)}")
         if self.outside:
             words.append(
                 f"it needs {', '.join(self.outside)}, which something else has to create, since "
@@ -570,7 +570,7 @@ def _objects(
                 f"{name} on {environment}: {error.message.replace(f'{apps}/', '')}",
                 next=why.next
                 if isinstance(why, HostUnreachable)
-                else "correct the kustomization that you brought, then run the command again",
+                else "fix the kustomization, then run the command again",
             ) from error
     if (place / "Chart.yaml").exists():
         home = next(each.home for each in topology.spec.apps if each.name == name)

@@ -135,12 +135,12 @@ def remove(
 
     full = full_name(whose, name)
     open_team(call, topology, whose).commit(f"Remove the claim {full}\n", change)
-    call.console.say(f"claim {full} removed; what was made of it is being deleted")
+    call.console.say(f"claim {full} removed; its resources are being deleted")
 
 
 def _none(topology: Topology) -> str:
     if not topology.spec.teams:
-        return "no claims, as there are no teams; add one: ucp team add NAME"
+        return "no claims: there are no teams; add one: ucp team add NAME"
     return "no claims; write one: ucp claim new KIND NAME --team TEAM"
 
 

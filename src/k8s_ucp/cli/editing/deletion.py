@@ -46,7 +46,7 @@ def await_cluster_gone(deletion: ClusterDeletion, again: str, *, seconds: float)
         f"deletion of cluster {deletion.cluster}",
         deletion.left,
         seconds=seconds,
-        next=f"fix what is named, then run {again} again: it continues",
+        next=f"fix the cause, then run {again} again: it continues",
     )
 
 
@@ -189,7 +189,7 @@ def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
     if record and record.holder:
         raise UcpError(
             f"another core acts for this topology: {record}; nothing was changed",
-            next=f"{again} {record.holder.place}; here `ucp stop` ends what runs",
+            next=f"{again} {record.holder.place}; here `ucp stop` stops what is running",
         )
 
 

@@ -182,11 +182,12 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
             )
             more = f" and {len(other) - 2} more" if len(other) > 2 else ""
             found.append(
-                f"{app_name} begins on {name} with {versions}{more}; take what {before} has: "
+                f"{app_name} starts on {name} with {versions}{more}; to use the version of "
+                f"{before}: "
                 f"ucp promote {app_name} --env {name} --from {before}"
             )
     left = len(found) - _NOTED
-    return [*found[:_NOTED], *([f"so do {left} more apps"] if left > 0 else [])]
+    return [*found[:_NOTED], *([f"the same applies to {left} more apps"] if left > 0 else [])]
 
 
 def and_rollouts(how: str, name: str, topology: Topology) -> str:
@@ -292,7 +293,7 @@ def remove(
         if deletion is None:
             how = "; the core cluster is not running: its cluster is deleted at the next start"
         elif not wait:
-            how = f"; its cluster is being deleted: `{again}` waits for the end"
+            how = f"; its cluster is being deleted: `{again}` waits until it is gone"
         else:
             with parts.step(f"Wait until the cluster of {name} is gone", "await-cluster-gone"):
                 await_cluster_gone(deletion, again, seconds=wait)

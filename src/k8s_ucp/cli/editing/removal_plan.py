@@ -41,7 +41,7 @@ def foresee_environment(
             applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
         there = [each for each in applications if cluster_of(each) == cluster]
         yield from foresee_applications(topology, there)
-        yield Foreseen("wait", f"drain of {cluster}", "its Applications leave before it does")
+        yield Foreseen("wait", f"drain of {cluster}", "its Applications are deleted first")
     for each in topology.spec.databases:
         if name not in (each.environments or [name]) or runs_in_cluster(each, environment):
             continue
@@ -49,12 +49,14 @@ def foresee_environment(
             why = "no commit deletes a database: it stays in its cloud until a person deletes it"
             yield Foreseen("keep", f"database {each.name} of {name}", why)
     if PROVIDERS[provider].adopts:
-        yield Foreseen("keep", f"cluster {cluster}", "others made it; what ucp put there leaves")
+        yield Foreseen(
+            "keep", f"cluster {cluster}", "not created by ucp; ucp's objects on it are deleted"
+        )
         return
-    lost = f"everything on {cluster} that no repository has"
+    lost = f"everything on {cluster} that is not in a repository"
     if not is_simulated(topology, provider):
         lost += ", with all data in its volumes"
-    yield Foreseen("delete", f"cluster {cluster}", f"it is the one of {name} ({provider})", lost)
+    yield Foreseen("delete", f"cluster {cluster}", f"it belongs to {name} ({provider})", lost)
 
 
 def foresee_app(
@@ -75,7 +77,7 @@ def foresee_app(
     ]
     yield from foresee_applications(topology, own)
     if declared is not None:
-        yield Foreseen("delete", f"project of {name}", "its Applications are gone by then")
+        yield Foreseen("delete", f"project of {name}", "its Applications are deleted first")
         yield from foresee_kinds(call, topology, name, applications)
         without = [each for each in topology.spec.apps if each.name != name]
         spec = topology.spec.model_copy(update={"apps": tuple(without)})
@@ -99,7 +101,7 @@ def foresee_applications(topology: Topology, applications: Iterable[Object]) -> 
         ]
         lost = f"all data in the volumes {', '.join(volumes)} on {cluster}" if volumes else ""
         what = f"Application {each['metadata']['name']}"
-        yield Foreseen("delete", what, f"with all that it deployed to {cluster}", lost)
+        yield Foreseen("delete", what, f"with everything that it deployed to {cluster}", lost)
 
 
 def cluster_of(application: Object) -> str:

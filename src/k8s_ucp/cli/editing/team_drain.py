@@ -68,7 +68,7 @@ def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
         seconds=seconds,
         cancel=Cancel(),
         pause=1.0,
-        next=f"fix what is named, then run ucp team remove {team.name} again: it continues",
+        next=f"fix the cause, then run ucp team remove {team.name} again: it continues",
     )
 
 
@@ -120,13 +120,15 @@ def foresee_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterat
     """What the commit to the team's repository takes away, data included."""
     for path, content in sorted(without_claims(files).items()):
         if content is None:
-            yield Foreseen("delete", f"{team.name}: {path}", "the team's claims leave first")
+            yield Foreseen("delete", f"{team.name}: {path}", "the team's claims are deleted first")
     for kind in (Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()):
         for each in _list(core, kind, team.namespace):
             what = f"{kind.kind} {each['metadata']['name']}"
             if names.TRACKING_ID in (each["metadata"].get("annotations") or {}):
                 lost = f"{what} of {team.name} with its data"
-                yield Foreseen("delete", what, "its file leaves the team's repository", lost)
+                yield Foreseen(
+                    "delete", what, "its file is removed from the team's repository", lost
+                )
             else:
                 why = "it is not of the team's repository: the removal waits until it is deleted"
                 yield Foreseen("wait", what, why)
@@ -139,12 +141,12 @@ def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foresee
     yield from foresee_applications(topology, found)
     for each in core.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE):
         if (name := each["metadata"]["name"]).startswith(f"{team.namespace}."):
-            yield Foreseen("delete", f"AppProject {name}", f"it is of {team.name}")
+            yield Foreseen("delete", f"AppProject {name}", f"it belongs to {team.name}")
 
     for where in [*(each.name for each in topology.spec.environments), topology.core_cluster]:
         what = f"namespace {team.namespace} on {where}"
-        yield Foreseen("delete", what, "unless anything of others is left in it then")
-    yield Foreseen("keep", f"repository of team {team.name}", "no removal deletes a repository")
+        yield Foreseen("delete", what, "unless it still contains objects of others")
+    yield Foreseen("keep", f"repository of team {team.name}", "repositories are never deleted")
 
 
 def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, core: Kube) -> None:

@@ -17,8 +17,8 @@ from k8s_ucp.errors import UcpError, UsageError
 if TYPE_CHECKING:
     from k8s_ucp.cloud.admin import CloudAdmin
 
-app = declare("Inspect, disturb or reset the simulated cloud.")
-fault = declare("Have the simulated cloud refuse, lose or delay calls.")
+app = declare("Inspect or reset the simulated cloud, or inject faults.")
+fault = declare("Inject faults: have the simulated cloud refuse, lose or delay calls.")
 app.add_typer(fault, name="fault")
 
 SHOWN = 5

@@ -72,7 +72,7 @@ def show(
 ) -> None:
     """Print the Events of Argo CD, Crossplane, the reconciler and all clusters, the newest last.
 
-    Clusters that could not be asked are named on stderr, and in `notAsked` of the JSON. With -f, -o
+    Clusters that do not respond are named on stderr, and in `notAsked` of the JSON. With -f, -o
     json prints an object for each Event.
     """
     if follow_on and output is Output.yaml:

@@ -43,7 +43,7 @@ def destroy(
         option(
             "--abandon",
             "NAME",
-            "Give up a resource, an Application, or all of a cluster or a region that can't be "
+            "Abandon a resource, an Application, or all of a cluster or a region that can't be "
             "deleted: it is recorded, and no longer waited for. The core cluster's name: delete it "
             "although it does not respond; repeatable.",
         ),
@@ -53,7 +53,7 @@ def destroy(
         option(
             "--wait",
             "SECONDS",
-            "How long each step may wait. Default: as long as clouds take, up to 40 minutes.",
+            "How long each step may wait. Default: depends on the resource, up to 40 minutes.",
             min=1,
         ),
     ] = None,
@@ -63,8 +63,8 @@ def destroy(
     """Delete a topology: its apps, clusters, networks, and the core cluster.
 
     Environments are drained first. Databases and machines are kept unless --delete-data is given.
-    At the end the clouds are asked what is left of it; leftovers are listed, and the core is kept.
-    The repositories are kept.
+    At the end the clouds are checked: if anything is left, it is listed and the core is kept. The
+    repositories are kept.
     """
     call = invocation(ctx)
     context = chosen_context(call)
@@ -90,15 +90,16 @@ def destroy(
     seconds = run_plan(destruction, context, call.console)
     if context.read_back:
         seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
-        call.console.say(f"{context.read_back} resources were looked for {seen}; none is left")
+        call.console.say(f"checked {context.read_back} resources {seen}; none is left")
     if context.dns_records:
         call.console.say(
-            "DNS records of these hosts were left to external-dns, look whether they are gone: "
+            "DNS records of these hosts were left to external-dns; check that they are gone: "
             f"{some_of(context.dns_records)}"
         )
     if context.snapshots:
         call.console.say(
-            f"snapshots that databases left, yours to delete: {some_of(context.snapshots)}"
+            "database snapshots that were kept; delete them yourself if not needed: "
+            f"{some_of(context.snapshots)}"
         )
     _tell_given_up(call, context)
     if context.kept:
@@ -135,7 +136,7 @@ def _tell_earlier(call: Invocation, context: StartContext, earlier: Destruction)
 def _tell_given_up(call: Invocation, context: StartContext) -> None:
     if lost := [each.what for each in AbandonedRecord(context.state.abandoned).resources()]:
         call.console.say(
-            "given up, may still exist and be billed, yours to delete (ucp status lists it): "
+            "abandoned; may still exist and be billed; delete it yourself (`ucp status` lists it): "
             f"{some_of(lost)}"
         )
 
@@ -167,7 +168,7 @@ def _confirm(name: str) -> None:
     if not questions.can_ask():
         raise UsageError(
             "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
-            next="ucp destroy --plan shows what goes; then: ucp destroy --yes",
+            next="ucp destroy --plan shows what is deleted; then: ucp destroy --yes",
         )
-    if questions.typed(f"Type {name} to delete it with everything that it has:") != name:
+    if questions.typed(f"Type {name} to delete the topology and everything in it:") != name:
         raise UsageError("nothing was deleted")

@@ -63,7 +63,7 @@ def stop_environments(
         if len(deletions) < len(chosen):
             how = "; the core cluster is not running: its cluster is deleted at the next start"
         elif not wait:
-            how = f"; its cluster is being deleted: `{again}` waits for the end"
+            how = f"; its cluster is being deleted: `{again}` waits until it is gone"
         else:
             await_gone(deletions, again, parts, seconds=wait)
             how = ""

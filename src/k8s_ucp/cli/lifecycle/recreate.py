@@ -61,8 +61,8 @@ class Remaining(Enum):
     """What is left to do for an environment."""
 
     tear_down = "it runs"
-    bring_back = "it is stopped, or on its way to it"
-    wait = "an earlier run has committed that it comes back"
+    bring_back = "it is stopped, or being stopped"
+    wait = "an earlier run already committed its recreation"
 
 
 def next_of(state: str, *, coming_back: bool) -> Remaining:
@@ -245,7 +245,7 @@ def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
     if topology.spec.git.provider == "local" and not gitops.core_remote.exists():
         raise UcpError(
             f"the repository {gitops.core_remote} to recreate {core} from does not exist",
-            next=f"put your copy of {gitops.root} back, or run ucp start to begin anew",
+            next=f"restore your copy of {gitops.root}, or run ucp start to start from scratch",
         )
 
 
@@ -268,7 +268,7 @@ def _lost_without_backup(context: StartContext) -> list[str]:
     lost = ["generated passwords (the core repository has no backup/state.age)"]
     if clouds:
         lost.append(
-            f"the names of what exists in clouds ({some_of(clouds)}): it stays there, is billed, "
+            f"the names of what exists in clouds ({some_of(clouds)}): they stay there, are billed, "
             "and is created a second time unless it is deleted there first"
         )
     return lost

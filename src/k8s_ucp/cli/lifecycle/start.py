@@ -48,7 +48,7 @@ def start(
         option(
             "--ports",
             "HTTP,HTTPS",
-            "HTTP and HTTPS ports of this machine that lead to a kind core. Default: 80,443.",
+            "HTTP and HTTPS ports of this machine to forward to a kind core. Default: 80,443.",
         ),
     ] = None,
     adopt: Annotated[

@@ -74,10 +74,12 @@ def _adopted(context: StartContext) -> list[str]:
     """What a new core found of an old one's."""
     lines = []
     if context.adopted:
-        lines.append(f"{context.adopted} cloud resources of the core before were found and adopted")
+        lines.append(
+            f"{context.adopted} cloud resources of the previous core were found and adopted"
+        )
     for words, found in (
-        ("differed from git, which counts from now on", context.differing),
-        ("did not exist any more and are created again", context.recreated),
+        ("differed from git and are changed to match it", context.differing),
+        ("no longer existed and are created again", context.recreated),
     ):
         if found:
             lines.append(f"{len(found)} {words}: {some_of(found)}")

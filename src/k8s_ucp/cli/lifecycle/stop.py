@@ -58,7 +58,7 @@ def stop(
         option(
             "--keep-core",
             None,
-            "Stop all environments as with --env; the core cluster runs on.",
+            "Stop all environments as with --env; the core cluster keeps running.",
         ),
     ] = False,
     delete_data: Annotated[
@@ -66,7 +66,8 @@ def stop(
         option(
             "--delete-data",
             None,
-            "Delete the data of clusters on this machine, too: all that no repository has.",
+            "Also delete the data of clusters on this machine: everything that is not in a "
+            "repository.",
         ),
     ] = False,
     delete_repos: Annotated[
@@ -83,7 +84,7 @@ def stop(
         option(
             "--abandon",
             "NAME",
-            "Delete the kind core cluster NAME, or let the existing one go, although it does not "
+            "Delete the kind core cluster NAME, or release the existing one, although it does not "
             "respond. The cloud resources that it created are kept.",
         ),
     ] = None,
@@ -140,7 +141,7 @@ def stop(
     if earlier := was_destroyed(context):
         deleted = "; its repositories are deleted now" if delete_repos else ""
         words = earlier.words(context.topology.name)
-        call.console.say(f"{words}{deleted}. Nothing of it runs; `ucp start` creates it anew.")
+        call.console.say(f"{words}{deleted}. None of it is running; `ucp start` creates it again.")
         return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
     lost = " and its clusters' data deleted" if delete_data else ""

@@ -44,7 +44,7 @@ def upgrade(
         option(
             "--wait",
             "SECONDS",
-            "How long a part may take to be as healthy as before; then it goes back.",
+            "How long a part may take to be as healthy as before; then it is rolled back.",
             min=1,
         ),
     ] = WAIT_SECONDS,
@@ -52,8 +52,8 @@ def upgrade(
         bool,
         typer.Option(
             "--rehearse",
-            help="Upgrade a throwaway copy of the core cluster and report what became of its "
-            "objects; change nothing.",
+            help="Upgrade a throwaway copy of the core cluster and report which of its objects "
+            "would change or be lost; change nothing.",
         ),
     ] = False,
     plan: PlanOption = False,
@@ -62,11 +62,11 @@ def upgrade(
         typer.Option("-o", "--output", help="With --plan or --rehearse: table, json or yaml."),
     ] = Output.table,
 ) -> None:
-    """Upgrade components and embedded clusters to the versions that this ucp brings.
+    """Upgrade components and embedded clusters to the versions of this ucp release.
 
     One part at a time: the core cluster, Crossplane, Argo CD, the environments in the order of
-    promotion. Each must become as healthy as before, or it goes back to its old version. Data is
-    kept.
+    promotion. Each must become as healthy as before, or it is rolled back to its old version.
+    Data is kept.
     """
     call = invocation(ctx)
     path = call.workspace.topology_file
@@ -93,7 +93,7 @@ def upgrade(
         wanted.insert(0, plans.resume_upgrade(topology, half))
     if plan:
         if half and not context.core_answers():
-            call.console.say("note: the rest can be told once the core cluster runs again")
+            call.console.say("note: the rest of the plan needs a running core cluster")
             wanted.pop()
         show_plan(call, wanted, context, output)
         return
@@ -107,7 +107,7 @@ def upgrade(
         lines = "\n".join(f"  {each}" for each in context.moved)
         call.console.say(f"upgraded, and as healthy as before ({seconds:.1f} s):\n{lines}")
     else:
-        call.console.say(f"{topology.name} runs what this ucp brings ({seconds:.1f} s)")
+        call.console.say(f"{topology.name} runs the versions of this ucp release ({seconds:.1f} s)")
 
 
 def half_moved_parts(context: StartContext) -> list[str]:
@@ -139,7 +139,9 @@ def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) ->
     rehearsal, topology = Rehearsal(), context.topology.name
     pipeline.preflight(plans.rehearse(rehearsal), context)
     if not any(moves(context, each) for each in chosen(context)):
-        call.console.say(f"nothing to rehearse: the core of {topology} runs what this ucp brings")
+        call.console.say(
+            f"nothing to rehearse: the core of {topology} runs the versions of this ucp release"
+        )
         if output is not Output.table:
             call.console.data(notation(rehearsal.findings.data(topology), output))
         return
@@ -161,6 +163,6 @@ def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) ->
         call.console.say(f"the copy is removed ({memory}); {topology} was not changed")
     if problems := found.problems():
         raise UcpError(
-            f"the upgrade of {topology} would go wrong on its core: {some_of(problems, 2)}",
-            next="mend what is listed, or upgrade other parts alone; then: ucp upgrade --rehearse",
+            f"the upgrade of {topology} would fail on its core: {some_of(problems, 2)}",
+            next="fix these problems, or upgrade other parts only; then: ucp upgrade --rehearse",
         )

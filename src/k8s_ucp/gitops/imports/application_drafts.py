@@ -28,7 +28,7 @@ from k8s_ucp.gitops.manifests.yaml_text import part
 
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
-_IGNORED = "its ignoreDifferences are not taken: what they name may show as out of sync"
+_IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may be left of a name without its environment."""
 Fetch = Callable[[str, "str | None"], FolderTree]
@@ -94,7 +94,9 @@ def drafts_of(
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
     if not any(each.get("repoURL") for each in rendering):
-        raise NotImportable("it has no source", "it may be a patch: import what is patched by it")
+        raise NotImportable(
+            "it has no source", "it may be a patch: import the Application that it patches"
+        )
     notes = (_IGNORED,) if spec.get("ignoreDifferences") else ()
     found = [_draft(document, each, environment, around) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]
@@ -114,7 +116,7 @@ def _apart(drafts: Sequence[Draft]) -> list[Draft]:
         while name in found:
             name = app_name(f"{name}-more")
         found[name] = each
-    note = f"the sources of one Application are an app each: {', '.join(found)}"
+    note = f"each source of the Application becomes an app: {', '.join(found)}"
     space = first.namespace or first.name
     return [
         replace(each, name=name, namespace=space, notes=(*each.notes, note))
@@ -207,12 +209,12 @@ def _check_source(source: Mapping[str, Any]) -> None:
     if part(source, "plugin") or "plugin" in source:
         raise NotImportable(
             "a plugin of Argo CD renders it",
-            "commit what it renders, and add that by `ucp app add`",
+            "commit what it renders, and add that with `ucp app add`",
         )
     if part(part(source, "directory"), "jsonnet"):
         raise NotImportable(
-            "the Application gives arguments to jsonnet",
-            "add the app by `ucp app add`, and set them in its .argocd-source.yaml",
+            "the Application passes arguments to jsonnet",
+            "add the app with `ucp app add`, and set them in its .argocd-source.yaml",
         )
 
 
@@ -225,7 +227,7 @@ def _kustomize(
         raise NotImportable(
             f"the Application sets kustomize.{', kustomize.'.join(sorted(used))} of "
             + ("another repository's folder" if path is None else f"{path}, which has none"),
-            "write it to a kustomization of your own, and add that by `ucp app add`",
+            "write it to a kustomization, and add that with `ucp app add`",
         )
     return used
 
@@ -245,8 +247,8 @@ def _check_directory(directory: Mapping[str, Any], path: str | None, tree: Repos
         if takes_all(directory, names):
             return
     raise NotImportable(
-        f"the Application chooses files by directory.{' and directory.'.join(used)}",
-        "move the files that it deploys to a folder of their own, and add that by `ucp app add`",
+        f"the Application selects files with directory.{' and directory.'.join(used)}",
+        "move the files that it deploys to a separate folder, and add that with `ucp app add`",
     )
 
 
@@ -276,7 +278,7 @@ def _remote(
         )
     if revision not in MOVING and revision != around.revision:
         raise NotImportable(
-            f"it runs the revision {revision} of this repository",
+            f"its targetRevision is {revision} of this repository",
             f"import with --ref {revision}, or "
             f"{Origin(url=url, revision=revision).command(app_name(name), path)}",
         )
@@ -309,7 +311,7 @@ def _environment(
 
 def how_to_add(draft: Draft, tree: RepositoryTree) -> str:
     command = command_of(draft, tree)
-    return f"add it by `{command}`, and edit its environments in the app repository"
+    return f"add it with `{command}`, and edit its environments in the app repository"
 
 
 def command_of(draft: Draft, tree: RepositoryTree) -> str:

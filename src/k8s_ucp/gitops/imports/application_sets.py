@@ -20,12 +20,14 @@ from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 
 _REASONS = {
-    "clusterDecisionResource": "its generator asks a cluster",
-    "scmProvider": "its generator asks a hosting service for repositories",
-    "pullRequest": "its generator asks a hosting service for pull requests",
-    "plugin": "its generator asks a plugin",
+    "clusterDecisionResource": "its generator queries a cluster",
+    "scmProvider": "its generator queries a git host for repositories",
+    "pullRequest": "its generator queries a git host for pull requests",
+    "plugin": "its generator calls a plugin",
 }
-_ADVICE = "add its apps by `ucp app add`, or import the manifests that Argo CD made of it"
+_ADVICE = (
+    "add its apps with `ucp app add`, or import the Applications that Argo CD generated from it"
+)
 _OF_CLUSTER = "(cluster)"
 """The environment that a cluster is; no template can name it."""
 _HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentName", "cluster")
@@ -106,7 +108,9 @@ def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
     }
     name = next((each for each in kinds if each in generator), None)
     if name is None:
-        raise NotImportable(f"its generator {', '.join(generator) or '{}'} is not known", _ADVICE)
+        raise NotImportable(
+            f"its generator {', '.join(generator) or '{}'} is not supported", _ADVICE
+        )
     own = part(generator, name)
     if part(own, "template"):
         raise NotImportable("its generator has a template of its own", _ADVICE)
@@ -130,7 +134,9 @@ def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
             "DoesNotExist": value is None,
         }
         if operator not in outcomes:
-            raise NotImportable(f"its selector has the operator {operator}", "correct it")
+            raise NotImportable(
+                f"its selector uses the operator {operator}, which is not supported", "correct it"
+            )
         if not outcomes[operator]:
             return False
     return True
@@ -228,7 +234,7 @@ def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
 def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
     url, tree, go = str(generator.get("repoURL", "")), around.tree, around.go
     if not around.same(url):
-        raise NotImportable(f"its generator looks at another repository, {url}", f"import {url}")
+        raise NotImportable(f"its generator reads another repository, {url}", f"import {url}")
     prefix = str(generator.get("pathParamPrefix") or "")
     found: list[Parameters] = []
     for path, more in [*_folders(generator, tree), *_files(generator, tree, go)]:

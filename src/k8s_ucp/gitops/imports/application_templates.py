@@ -16,7 +16,9 @@ from k8s_ucp.gitops.imports.findings import NotImportable
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _FIELD = re.compile(r"\.[\w.-]*")
 _WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|`[^`]*`|[()|]|[^\s()|"`]+)')
-_ADVICE = "add its apps by `ucp app add`, or import the manifests that Argo CD made of it"
+_ADVICE = (
+    "add its apps with `ucp app add`, or import the Applications that Argo CD generated from it"
+)
 
 
 def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:

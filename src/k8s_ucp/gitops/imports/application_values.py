@@ -71,8 +71,9 @@ def remote_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
     inline = any(draft.helm.get(key) for key in _INLINE)
     if inside and (len(inside) > 1 or here or inline):
         raise NotImportable(
-            f"its values files {', '.join(inside)} lie elsewhere, and are merged with others",
-            f"write them to one file, then {command_of(draft, around.tree)} --values FILE",
+            f"its values files {', '.join(inside)} are in another repository, and are merged "
+            "with others",
+            f"merge them into one file, then {command_of(draft, around.tree)} --values FILE",
         )
     if here or inline:
         return merged([(each.name, each.content) for each in here], draft.helm)
@@ -101,14 +102,14 @@ def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | No
     path = resolve("", name.strip("/")) if name.startswith("/") else resolve(draft.path, name)
     if name.startswith("$"):
         ref, _, rest = name[1:].partition("/")
-        source = draft.refs.get(ref) or ValuesSource("", None, "a source that it has not")
+        source = draft.refs.get(ref) or ValuesSource("", None, "a source that does not exist")
         path = resolve(source.folder, rest)
         if source.elsewhere:
             content = _fetched(draft, name, source, path or "", around)
             return None if content is None else _ValuesFile(name, None, content)
     elif "://" in name:
         raise NotImportable(
-            f"its values file {name} lies elsewhere",
+            f"its values file {name} is in another repository",
             f"copy it to a file, then {command_of(draft, tree)} --values FILE",
         )
     return _ValuesFile(path, path, tree.read(path)) if path and tree.has(path) else None
@@ -125,6 +126,6 @@ def _fetched(
         except UcpError as error:
             why = f", which can't be read: {' '.join(error.message.split())}"
     raise NotImportable(
-        f"its values file {name} lies in {source.elsewhere}{why}",
+        f"its values file {name} is in {source.elsewhere}{why}",
         f"copy it to a file, then {command_of(draft, around.tree)} --values FILE",
     )

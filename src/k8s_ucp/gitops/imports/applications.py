@@ -59,14 +59,14 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
     if len(set(seen)) < len(seen):
         where = ", ".join(each.document.where for each in drafts)
         raise NotImportable(
-            f"several Applications are the app {name} on one environment: {where}",
+            f"several Applications deploy the app {name} to one environment: {where}",
             f"add them under different names: {_numbered(name, drafts, around.tree)}",
         )
     namespace, notes = _namespace(name, drafts)
     notes = (*notes, *dict.fromkeys(note for each in drafts for note in each.notes))
     release = {str(each.helm["releaseName"]) for each in drafts if each.helm.get("releaseName")}
     if release - {name}:
-        notes = (*notes, f"its release {', '.join(sorted(release))} will be called {name}")
+        notes = (*notes, f"its release {', '.join(sorted(release))} is renamed to {name}")
     common = DiscoveredApp(
         name=name,
         form="kustomize",
@@ -79,7 +79,7 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
         return _of_remote(drafts, common, around)
     if any(each.remote for each in drafts):
         raise NotImportable(
-            "one environment takes it from here and another from elsewhere",
+            "some environments use this repository and others another one",
             how_to_add(first, around.tree),
         )
     tree = around.tree
@@ -94,13 +94,14 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
         base = next((each.path for each in drafts if not each.environment), None)
         generated = _with_settings(drafts, tree)
         if generated:
-            what = f"what the Application sets is written to {', '.join(sorted(generated))}"
+            what = f"the Application's settings are written to {', '.join(sorted(generated))}"
             notes = (*common.notes, what)
             common = replace(common, generated=generated, notes=notes)
         return replace(common, path=base, overlays=overlays)
     if len({each.path for each in drafts}) > 1:
         raise NotImportable(
-            "each environment has a folder of its own, and an app has one", how_to_add(first, tree)
+            "each environment has a different folder, but an app can have only one",
+            how_to_add(first, tree),
         )
     if kinds == {"helm"}:
         read = {each.environment or "": chart_values(each, around) for each in drafts}
@@ -155,7 +156,7 @@ def _with_settings(drafts: Sequence[Draft], tree: RepositoryTree) -> dict[str, b
         if any(other.path == each.path or file in tree.closure([other.path]) for other in others):
             raise NotImportable(
                 f"it sets kustomize.{', kustomize.'.join(sorted(each.kustomize))} for one "
-                f"environment, and {file} is of others too",
+                f"environment, but {file} is shared with others",
                 "write an overlay for each environment, then import again",
             )
 
@@ -171,8 +172,9 @@ def _check_depth(tree: RepositoryTree, folder: str) -> None:
     start = f"{folder}/" if folder else ""
     if lower := [each for each in manifests_below(tree, folder) if "/" in each]:
         raise NotImportable(
-            f"the Application has no directory.recurse: true, and {start}{lower[0]} lies deeper",
-            "set that to deploy all, or move what is not to be deployed; then import again",
+            f"the Application has no directory.recurse: true, but {start}{lower[0]} is in a "
+            "subfolder",
+            "set it to deploy all, or move what is not deployed; then import again",
         )
 
 
@@ -182,8 +184,8 @@ def _of_remote(
     first, tree = drafts[0], around.tree
     if len({each.remote for each in drafts}) > 1:
         raise NotImportable(
-            "its environments run different versions, and an app begins with one",
-            f"add one by `{command_of(first, tree)}`, then change the others by commits",
+            "its environments run different versions, but an app is added with one",
+            f"add one with `{command_of(first, tree)}`, then change the others by commits",
         )
     assert first.remote
     if first.remote.chart is None and len({each.path for each in drafts}) > 1:

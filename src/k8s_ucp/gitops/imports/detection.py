@@ -72,7 +72,7 @@ def detect(
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [
-        each.refused("it brings Applications, which are listed themselves", "none")
+        each.refused("it contains Applications, which are listed separately", "none")
         for each in roots
     ]
     apps = [each for each in declared if not any(each[0] is root for root in roots)]
@@ -221,7 +221,7 @@ def _declared(
         elif document.kind == "AppProject":
             refusals.append(
                 document.refused(
-                    "each app gets an AppProject of its own",
+                    "each app gets its own AppProject",
                     "none; `clusterKinds` and `namespaces` of the app say what it may do",
                 )
             )
@@ -236,7 +236,7 @@ def _rendered(
     if render is None:
         raise NotImportable(
             "its templates are Applications, and helm is not available",
-            "run it again with a connection, so that helm can be installed",
+            "connect to the network, so that helm can be installed, and run the command again",
         )
     values = _given(tree, chart, known)
     if not values:
@@ -327,7 +327,7 @@ def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
     there = None if finding.remote else next(above, None)
     if there is None:
         return finding
-    note = f"{there} of {FLEET} is not read: what it says of namespace, values and targets is lost"
+    note = f"{there} of {FLEET} is not supported: its namespace, values and targets are ignored"
     return replace(finding, notes=(*finding.notes, note))
 
 

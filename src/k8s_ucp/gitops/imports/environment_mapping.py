@@ -70,13 +70,13 @@ def request_of(
     common = [here for here in ours if mapping.get(here) not in finding.environments]
     if finding.environments and len(common) == len(ours):
         raise NotImportable(
-            f"it is on {', '.join(finding.environments)} only, and none of them is taken",
+            f"it is only on {', '.join(finding.environments)}, none of which is imported",
             f"--map {finding.environments[0]}=ENV",
         )
     if not finding.environments:
         common = []
     what = "values" if finding.form == "helm" else "overlay"
-    notes = tuple(f"{here} has no {what} of its own and takes what is common" for here in common)
+    notes = tuple(f"{here} has no {what} of its own and uses the common one" for here in common)
     values: dict[str, str | bytes] = {}
     for here in ours:
         content = finding.values.get(mapping.get(here, ""), finding.values.get(""))
@@ -93,7 +93,7 @@ def request_of(
         return ImportRequest(path, relative, values, notes=notes)
     if finding.generated and pinned:
         raise NotImportable(
-            f"{min(finding.generated)} has to be written, and a commit is taken as it is",
+            f"{min(finding.generated)} has to be generated, but a commit can't be changed",
             "clone the repository, then `ucp app import` with the folder of the clone",
         )
     if not finding.overlays and not finding.generated:

@@ -133,7 +133,7 @@ def app_name(text: str) -> str:
     """A name that ucp.yaml takes, as close to the text as possible. Raises UsageError."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_MOST_LETTERS].strip("-")
     if not name:
-        raise UsageError(f"{text!r} can't be the name of an app")
+        raise UsageError(f"{text!r} is not a valid app name")
     return name
 
 

@@ -72,7 +72,7 @@ def read_flux(
                 yield each.refused(str(error), _of_release(each, _source(each, sources)))
 
 
-_FLUX = "Kustomization is of Flux, and Argo CD runs here"
+_FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
 
 
 class _NotAlone(Exception):
@@ -89,12 +89,12 @@ def _release(
     first = releases[0]
     places = [in_path(each.path, around.environments) for each in releases]
     if any(each.path in changed for each in releases) or not all(map(_chart, releases)):
-        raise _NotAlone("HelmRelease is of Flux, and kustomizations change it")
+        raise _NotAlone("HelmRelease of Flux is patched by kustomizations")
     if len(releases) > 1 and (None in places or len({*places}) < len(places)):
-        raise _NotAlone("HelmRelease is of Flux, and several have this name")
+        raise _NotAlone("HelmRelease of Flux is declared several times under this name")
     found = [_chart_of(each, _source(each, sources), around) for each in releases]
     if any(each != found[0] for each in found):
-        raise _NotAlone("HelmRelease is of Flux, and environments have different versions")
+        raise _NotAlone("HelmRelease of Flux has different versions per environment")
     remote, path = found[0]
     values: dict[str, str | bytes] = {}
     for environment, each in zip(places, releases, strict=True):
@@ -143,7 +143,8 @@ def _notes(
         name = app_name(releases[0].name)
         command = tree.origin.command(f"{name}-more", beside[0][0])
         yield (
-            f"what lies beside it is not taken: {', '.join(sorted({kind for _, kind in beside}))}; "
+            "the objects beside it are not imported: "
+            f"{', '.join(sorted({kind for _, kind in beside}))}; "
             f"add each file, such as {command} --namespace {namespace or name}"
         )
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
@@ -183,14 +184,14 @@ def _chart_of(
     spec = part(release.content, "spec")
     for key in ("valuesFrom", "postRenderers", "kubeConfig"):
         if spec.get(key):
-            raise _NotAlone(f"HelmRelease is of Flux, and has {key}")
+            raise _NotAlone(f"HelmRelease of Flux uses {key}")
     chart, said = _chart(release), part(source.content, "spec") if source else {}
     if chart.get("valuesFiles"):
-        raise _NotAlone("HelmRelease is of Flux, and has valuesFiles")
+        raise _NotAlone("HelmRelease of Flux uses valuesFiles")
     url, ref = str(said.get("url") or "").rstrip("/"), part(said, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
     if source is None or not url or "${" in f"{url}{name}{version}":
-        raise _NotAlone("HelmRelease is of Flux, and the repository does not say its chart")
+        raise _NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
     if source.kind == "GitRepository":
         path = resolve("", name) or ""
         if around.same(url) and path in around.tree.charts:
@@ -199,7 +200,7 @@ def _chart_of(
     if source.kind == "OCIRepository":
         url, _, name = url.rpartition("/")
         if not version:
-            raise _NotAlone("HelmRelease is of Flux, and its chart has a digest alone")
+            raise _NotAlone("HelmRelease of Flux: its chart has a digest but no version")
     return RemoteSource(url, version or None, name), ""
 
 

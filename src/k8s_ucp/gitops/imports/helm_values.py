@@ -30,7 +30,7 @@ def check_settings(helm: Mapping[str, Any]) -> None:
     if others:
         raise NotImportable(
             f"the Application sets helm.{', helm.'.join(others)}",
-            "add the app by `ucp app add`, and set it in its .argocd-source.yaml",
+            "add the app with `ucp app add`, and set it in its .argocd-source.yaml",
         )
 
 

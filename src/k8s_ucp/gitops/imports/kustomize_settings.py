@@ -100,7 +100,9 @@ def _label(new: dict[str, Any], settings: Mapping[str, Any]) -> None:
         return
     known = maps(new, "labels")
     if any(part(each, "pairs").keys() & labels.keys() for each in known):
-        raise NotImportable("the Application sets a label that the kustomization has", _ADVICE)
+        raise NotImportable(
+            "the Application sets a label that the kustomization also sets", _ADVICE
+        )
     pairs = {str(key): _plain("commonLabels", value) for key, value in labels.items()}
     more = {"includeTemplates": True} if settings.get("labelIncludeTemplates") else {}
     new["labels"] = [*known, {"pairs": pairs, **more}]
@@ -112,7 +114,9 @@ def _added(
     """Pairs beside those that are there, which Argo CD replaces only if it is told to."""
     known = part(there, key)
     if not force and known.keys() & pairs.keys():
-        raise NotImportable(f"the Application sets {key} that the kustomization has", _ADVICE)
+        raise NotImportable(
+            f"the Application sets {key}, which the kustomization also sets", _ADVICE
+        )
     return {**known, **{str(each): _plain(key, value) for each, value in pairs.items()}}
 
 
@@ -141,7 +145,7 @@ def _image(text: Any) -> dict[str, Any]:
 def _count(item: Mapping[str, Any]) -> dict[str, Any]:
     count = str(item.get("count"))
     if not item.get("name") or not count.isdecimal():
-        raise NotImportable("the Application sets replicas that are no number", _ADVICE)
+        raise NotImportable("the Application sets replicas that are not a number", _ADVICE)
     return {"name": str(item["name"]), "count": int(count)}
 
 
@@ -154,5 +158,5 @@ def _plain(key: str, value: Any) -> str:
 
 def _list(key: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise NotImportable(f"kustomize.{key} of the Application is no list", _ADVICE)
+        raise NotImportable(f"kustomize.{key} of the Application is not a list", _ADVICE)
     return value

@@ -189,7 +189,7 @@ def _charts(
             yield RefusedApp(
                 _name(app, title),
                 folder,
-                "each environment has a chart of its own, and an app has one",
+                "each environment has a different chart, but an app can have only one",
                 f"{tree.origin.command(_name(app, title), folder)}, then edit the copies of the "
                 "environments in the app repository",
             )
@@ -198,7 +198,7 @@ def _charts(
             chart = chart_file({"Chart.yaml": tree.read(join(folder, "Chart.yaml"))})
         except UsageError as error:
             yield RefusedApp(
-                _name(app, title), folder, error.message, "take the charts that depend on it"
+                _name(app, title), folder, error.message, "import the charts that depend on it"
             )
             continue
         values, notes = values_of(tree, folder, environments)
@@ -231,7 +231,7 @@ def values_of(
             else:
                 others.append((word, name))
     notes = [
-        f"{name} is not taken: {word} is not known as an environment (--map {word}=ENV takes it)"
+        f"{name} is skipped: {word} is not a known environment (--map {word}=ENV maps it)"
         for word, name in others
     ]
     return found, tuple(notes)
@@ -281,7 +281,8 @@ def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
     files = [each for each in tree.below(folder) if b"fluxcd.io/" in tree.read(each)]
     if files:
         raise NotImportable(
-            f"{files[0]} beside its manifests has objects of Flux, and Argo CD runs here",
+            f"{files[0]} beside its manifests contains objects of Flux, which are not supported "
+            "(the topology uses Argo CD)",
             "move its manifests to a folder of their own, and add that by `ucp app add`",
         )
 
@@ -302,7 +303,7 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
         ) from error
     except UsageError as error:
         raise NotImportable(
-            error.message, error.next or "choose its folder by ucp app add"
+            error.message, error.next or "select its folder with ucp app add"
         ) from error
     return DiscoveredApp(name=name, form=form, where=where or ".", path=folder)
 
@@ -327,7 +328,7 @@ def _with_kustomizations(
                     "commit what `tk export` writes, and add that by `ucp app add`",
                 )
             raise NotImportable(
-                "each environment has jsonnet of its own, and an app has one",
+                "each environment has different jsonnet, but an app can have only one",
                 tree.origin.command(name, folder),
             )
         content = {"resources": manifest_files(files)}

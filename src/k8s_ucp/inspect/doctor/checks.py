@@ -209,7 +209,7 @@ def _fence(found: Examined) -> Iterator[Finding]:
     elif permit and permit.verdict is FenceVerdict.WAITING:
         yield Finding(name, "info", why, "ucp start waits for it")
     elif permit and why:
-        advice = "`ucp stop` ends this core; `ucp start --takeover` has it act again"
+        advice = "`ucp stop` stops this core; `ucp start --takeover` makes it the active one again"
         yield Finding(name, "error", why, advice)
     elif found.fence:
         words = f"another core acts for this topology: {found.fence}"

@@ -81,7 +81,7 @@ def has_account(context: StartContext) -> bool:
 def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
     if context.core_answers() and EXTERNAL_NAMES in context.core_state.restored():
         return
-    why = "each is observed and compared with its declaration before it may be changed"
+    why = "each is observed and compared with git before anything may be changed"
     yield Foreseen("wait", "existing cloud resources", why)
 
 
@@ -100,7 +100,7 @@ def adopt_resources(context: StartContext, report: Report) -> None:
             report,
             seconds=SECONDS,
             pause=0.5,
-            next="fix what is named (ucp doctor)",
+            next="fix the cause (ucp doctor)",
         )
     found = [each for _, each in watch.seen if _is_synced(each)]
     context.adopted = len(found)

@@ -66,7 +66,7 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
         raise UcpError(
             f"{name} is not responding ({why}), and `ucp stop` would delete data that "
             f"exists nowhere else: {', '.join(lost)}. Cloud resources created by "
-            "Crossplane would be kept and billed without anything managing them.",
+            "Crossplane would be kept and billed, with nothing managing them.",
             next=f"repair it with ucp start; or accept the loss: ucp stop --abandon {name}",
         )
     context.unasked = lost

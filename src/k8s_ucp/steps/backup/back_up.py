@@ -29,7 +29,7 @@ SECONDS = 60.0
 def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
     what = f"core: {PATH}"
     if not context.core_answers():
-        yield Foreseen("change", what, "passwords and names that the core makes are added")
+        yield Foreseen("change", what, "passwords and names that the core generates are added")
         return
     clone = Repository(context.gitops.core, credential=context.git_credential)
     file, key = (
@@ -39,9 +39,9 @@ def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
     state = context.core_state
     known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
     if known is not None and updated(known, state.collect(), state.gone) == known:
-        yield Foreseen("keep", what, "it has all that the core made")
+        yield Foreseen("keep", what, "it is up to date")
     else:
-        yield Foreseen("change", what, "the core made passwords or names that it lacks")
+        yield Foreseen("change", what, "the core has new passwords or names")
 
 
 def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
@@ -50,16 +50,16 @@ def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
         yield from _foresee_backup(context)
     elif _is_removed(context):
         lost = ", ".join(at_stake(context))
-        why = "it is started and asked first; if it does not respond, --abandon has to name it"
+        why = "it is started for the backup; if it does not respond, --abandon is required"
         yield Foreseen(
             "wait",
             f"cluster {core}",
             why,
-            lost and f"if {core} does not respond, what it alone knows of: {lost}",
+            lost and f"if {core} does not respond, what only it knows of: {lost}",
         )
     elif is_given_up(context) and not context.destroys:
         for each in at_stake(context):
-            yield Foreseen("keep", each, f"{core} is given up: nothing manages it after that")
+            yield Foreseen("keep", each, f"{core} is abandoned: nothing manages it after that")
     for name in ("core", "apps"):
         if getattr(context.gitops, name).exists():
             command = "destroy" if context.destroys else "stop"
@@ -107,7 +107,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
                     f"stopping would lose data of the core cluster: {name} is not responding",
                     next=advice_of_silence(context),
                 )
-            accept_loss(context, "given up with --abandon", report)
+            accept_loss(context, "abandoned with --abandon", report)
         elif context.state.kubeconfig(name).exists():
             report(f"not backed up: {name} is not responding")
         return
@@ -162,9 +162,9 @@ def _foresee_restore(context: StartContext) -> Iterator[Foreseen]:
             key = context.workspace.backup_key.relative_to(context.workspace.root)
             yield Foreseen("create", str(key), "there is none; keep a copy of it elsewhere")
     elif context.core_answers() and {PASSWORDS, SOURCES} <= context.core_state.restored():
-        yield Foreseen("keep", what, "the core has them")
+        yield Foreseen("keep", what, "the core already has them")
     else:
-        yield Foreseen("create", what, f"those that the core lacks come from {PATH}")
+        yield Foreseen("create", what, f"those that the core lacks are restored from {PATH}")
 
 
 @step("Restore passwords and names from the backup", foresee=_foresee_restore)

@@ -57,7 +57,7 @@ def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
 def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
     """The merged commits are written to clones in the scratch folder, for the steps that follow."""
     if not context.toolbox.programs:
-        unknown = "what changes is known once the pinned programs are installed: ucp tools install"
+        unknown = "to see the changes, install the pinned programs first: ucp tools install"
         yield Foreseen("change", "core and app repository", unknown)
         return
     credential = context.git_credential
@@ -88,15 +88,15 @@ def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
     """What a publish would do to one repository."""
     name, changes = prepared.target.name, prepared.merged.changes
     if prepared.tip is None:
-        yield Foreseen("create", f"{name} repository", f"{len(changes)} files are rendered")
+        yield Foreseen("create", f"{name} repository", f"{len(changes)} files are created")
     elif not changes:
-        yield Foreseen("keep", f"{name} repository", "it has what is rendered from ucp.yaml")
+        yield Foreseen("keep", f"{name} repository", "it is up to date with ucp.yaml")
     for path, content in sorted(changes.items()) if prepared.tip else ():
         if content is None:
             yield Foreseen("delete", f"{name}: {path}", "ucp.yaml no longer asks for it")
         else:
             action: Action = "change" if path in prepared.there else "create"
-            yield Foreseen(action, f"{name}: {path}", "it is rendered from ucp.yaml")
+            yield Foreseen(action, f"{name}: {path}", "its content rendered from ucp.yaml changed")
 
 
 @step("Render and push the repositories", foresee=_foresee_publish)

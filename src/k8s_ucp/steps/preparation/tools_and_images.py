@@ -32,7 +32,7 @@ def _foresee_tools(context: StartContext) -> Iterator[Foreseen]:
         yield Foreseen("create", f"program {each}", "it is not in the user's cache")
     if not missing:
         context.toolbox = installer.find(needed)
-        yield Foreseen("keep", "programs", "all that it runs on are installed")
+        yield Foreseen("keep", "programs", "all pinned programs are installed")
 
 
 @step("Install the pinned programs", foresee=_foresee_tools)
@@ -107,12 +107,14 @@ def _install(context: StartContext, kept: Mapping[str, str], report: Report) -> 
 
 def _foresee_images(context: StartContext) -> Iterator[Foreseen]:
     name = context.topology.core_cluster
-    yield Foreseen("change", f"images of {name}", "its nodes get those that they lack")
+    yield Foreseen("change", f"images of {name}", "images that its nodes lack are loaded")
 
 
 def _foresee_collection(context: StartContext) -> Iterator[Foreseen]:
     what = f"archives of images for {context.topology.core_cluster}"
-    yield Foreseen("create", what, "images of the engine that the nodes lack are saved")
+    yield Foreseen(
+        "create", what, "images that the nodes lack are exported from the container engine"
+    )
 
 
 @step("Collect images for the core cluster", foresee=_foresee_collection)
@@ -140,7 +142,9 @@ def images_of_pods(context: StartContext) -> set[str]:
 def _foresee_image(context: StartContext) -> Iterator[Foreseen]:
     if context.topology.spec.reconciler.image is None:
         name = context.reconciler_image.name
-        yield Foreseen("create", f"image {name}", "it is built where the engine lacks it")
+        yield Foreseen(
+            "create", f"image {name}", "it is built unless the container engine already has it"
+        )
 
 
 @step("Build the reconciler image", foresee=_foresee_image)

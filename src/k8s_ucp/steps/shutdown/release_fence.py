@@ -14,9 +14,11 @@ from k8s_ucp.preflight.fence import SECONDS, holder_of, lost_fence, opened_fence
 
 def _foresee_release(context: StartContext) -> Iterator[Foreseen]:
     if lost := lost_fence(context):
-        yield Foreseen("keep", "fence of the core repository", f"another core has it: {lost}")
+        yield Foreseen(
+            "keep", "fence of the core repository", f"it is held by another core: {lost}"
+        )
     elif context.fence.settings():
-        yield Foreseen("change", "fence of the core repository", "any core may take it afterwards")
+        yield Foreseen("change", "fence of the core repository", "any core can claim it afterwards")
 
 
 @step("Release the core repository", foresee=_foresee_release)

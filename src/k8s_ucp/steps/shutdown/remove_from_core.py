@@ -52,8 +52,8 @@ HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
     core = context.topology.core_cluster
     if is_given_up(context):
-        why = "it is given up: should it come back, they are yours to delete"
-        yield Foreseen("keep", f"objects of ucp on {core}", why)
+        why = "it is abandoned; if it comes back, delete them yourself"
+        yield Foreseen("keep", f"ucp's objects on {core}", why)
         return
     found = inventory_of(context)
     if found is None:
@@ -64,16 +64,16 @@ def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
     for each in found.namespaces:
         name = each["metadata"]["name"]
         lost = f"everything in the namespace {name} of {core}"
-        yield Foreseen("delete", f"Namespace {name}", f"ucp made it on {core}", lost)
+        yield Foreseen("delete", f"Namespace {name}", f"ucp created it on {core}", lost)
     for each in found.shared:
-        yield Foreseen("keep", f"Namespace {each['metadata']['name']}", "others made it")
+        yield Foreseen("keep", f"Namespace {each['metadata']['name']}", "not created by ucp")
 
 
 @step("Remove ucp's objects from the core cluster", foresee=_foresee_removal)
 def remove_from_core(context: StartContext, report: Report) -> None:
     name, provider = context.topology.core_cluster, make(context.workspace, context.topology)
     if is_given_up(context):
-        report(f"{name} is given up: what ucp created there is kept")
+        report(f"{name} is abandoned: what ucp created there is kept")
         provider.forget(name)
     else:
         inventory = inventory_of(context)
@@ -103,7 +103,7 @@ class _Removal:
         # rest is that they kept or wrote.
         ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
-        self.report("what Argo CD keeps")
+        self.report("automated sync of Argo CD")
         self._let_rest(applications)
         if found.argocd_stays:
             self.report("Applications")
@@ -131,7 +131,7 @@ class _Removal:
         return self.inventory.kube
 
     def _let_rest(self, applications: Sequence[Object]) -> None:
-        """Have Argo CD keep nothing on the core any more, the root first: it keeps the others."""
+        """Turn off automated sync of Applications on the core, first of the root."""
         resting = [each for each in applications if is_on_core(each)]
         names = [each["metadata"]["name"] for each in resting]
         for name in sorted(names, key=lambda each: each != ROOT):
@@ -153,9 +153,9 @@ class _Removal:
                 self._wait("end of running syncs", busy, SYNC_SECONDS)
 
     def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
-        """Take Applications from an Argo CD that works on: what they brought stays where it is.
+        """Delete Applications of an Argo CD that keeps running; what they deployed is kept.
 
-        First those that would heal the sets, then the sets, which would make the others anew.
+        First those that would restore the sets, then the sets, which would recreate the rest.
         """
         keepers = [each for each in applications if is_on_core(each)]
         made = [each for each in applications if not is_on_core(each)]
@@ -183,7 +183,7 @@ class _Removal:
         self._wait("termination of pods", left)
 
     def _hooks(self) -> list[Object]:
-        """Webhooks that call our namespaces: Crossplane makes them itself."""
+        """Webhooks that call Services in our namespaces: Crossplane creates them itself."""
         inner = {each["metadata"]["name"] for each in self.inventory.namespaces}
         return [
             item
@@ -195,7 +195,7 @@ class _Removal:
         ]
 
     def _give_back(self, item: Object) -> None:
-        """Take our fields off an object of others: applying none of them says so."""
+        """Give up our fields of an object that ucp did not create, by applying none of them."""
         bare = {
             "apiVersion": item["apiVersion"],
             "kind": item["kind"],
@@ -205,7 +205,7 @@ class _Removal:
             self.kube.apply(bare, manager=manager)
 
     def _release(self, kind: Kind, item: Object) -> None:
-        """Take finalizers off an object whose kind goes."""
+        """Remove the finalizers of an object whose kind is deleted."""
         about = item["metadata"]
         if about.get("finalizers"):
             with suppress(NotFound, Conflict):

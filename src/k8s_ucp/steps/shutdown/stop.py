@@ -29,12 +29,12 @@ SECONDS = 5.0
 
 def _foresee_components(context: StartContext) -> Iterator[Foreseen]:
     for name in sorted(context.placement.states()):
-        yield Foreseen("delete", f"process {name}", "it ends; `ucp start` starts it again")
+        yield Foreseen("delete", f"process {name}", "it is stopped; `ucp start` starts it again")
 
 
 @step("Stop the components", foresee=_foresee_components)
 def stop_components(context: StartContext, _: Report) -> None:
-    """And their supervisor: nothing starts anything again after this."""
+    """The supervisor too, so that nothing is restarted after this."""
     context.placement.stop_all()
     argocd.remove_leftovers(context.state.components)
 
@@ -42,7 +42,7 @@ def stop_components(context: StartContext, _: Report) -> None:
 def _foresee_ends(context: StartContext) -> Iterator[Foreseen]:
     if count := len(_running(context)):
         what = f"processes of {context.topology.name}"
-        yield Foreseen("wait", what, f"{count} run, and all of them end")
+        yield Foreseen("wait", what, f"{count} are running; the stop waits until they have ended")
 
 
 @step("Verify that all processes have ended", foresee=_foresee_ends)
@@ -63,7 +63,7 @@ def _running(context: StartContext) -> list[str]:
 
 def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
     if context.destroys:
-        return  # The steps that delete them tell.
+        return  # The steps that delete them report it.
     ours: set[str] = set()
     for maker in context.providers.values():
         for name in maker.names():
@@ -71,21 +71,27 @@ def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
             what = f"cluster {name}"
             if maker.info.removed_by_stop:
                 lost = f"all data in volumes of {name}"
-                yield Foreseen("delete", what, "it is made anew from the repositories", lost)
+                yield Foreseen(
+                    "delete", what, "`ucp start` recreates it from the repositories", lost
+                )
             elif maker.info.adopts:
-                yield Foreseen("keep", what, "others made it; it runs on")
+                yield Foreseen("keep", what, "not created by ucp; it keeps running")
             elif _loses_data(context, maker):
-                lost = f"everything on {name} that no repository has"
+                lost = f"everything on {name} that is not in a repository"
                 yield Foreseen("delete", what, "--delete-data", lost)
             elif maker.state(name).running:
-                yield Foreseen("change", what, "it is stopped and keeps its data")
+                yield Foreseen("change", what, "it is stopped; its data is kept")
             else:
-                yield Foreseen("keep", what, "it is stopped already, with its data")
+                yield Foreseen("keep", what, "it is already stopped; its data is kept")
     for each in context.topology.spec.environments:
         provider, name = each.cluster.provider, context.topology.app_cluster(each.name)
         if name not in ours and PROVIDERS[provider].managed and each.state == "running":
             simulated = is_simulated(context.topology, provider)
-            why = "the simulated cloud has it" if simulated else "it runs on, and is billed"
+            why = (
+                "it is kept in the simulated cloud"
+                if simulated
+                else "it keeps running and is billed"
+            )
             yield Foreseen("keep", f"cluster {name}", why)
 
 
@@ -118,7 +124,7 @@ def stop_clusters(context: StartContext, report: Report) -> None:
 
 
 def _loses_data(context: StartContext, maker: ClusterProvider) -> bool:
-    """A person gave up what clusters of this machine keep; a teardown has steps of its own."""
+    """--delete-data covers clusters on this machine; `ucp destroy` deletes them in other steps."""
     info = maker.info
     return context.delete_data and not (context.destroys or info.adopts or info.remote)
 
@@ -134,13 +140,13 @@ def _foresee_repositories(context: StartContext) -> Iterator[Foreseen]:
         local = context.topology.spec.git.provider == "local"
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
-        lost = lost if local else "what its clones have that was never pushed"
+        lost = lost if local else "all commits in its clones that were never pushed"
         yield Foreseen("delete", f"folder {folder}", why, f"{folder}: {lost}")
 
 
 @step("Delete the repositories", foresee=_foresee_repositories)
 def delete_repositories(context: StartContext, report: Report) -> None:
-    """Clones, and those that git is served from on this machine; no remote of others."""
+    """Delete the clones and the local bare repositories; remotes elsewhere are not touched."""
     folder = context.gitops.root
     report(str(folder))
     if folder.exists():
@@ -163,18 +169,18 @@ def known_clusters(context: StartContext) -> list[str]:
 
 
 def _here(context: StartContext) -> list[ClusterProvider]:
-    """Makers of clusters that run on this machine, or are noted here: nobody far away is asked."""
+    """Providers of clusters on this machine, or recorded here: no remote API is called."""
     return [maker for maker in context.providers.values() if not maker.info.remote]
 
 
 def remains(context: StartContext) -> list[str]:
-    """What still runs of the topology's clusters, in words."""
+    """The processes and containers of the topology's clusters that are still running, in words."""
     known = known_clusters(context)
     return [words for maker in _here(context) for words in maker.remains(known).values()]
 
 
 def forget_access(context: StartContext, name: str) -> None:
-    """Of a cluster that is gone, or ours no longer; in the user's own kubeconfig too."""
+    """Delete the kubeconfig of a removed cluster, and its contexts in the user's own kubeconfig."""
     file = context.state.kubeconfig(name)
     if file.exists():
         forget_contexts(read_kubeconfig(file))

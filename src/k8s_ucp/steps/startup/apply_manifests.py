@@ -84,16 +84,16 @@ def _foundation(
 def _foresee_foundation(context: StartContext) -> Iterator[Foreseen]:
     what = "namespaces, CRDs, settings and projects of the core cluster"
     if not context.core_answers() or context.foreseen is None:
-        yield Foreseen(
-            "change", what, "the core is not running yet: those that it lacks are applied"
-        )
+        yield Foreseen("change", what, "the core is not running yet; what it lacks is applied")
         return
     kinds, settings, later = _foundation(context)
     known = digest([*kinds, *settings, *later])
     if is_applied(context.kube, "apply-foundation", known, kinds):
-        yield Foreseen("keep", what, "those of the core repository were applied")
+        yield Foreseen("keep", what, "they are up to date with the core repository")
     else:
-        yield Foreseen("change", what, "the core repository has others than those applied last")
+        yield Foreseen(
+            "change", what, "they changed in the core repository since they were applied"
+        )
 
 
 @step("Apply namespaces, CRDs and settings", foresee=_foresee_foundation)
@@ -185,7 +185,7 @@ def first_applications(context: StartContext) -> list[Manifest]:
 def _foresee_credentials(context: StartContext) -> Iterator[Foreseen]:
     for cloud in clouds_with_accounts(context.topology):
         name = f"Secret {crossplane.NAMESPACE}/{CLOUDS[cloud].secret}"
-        yield Foreseen("change", name, f"it gets the credential of {cloud} as it is now")
+        yield Foreseen("change", name, f"it is updated with the credential of {cloud}")
 
 
 @step("Write cloud credentials for Crossplane", foresee=_foresee_credentials)

@@ -31,7 +31,7 @@ def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
         return
     known = Ledger(context.state.ledger).entries()
     for each in sorted({*intended(context)} - known):
-        yield Foreseen("create", str(each), "ucp records it, then installs it")
+        yield Foreseen("create", str(each), "ucp records it, then creates it")
 
 
 @step("Record objects to install on the core cluster", foresee=_foresee_claim)

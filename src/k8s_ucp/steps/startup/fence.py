@@ -40,11 +40,11 @@ def _seen(context: StartContext) -> FenceRecord | None:
 def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
     found = _seen(context)
     if found is None or found.holder is None:
-        yield Foreseen("create", WHAT, "no core acts for this topology")
+        yield Foreseen("create", WHAT, "no core holds it")
     elif found.is_held_by(holder_of(context).id):
-        yield Foreseen("keep", WHAT, "this workspace's core has it")
+        yield Foreseen("keep", WHAT, "this workspace's core holds it")
     else:
-        yield Foreseen("change", WHAT, f"it is taken from {found}")
+        yield Foreseen("change", WHAT, f"it is taken over from {found}")
 
 
 @step("Claim the core repository", id="take-fence", foresee=_foresee_claim)

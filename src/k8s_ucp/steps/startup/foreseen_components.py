@@ -45,7 +45,7 @@ def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Fo
     """Of workloads of the core cluster. adopted: others run them."""
     what = f"component {component}"
     if adopted:
-        return Foreseen("keep", what, "it is adopted: others run it")
+        return Foreseen("keep", what, "it is adopted: ucp does not manage it")
     try:
         health = context.pod_component(component).rolled_out() if context.core_answers() else None
     except UcpError:
@@ -53,7 +53,7 @@ def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Fo
     if health is None:
         return Foreseen("create", what, "the core cluster does not run it yet")
     if health.ready:
-        return Foreseen("keep", what, "it is running; what the core repository changed is applied")
+        return Foreseen("keep", what, "it is running; changes in the core repository are applied")
     return Foreseen("wait", what, health.message or "not ready")
 
 
@@ -61,7 +61,7 @@ def foreseen_root(context: StartContext) -> Foreseen:
     """Of the Application that brings all others."""
     what = "Application root"
     if not context.core_answers():
-        return Foreseen("wait", what, "it is applied if the core, once it runs, does not have it")
+        return Foreseen("wait", what, "it is applied unless the core has it once it is running")
     if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None:
         return Foreseen("create", what, "the core does not have it")
     if context.foreseen is None or context.foreseen.core.changed:

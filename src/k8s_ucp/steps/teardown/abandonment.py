@@ -153,8 +153,8 @@ def commands_for(context: StartContext, left: Sequence[Object]) -> str:
     kubectl = kubectl_on(core, str(context.state.kubeconfig(core)))
     looks = [f"{kubectl} {kubectl_words('describe', each)}" for each in left[:SHOWN]]
     names = [f"{each['kind']}/{each['metadata']['name']}" for each in left]
-    given_up = f"; or give up what can't be deleted: {command_for(context, names)}"
-    return f"fix what is named ({some_of(looks) or 'ucp doctor'}){given_up if names else ''}"
+    given_up = f"; or abandon what can't be deleted: {command_for(context, names)}"
+    return f"fix the cause ({some_of(looks) or 'ucp doctor'}){given_up if names else ''}"
 
 
 def command_for(context: StartContext, names: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ def check_destroyable(context: StartContext) -> None:
         if core in context.abandon:
             return
         raise UcpError(
-            f"the core cluster {core} is not responding, but knows alone what there is to delete",
+            f"the core cluster {core} is not responding, but is needed to find what to delete",
             next=f"ucp start, then: ucp destroy; or, if it can't be repaired{_loss(context)}: "
             f"ucp destroy --abandon {core}",
         )

@@ -16,13 +16,13 @@ from k8s_ucp.steps.teardown.verify_clouds import note_how_far
 
 def _foresee_loss(context: StartContext) -> Iterator[Foreseen]:
     for each in known_of_core(context):
-        yield Foreseen("keep", each, "the core cluster is given up: nothing manages it after that")
+        yield Foreseen("keep", each, "the core cluster is abandoned: nothing manages it after that")
 
 
 @step("Record what the silent core cluster had", foresee=_foresee_loss)
 def give_up_core(context: StartContext, report: Report) -> None:
     found = known_of_core(context)
-    abandon_core(context, found, "given up with --abandon")
+    abandon_core(context, found, "abandoned with --abandon")
     report(f"{len(found)} may still exist")
 
 
@@ -31,11 +31,11 @@ def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
     if not _keeps_data(context):
         return
     if context.core_answers() and not context.delete_data and foreseen_objects(context).claims:
-        why = "it alone manages what is kept; it is stopped, with its data"
+        why = "only it manages what is kept; it is stopped, and its data is kept"
         yield Foreseen("keep", f"cluster {core}", why)
     else:
-        lost = f"all objects on {core} that no repository has"
-        yield Foreseen("delete", f"cluster {core}", "nothing is left that it manages", lost)
+        lost = f"all objects on {core} that are not in a repository"
+        yield Foreseen("delete", f"cluster {core}", "nothing that it manages is left", lost)
 
 
 @step("Delete the core cluster", foresee=_foresee_core)
@@ -52,7 +52,9 @@ def delete_core(context: StartContext, report: Report) -> None:
 
 
 def _foresee_note(context: StartContext) -> Iterator[Foreseen]:
-    yield Foreseen("create", context.state.destroyed.name, "ucp status says so until a start")
+    yield Foreseen(
+        "create", context.state.destroyed.name, "`ucp status` shows it until the next start"
+    )
 
 
 @step("Record that the topology is destroyed", foresee=_foresee_note)

@@ -38,10 +38,10 @@ NETWORK_SECONDS = 900.0
 def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
     outside = outside_of(context)
     for each in outside:
-        yield Foreseen("delete", str(each), "it goes with the Application that asked for it")
+        yield Foreseen("delete", str(each), "it is deleted with the Application that created it")
     count = len(foreseen_objects(context).leaving()) + len(outside)
     if count:
-        why = "it is read back from there at the end"
+        why = "the cloud is checked for it at the end"
         yield Foreseen("create", str(context.state.cloud_record.name), f"{count} resources; {why}")
 
 
@@ -55,7 +55,9 @@ def record_resources(context: StartContext, report: Report) -> None:
     record = CloudRecord(context.state.cloud_record)
     record.add(leaving)
     observed = [each for each in leaving if is_adopting(each)]
-    note_abandoned(context, observed, "only observed yet: deleting it changes nothing in its cloud")
+    note_abandoned(
+        context, observed, "only observed so far: deleting it changes nothing in its cloud"
+    )
     outside = outside_of(context)
     heard = heard_of(context, outside)
     # It was silent when an earlier run asked.
@@ -72,7 +74,7 @@ def _foresee_claims(context: StartContext) -> Iterator[Foreseen]:
             what = named(each)
             yield Foreseen("delete", what, "--delete-data", f"{what} with its data")
         else:
-            why = "no data are deleted without --delete-data; it is billed"
+            why = "data is only deleted with --delete-data; it is still billed"
             yield Foreseen("keep", named(each), why)
 
 
@@ -110,9 +112,9 @@ def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
     for each in (*found.local_clusters, *found.cloud_clusters):
         lost = ""
         if each["kind"].endswith("Cluster"):
-            lost = f"everything on {each['metadata']['name']} that no repository has"
+            lost = f"everything on {each['metadata']['name']} that is not in a repository"
             lost += f", with the data of {some_of(inside)}" if inside else ""
-        yield Foreseen("delete", named(each), f"it is of {context.topology.name}", lost)
+        yield Foreseen("delete", named(each), f"it belongs to {context.topology.name}", lost)
 
 
 @step("Delete the clusters", foresee=_foresee_clusters)
@@ -124,7 +126,7 @@ def delete_clusters(context: StartContext, report: Report) -> None:
 
 def _foresee_networks(context: StartContext) -> Iterator[Foreseen]:
     for each in foreseen_objects(context).networks:
-        yield Foreseen("delete", named(each), "the cluster that stood on it is gone by then")
+        yield Foreseen("delete", named(each), "its cluster is deleted first")
 
 
 @step("Delete networks and roles", foresee=_foresee_networks)

@@ -33,14 +33,18 @@ def _foresee_pause(context: StartContext) -> Iterator[Foreseen]:
     for each in _keepers(context.applications()):
         name = each["metadata"]["name"]
         if name == ROOT:
-            yield Foreseen("delete", f"Application {name}", "what it keeps stays for now")
+            yield Foreseen(
+                "delete",
+                f"Application {name}",
+                "so that it does not restore what is deleted; its resources are kept for now",
+            )
         else:
-            yield Foreseen("change", f"Application {name}", "it makes nothing anew from here on")
+            yield Foreseen("change", f"Application {name}", "its automated sync is turned off")
 
 
 @step("Turn off automation on the core cluster", foresee=_foresee_pause)
 def pause_automation(context: StartContext, report: Report) -> None:
-    """The root goes first: it would turn the others on again, as it does once a start brings it."""
+    """The root is deleted first: it would turn automated sync on again, as the next start does."""
     for each in _keepers(context.applications()):
         name = each["metadata"]["name"]
         report(name)
@@ -70,10 +74,10 @@ def _foresee_drain(context: StartContext) -> Iterator[Foreseen]:
     for each in _deployed(context, clusters):
         cluster = each["spec"]["destination"].get("name")
         what = f"Application {each['metadata']['name']}"
-        yield Foreseen("delete", what, f"with all that it deployed to {cluster}")
+        yield Foreseen("delete", what, f"with everything that it deployed to {cluster}")
     for cluster in sorted(clusters):
-        yield Foreseen("wait", f"drain of {cluster}", "its Applications leave before it does")
-        yield Foreseen("delete", f"registration of {cluster}", "Argo CD forgets it once drained")
+        yield Foreseen("wait", f"drain of {cluster}", "its Applications are deleted first")
+        yield Foreseen("delete", f"registration of {cluster}", "after the drain")
 
 
 @step("Drain and deregister the environments", foresee=_foresee_drain)
@@ -95,7 +99,7 @@ def drain_environments(context: StartContext, report: Report) -> None:
 
 
 def _await_released(context: StartContext, report: Report) -> None:
-    """While the clusters are there to take away what they have made outside of themselves."""
+    """Wait while the clusters still exist: their controllers delete load balancers and volumes."""
     record = CloudRecord(context.state.cloud_record)
 
     def look() -> str:
@@ -120,7 +124,7 @@ def _patch(kube: Kube, name: str, change: Object) -> None:
 
 
 def _keepers(applications: Iterable[Object]) -> list[Object]:
-    """Those that keep objects on the core, the root first."""
+    """Those that manage objects on the core, the root first."""
     found = [each for each in applications if is_on_core(each)]
     return sorted(found, key=lambda each: each["metadata"]["name"] != ROOT)
 
@@ -142,5 +146,5 @@ def _words(application: Object) -> str:
 
 
 def _syncs(application: Object) -> bool:
-    """What its status says may be of a sync that somebody ended."""
+    """Not judged by the status, which may be of a sync that was terminated."""
     return "operation" in application

@@ -61,7 +61,7 @@ class Leftover:
 def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
     if foreseen_objects(context).managed or CloudRecord(context.state.cloud_record).resources():
         where = "the simulated cloud" if context.simulates_cloud else "the core cluster"
-        yield Foreseen("wait", "empty clouds", f"{where} is asked whether anything is left")
+        yield Foreseen("wait", "empty clouds", f"{where} is checked for resources that are left")
 
 
 @step("Verify that nothing is left in the clouds", foresee=_foresee_verification)
@@ -90,7 +90,7 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
     context.read_back = len(recorded) - len(context.dns_records)
     note_how_far(context, ended=False)
-    report(f"{context.read_back} resources were looked for; none is left")
+    report(f"checked {context.read_back} resources; none is left")
 
 
 def note_how_far(context: StartContext, *, ended: bool) -> None:
@@ -104,14 +104,16 @@ def _listed(left: Sequence[Leftover]) -> str:
     """Parts of clouds first: what may be there explains the rest."""
     lines = sorted(left, key=lambda each: not each.part)
     more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
-    return "\n  ".join(["still there, or not known to be gone:", *map(str, lines[:SHOWN]), *more])
+    return "\n  ".join(
+        ["still exists, or could not be verified as deleted:", *map(str, lines[:SHOWN]), *more]
+    )
 
 
 def _advice(context: StartContext, left: Sequence[Leftover]) -> str:
     parts = {each.handle for each in left if each.part}
     handles = (next(iter(each.names & parts), each.handle) for each in left)
     command = command_for(context, dict.fromkeys(handles))
-    return f"fix what is named, or delete it in its cloud; or give it up: {command}"
+    return f"fix the cause, or delete it in its cloud; or abandon it: {command}"
 
 
 def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:
@@ -139,7 +141,7 @@ def _of_clusters(recorded: Iterable[RecordedResource]) -> Iterator[Leftover]:
     for each in recorded:
         if each.cluster and each.kind != DNS_RECORD:
             silent = "its cluster did not respond before it was deleted"
-            kept = "its cluster was deleted before it was gone"
+            kept = "its cluster was deleted before its deletion was confirmed"
             yield _leftover(each, silent if each.kind == UNSEEN else kept)
 
 
@@ -163,7 +165,7 @@ def _in_simulated(
                 context.snapshots.append(snapshot)
         except CloudFailed as error:
             seen.add(each.external_name)
-            yield _leftover(each, f"could not be looked at: {error.message}")
+            yield _leftover(each, f"the check failed: {error.message}")
     notes = (each["metadata"].get("annotations") or {} for each in kept)
     known = {each.get(EXTERNAL_NAME) for each in notes} | seen
     yield from _tagged(context, look, known)
@@ -201,5 +203,5 @@ def _leftover(each: RecordedResource, why: str) -> Leftover:
 
 
 def _unseen(what: str, handle: str, error: UcpError) -> Leftover:
-    why = f"could not be looked at: {error.message}"
+    why = f"the check failed: {error.message}"
     return Leftover(what, why, frozenset({handle}), handle, part=True)

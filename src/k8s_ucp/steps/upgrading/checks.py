@@ -86,7 +86,7 @@ def check_kubernetes(context: StartContext) -> None:
             ]
             if gone:
                 raise UcpError(
-                    f"APIs are in use on {part.cluster} that Kubernetes {move.after} lacks: "
+                    f"APIs in use on {part.cluster} were removed in Kubernetes {move.after}: "
                     f"{some_of(gone)}",
                     next="move what uses them to a newer version of these APIs; the API server "
                     "counts from its start, ucp stop and ucp start begin anew",

@@ -131,7 +131,9 @@ def unwell(
 
 def _foresee_health(_: StartContext) -> Iterator[Foreseen]:
     yield Foreseen(
-        "keep", "all that is healthy now", "it is recorded: each part has to leave it so"
+        "keep",
+        "everything that is healthy now",
+        "it is recorded, and checked again after each part",
     )
 
 

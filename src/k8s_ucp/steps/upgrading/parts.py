@@ -96,11 +96,13 @@ def not_upgraded(topology: Topology) -> dict[str, str]:
     for each in topology.spec.environments:
         info = PROVIDERS[each.cluster.provider]
         if info.managed:
-            found[each.name] = "its cloud upgrades it: set cluster.version in ucp.yaml, ucp start"
+            found[each.name] = (
+                "its cloud upgrades it: set cluster.version in ucp.yaml, then ucp start"
+            )
         elif info.adopts:
-            found[each.name] = "others made it, and upgrade it"
+            found[each.name] = "not created by ucp: upgrade it yourself"
         elif not info.pinned_version:
-            found[each.name] = f"its nodes are made anew: ucp recreate --env {each.name}"
+            found[each.name] = f"recreate its nodes: ucp recreate --env {each.name}"
     return found
 
 

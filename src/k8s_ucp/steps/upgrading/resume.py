@@ -49,10 +49,10 @@ def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
     what = part.what
     found, decision = _decided(context, part)
     if decision is CutOffDecision.GO_ON:
-        yield Foreseen("change", what, "its upgrade was cut off: it goes on")
+        yield Foreseen("change", what, "its upgrade was interrupted: it continues")
     elif decision is CutOffDecision.GO_BACK and found:
         old = ", ".join(f"{tool} {version}" for tool, version in sorted(found.before.items()))
-        yield Foreseen("change", what, f"its upgrade was cut off: it goes back to {old}")
+        yield Foreseen("change", what, f"its upgrade was interrupted: it is rolled back to {old}")
 
 
 def _decided(context: StartContext, part: UpgradePart) -> tuple[HalfMoved | None, CutOffDecision]:
@@ -66,11 +66,11 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
         return
     context.well = frozenset(context.journal.data.get(WELL) or ())
     if decision is CutOffDecision.GO_ON:
-        report("it goes on")
+        report("the upgrade continues")
         context.well = context.well or _own_health(part)
         move(context, part, moves(context, part), report)
         return
-    report("it goes back")
+    report("it is rolled back")
     take_back(context, part, context.toolbox, report)
     context.well = context.well or frozenset(well(observe(context).data()))
     await_as_well(context, report)

@@ -80,7 +80,11 @@ def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
         yield Foreseen("keep", what, _why_kept(context, part))
         return
     yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(losses(context, part)))
-    yield Foreseen("wait", f"health after {part.name}", "it goes back unless all is as well again")
+    yield Foreseen(
+        "wait",
+        f"health after {part.name}",
+        "it is rolled back unless everything is as healthy as before",
+    )
     if part.cluster:
         for each in kubernetes_findings(context, part):
             yield Foreseen("keep", f"{each.name} on {part.cluster}", _deprecated(each.removed_in))
@@ -95,12 +99,16 @@ def _why_kept(context: StartContext, part: UpgradePart) -> str:
         and numbers(version := version_of(tool, running[tool])) > numbers(CATALOGUE[tool].version)
     ]
     if newer:
-        return f"it runs a newer version than this ucp brings: {', '.join(newer)}"
-    return "it runs what this ucp brings"
+        return f"it runs a newer version than this ucp release has: {', '.join(newer)}"
+    return "it is up to date with this ucp release"
 
 
 def _deprecated(removed_in: str) -> str:
-    gone = f"Kubernetes {removed_in} lacks it" if removed_in else "no release lacks it yet"
+    gone = (
+        f"it is removed in Kubernetes {removed_in}"
+        if removed_in
+        else "no release that removes it is known"
+    )
     return f"deprecated, and in use: {gone}"
 
 
@@ -109,7 +117,8 @@ def losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
     moved = {each.tool: each for each in moves(context, part)}
     if "etcd" in moved and _minor(moved["etcd"].before) != _minor(moved["etcd"].after):
         yield (
-            f"going back gives {part.cluster} the data from before: etcd {moved['etcd'].before} "
+            f"a rollback restores the data of {part.cluster} from before the upgrade: etcd "
+            f"{moved['etcd'].before} "
             f"can't read what {moved['etcd'].after} writes"
         )
     if not part.cluster:
@@ -125,7 +134,7 @@ def foresee_others(context: StartContext) -> Iterator[Foreseen]:
         yield Foreseen("keep", f"cluster {context.topology.app_cluster(name)}", why)
 
 
-@step("Leave other clusters", foresee=foresee_others)
+@step("Skip clusters that ucp does not upgrade", foresee=foresee_others)
 def leave_others(_: StartContext, __: Report) -> None:
     """Those whose versions are somebody else's: for `--plan`."""
 
@@ -192,8 +201,8 @@ def _go_back(
     error: UcpError,
 ) -> None:
     """Put a part back where it was. Raises UcpError, always: the upgrade has failed."""
-    old = ", ".join(f"{each.tool} {each.before}" for each in moved) or "its programs of before"
-    report(f"going back to {old}")
+    old = ", ".join(f"{each.tool} {each.before}" for each in moved) or "its previous programs"
+    report(f"rolling back to {old}")
     context.patience = max(context.patience, BACK_SECONDS)
     logs = f"ucp logs {part.name}" if not part.cluster else "ucp doctor"
     failed = f"{part.title} is not as healthy as before: {error.message}"
@@ -202,11 +211,13 @@ def _go_back(
         await_as_well(context, report)
     except UcpError as second:
         raise UcpError(
-            f"{failed}\n  and going back to {old} has failed, too: {second.message}",
+            f"{failed}\n  the rollback to {old} failed, too: {second.message}",
             next=f"{logs}; then ucp start, which starts {old} again",
         ) from error
     context.journal.keep(**{BACK: part.name})
-    raise UcpError(f"{failed}\n  it is back at {old}, and well", next=f"see {logs}") from error
+    raise UcpError(
+        f"{failed}\n  it was rolled back to {old} and is healthy", next=f"see {logs}"
+    ) from error
 
 
 def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report: Report) -> None:
@@ -214,7 +225,7 @@ def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report:
     if part.cluster:
         maker(context, part, before).roll_back(part.cluster)
     else:
-        subject = f"Take {part.name} back to {_version(part, before)}"
+        subject = f"Roll {part.name} back to {_version(part, before)}"
         _run_with(context, part, before, subject, report)
 
 

@@ -48,7 +48,7 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
         if maker := makers.get(provider):
             yield foreseen_cluster(maker, cluster)
         elif unregistered([name], registered):
-            yield Foreseen("create", f"cluster {cluster}", f"Crossplane makes it ({provider})")
+            yield Foreseen("create", f"cluster {cluster}", f"Crossplane creates it ({provider})")
         else:
             yield Foreseen("keep", f"cluster {cluster}", "it is registered")
         if unregistered([name], registered) or not context.core_answers():
@@ -67,9 +67,9 @@ def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
                 continue
             what = f"database {each.name} of {environment.name}"
             if f"{each.name}-{environment.name}" in claimed:
-                yield Foreseen("keep", what, "it is claimed from its cloud already")
+                yield Foreseen("keep", what, "it is already requested from its cloud")
             else:
-                yield Foreseen("create", what, f"Crossplane makes it ({each.provider})")
+                yield Foreseen("create", what, f"Crossplane creates it ({each.provider})")
 
 
 @step("Wait for the environments' clusters", foresee=_foresee_environments)
@@ -78,7 +78,7 @@ def await_environments(context: StartContext, report: Report) -> None:
     if not wanted:
         return
     if back := undo_teardown(context.kube):
-        report(f"a ucp destroy was cut off; it had deregistered {', '.join(back)}")
+        report(f"a `ucp destroy` was interrupted after it had deregistered {', '.join(back)}")
 
     far = in_clouds(context.topology)
     near = [each for each in wanted if each not in far]

@@ -17,7 +17,8 @@ def config(namespace: str, kind: str = "ConfigMap") -> dict[str, object]:
     [
         (
             [config("prod"), config("staging")],
-            "it writes to prod, staging, outside its namespace web and it brings no Namespace for "
+            "it writes to prod, staging, outside of its namespace web and it has no Namespace "
+            "object for "
             "prod, staging",
         ),
         (
@@ -26,9 +27,9 @@ def config(namespace: str, kind: str = "ConfigMap") -> dict[str, object]:
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}},
                 config("web"),
             ],
-            "it writes to more, outside its namespace web",
+            "it writes to more, outside of its namespace web",
         ),
-        ([config("more")], "it writes to more, outside its namespace web"),
+        ([config("more")], "it writes to more, outside of its namespace web"),
     ],
 )
 def test_a_namespace_that_nothing_creates_is_told(brings: list[object], words: str) -> None:

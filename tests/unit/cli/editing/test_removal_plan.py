@@ -72,7 +72,7 @@ def by_object(found: Sequence[Foreseen]) -> dict[str, tuple[str, str]]:
 def test_an_environment_takes_its_cluster_and_leaves_databases_in_clouds(call: Invocation) -> None:
     demo = topology("kind")
     found = by_object(list(foresee_environment(call, demo, demo.spec.environments[0])))
-    lost = "everything on demo-stage that no repository has, with all data in its volumes"
+    lost = "everything on demo-stage that is not in a repository, with all data in its volumes"
     assert found == {
         "Application echo-stage": ("delete", "all data in the volumes data on demo-stage"),
         "drain of demo-stage": ("wait", ""),

@@ -51,7 +51,7 @@ def test_a_rerun_says_that_it_was_destroyed_and_changes_nothing(
         assert run(context, "destroy", *words) == 0
         said = capsys.readouterr().err
         assert f"demo was destroyed at {AT}. `ucp start` creates it anew." in said
-        assert "given up, may still exist and be billed" in said
+        assert "abandoned; may still exist and be billed" in said
     assert not context.state.journal.exists()
 
 

@@ -87,7 +87,7 @@ def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
     assert "another core acts for this topology" in said
     assert "nothing was changed" in said
     assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
-    assert f"`ucp stop --workspace {tmp_path}` ends what runs" in said
+    assert f"`ucp stop --workspace {tmp_path}` stops what is running" in said
     assert file.read_text() == topology_text(default("demo", ["stage"]))
 
 

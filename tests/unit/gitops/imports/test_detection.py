@@ -130,7 +130,7 @@ def test_charts_with_the_values_of_environments() -> None:
     api, web = there.findings
     assert (api.name, api.form, api.values) == ("api", "helm", {"prod": "values/prod.yaml"})
     assert web.values == {"staging": "values-staging.yaml", "production": "values-production.yaml"}
-    assert "values-small.yaml is not taken" in web.notes[0]
+    assert "values-small.yaml is skipped" in web.notes[0]
     assert "library chart" in refusal(there, "parts").reason
     named = found(files, environments=["small"])
     assert "small" in named.findings[1].values
@@ -140,7 +140,7 @@ def test_a_chart_for_each_environment_is_refused() -> None:
     files = {f"environments/{each}/web/Chart.yaml": CHART for each in ("qa", "prod")}
     there = found(files)
     assert not there.findings
-    assert "a chart of its own" in refusal(there, "web").reason
+    assert "a different chart" in refusal(there, "web").reason
 
 
 def test_folders_of_manifests_and_jsonnet() -> None:
@@ -295,7 +295,7 @@ def test_sources_of_one_application_are_an_app_each() -> None:
     web, db, extra = there.findings
     assert db.remote == RemoteSource("https://charts.example.org", "1.0.0", "db")
     assert extra.overlays == {"qa": "extra/qa", "prod": "extra/prod"}
-    assert web.notes == ("the sources of one Application are an app each: web, web-extra, web-db",)
+    assert web.notes == ("each source of the Application becomes an app: web, web-extra, web-db",)
 
 
 def test_values_of_another_repository_are_fetched() -> None:
@@ -340,7 +340,7 @@ def test_what_a_hydrator_reads_is_the_source() -> None:
 def test_branches_that_something_else_renders_are_no_apps_of_apps() -> None:
     source = {"repoURL": URL, "path": "./", "targetRevision": "env/qa"}
     files = {"argo/web.yaml": application("web", source), "web/web.yaml": CONFIG}
-    assert refusal(found(files), "web").reason == ("it runs the revision env/qa of this repository")
+    assert refusal(found(files), "web").reason.startswith("its targetRevision is env/qa")
 
 
 def test_a_folder_without_repository_is_where_its_values_are() -> None:
@@ -368,7 +368,7 @@ def test_values_that_are_not_here_come_with_the_command() -> None:
     chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
     chart["helm"] = {"valueFiles": ["$values/web.yaml"]}  # type: ignore[assignment]
     for source, reason in (
-        ({"repoURL": "https://x.org/y"}, "lies in another repository, https://x.org/y"),
+        ({"repoURL": "https://x.org/y"}, "is in another repository, https://x.org/y"),
         ({"repoURL": URL, "targetRevision": "v1"}, "the revision v1 of this repository"),
     ):
         spec = {"sources": [chart, {**source, "ref": "values"}]}
@@ -405,7 +405,7 @@ def test_what_an_application_has_that_an_app_can_not() -> None:
             {"repoURL": "https://x.org/y", "path": "web", "kustomize": {"namePrefix": "x-"}},
             "another repository's folder",
         ),
-        "old": ({"path": "web", "targetRevision": "v0.9"}, "revision v0.9"),
+        "old": ({"path": "web", "targetRevision": "v0.9"}, "targetRevision is v0.9"),
         "gone": ({"path": "nowhere"}, "no folder nowhere"),
         "file": ({"path": "web", "helm": {"fileParameters": [{"name": "x"}]}}, "fileParameters"),
         "lost": (
@@ -501,7 +501,7 @@ def test_sets_that_nobody_can_expand_here() -> None:
             template,
             "by labels (true) that name no environment",
         ),
-        "scm": ({"scmProvider": {}}, template, "hosting service"),
+        "scm": ({"scmProvider": {}}, template, "queries a git host"),
         "other": (
             {"git": {"repoURL": "https://x.org/y", "directories": folders}},
             template,
@@ -622,7 +622,7 @@ def test_charts_of_applications_are_rendered() -> None:
     [only] = there.findings
     assert only.overlays == {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}
     assert only.where == "apps/templates:1"
-    assert "brings Applications" in refusal(there, "root").reason
+    assert "contains Applications" in refusal(there, "root").reason
     assert "helm is not available" in refusal(found(files), "apps").reason
 
     def fail(chart: str, values: str | bytes | None) -> str:
@@ -722,7 +722,7 @@ def test_what_is_not_argocds() -> None:
     )
     assert [each.name for each in there.findings] == ["api"]
     assert "Flux" in refusal(there, "web").reason
-    assert "AppProject of its own" in refusal(there, "team").reason
+    assert "its own AppProject" in refusal(there, "team").reason
 
 
 def flux(kind: str, name: str, spec: Mapping[str, Any]) -> str:
@@ -772,7 +772,7 @@ def test_releases_of_flux_are_apps() -> None:
     assert (api.namespace, api.values) == ("shop", {"": b"host: api.${DOMAIN}\n"})
     assert api.notes == (
         "Flux would fill ${DOMAIN} in its values: write what they stand for",
-        "what lies beside it is not taken: ConfigMap; add each file, such as "
+        "the objects beside it are not imported: ConfigMap; add each file, such as "
         "ucp app add api-more api/config.yaml --namespace shop",
     )
     assert (shop.form, shop.path, shop.remote) == ("helm", "charts/shop", None)
@@ -1008,7 +1008,7 @@ def test_files_of_other_tools_are_listed_and_never_passed_over() -> None:
     }
     there = found(files)
     [shop] = there.findings
-    assert "shop/fleet.yaml of Rancher Fleet is not read" in shop.notes[0]
+    assert "shop/fleet.yaml of Rancher Fleet is not supported" in shop.notes[0]
     assert [each.where for each in there.refusals] == ["db/helmfile.yaml", "web/fleet.yaml"]
     advice = "ucp app add web --chart web --repo https://charts.example.org"
     assert refusal(there, "web").advice == advice
@@ -1020,9 +1020,9 @@ def test_files_that_an_application_does_not_deploy_are_not_taken() -> None:
     job = CONFIG.replace("settings", "job")
     files = {"web/all.yaml": CONFIG, "web/jobs/job.yaml": job}
     for directory, reason in (
-        ({"recurse": True, "exclude": "jobs*"}, "chooses files by directory.exclude"),
-        ({"recurse": True, "include": "all.yaml"}, "chooses files by directory.include"),
-        ({}, "web/jobs/job.yaml lies deeper"),
+        ({"recurse": True, "exclude": "jobs*"}, "selects files with directory.exclude"),
+        ({"recurse": True, "include": "all.yaml"}, "selects files with directory.include"),
+        ({}, "web/jobs/job.yaml is in a subfolder"),
     ):
         declared = application("web", {"path": "web", "directory": directory})
         there = found({**files, "argo/web.yaml": declared})
@@ -1103,7 +1103,8 @@ def test_one_of_different_versions_is_proposed_as_a_command() -> None:
         for each, version in (("qa", "2.0.0"), ("prod", "1.0.0"))
     }
     assert refusal(found(files), "db").advice == (
-        "add one by `ucp app add db --chart db --repo https://c.example.org --version 1.0.0`, then "
+        "add one with `ucp app add db --chart db --repo https://c.example.org --version 1.0.0`, "
+        "then "
         "change the others by commits"
     )
 
@@ -1117,7 +1118,7 @@ def test_what_an_application_sets_is_written_to_the_kustomization() -> None:
     assert web.overlays == {"qa": "web/overlays/qa", "prod": "web/overlays/prod"}
     file = "web/overlays/qa/kustomization.yaml"
     assert web.generated[file].decode() == (files[file] + "images:\n- name: web\n  newTag: '2'\n")
-    assert any("is written to web/overlays/prod/kustomization.yaml, " in each for each in web.notes)
+    assert any("written to web/overlays/prod/kustomization.yaml, " in each for each in web.notes)
 
     alone = {"path": "web/base", "kustomize": {"namePrefix": "x-", "components": ["../more"]}}
     files = {

@@ -60,11 +60,11 @@ def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
 def test_an_environment_without_overlay_takes_the_base_and_is_told() -> None:
     found = request_of(WEB, FILES, {"prod": "prod"}, OURS, pinned=False)
     assert found.overlays["stage"] == "base/web"
-    assert found.notes == ("stage has no overlay of its own and takes what is common",)
+    assert found.notes == ("stage has no overlay of its own and uses the common one",)
 
 
 def test_an_app_of_other_environments_is_not_taken() -> None:
-    with pytest.raises(NotImportable, match="prod, staging only"):
+    with pytest.raises(NotImportable, match="only on prod, staging"):
         request_of(WEB, FILES, {}, OURS, pinned=False)
 
 
@@ -115,5 +115,5 @@ def test_a_kustomization_that_an_application_changes_is_taken_as_changed() -> No
         "kustomization.yaml": new["web/kustomization.yaml"],
         "x.yaml": b"kind: X\n",
     }
-    with pytest.raises(NotImportable, match="has to be written"):
+    with pytest.raises(NotImportable, match="has to be generated"):
         request_of(app, files, {}, OURS, pinned=True)

@@ -130,14 +130,14 @@ def test_who_gives_up_a_silent_core_is_told_what_stays_behind(
     monkeypatch.setattr(Core, "ready", lambda _: False)
     context.topology = on_clouds(["stage"], [])
     core = context.topology.core_cluster
-    with pytest.raises(UcpError, match="knows alone") as caught:
+    with pytest.raises(UcpError, match="is needed to find") as caught:
         check_destroyable(context)
     assert str(caught.value.next).endswith(
         "accept that nothing manages environment stage (gke) any more, nor ends what it costs: "
         f"ucp destroy --abandon {core}"
     )
     context.topology = default("demo", ["stage"])
-    with pytest.raises(UcpError, match="knows alone") as caught:
+    with pytest.raises(UcpError, match="is needed to find") as caught:
         check_destroyable(context)
     assert str(caught.value.next).endswith(
         "(nothing of demo is known to be in a cloud): ucp destroy --abandon demo-core"

@@ -109,7 +109,7 @@ def test_what_the_cloud_has_no_more_is_empty(context: StartContext) -> None:
 
 def test_a_region_that_can_not_be_looked_at_is_never_empty(context: StartContext) -> None:
     Cloud.away.add(FAR)
-    why = "could not be looked at: DescribeVpcs: ServiceUnavailable"
+    why = "the check failed: DescribeVpcs: ServiceUnavailable"
     listed, advice = refused(context)
     assert listed == [f"everything in region {FAR}: {why}", f"VPC vpc-2 in {FAR}: {why}"]
     assert advice.endswith(f"ucp destroy --abandon {FAR}")
@@ -161,7 +161,7 @@ def test_an_account_that_can_not_be_had_is_told_as_well(
 
     monkeypatch.setattr(StartContext, "cloud", SimpleNamespace(account=account))
     listed, advice = refused(context)
-    assert listed == ["everything in cloud aws: could not be looked at: its keys can't be read"]
+    assert listed == ["everything in cloud aws: the check failed: its keys can't be read"]
     assert advice.endswith("ucp destroy --abandon aws")
     context.abandon = frozenset(["aws"])
     verify(context)
@@ -176,7 +176,8 @@ def test_what_a_dead_cluster_had_is_given_up_by_the_cluster_s_name(context: Star
     listed, advice = refused(context)
     assert listed == [
         f"Unseen {what} of demo-prod: its cluster did not respond before it was deleted",
-        "PersistentVolume vol-7 of demo-prod: its cluster was deleted before it was gone",
+        "PersistentVolume vol-7 of demo-prod: its cluster was deleted before its deletion was "
+        "confirmed",
     ]
     assert advice.endswith("ucp destroy --abandon demo-prod --abandon vol-7")
     context.abandon = frozenset(["demo-prod"])

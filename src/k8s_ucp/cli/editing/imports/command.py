@@ -70,7 +70,7 @@ def import_apps(
         option(
             "--rename",
             "THEIRS=APP",
-            "App that is found, and the name that it gets here; repeatable.",
+            "Name of an app that was found, and the name to give it here; repeatable.",
         ),
     ] = None,
     map_: Annotated[
@@ -78,7 +78,8 @@ def import_apps(
         option(
             "--map",
             "THEIRS=ENV",
-            "Environment of the repository, and the one of ucp.yaml that it is; repeatable.",
+            "Environment of the repository, and the environment of ucp.yaml to map it to; "
+            "repeatable.",
         ),
     ] = None,
     skip_env: Annotated[

@@ -90,7 +90,7 @@ class Findings:
         rows += [
             ("objects", f"{objects}: {compared}"),
             ("newer kinds", f"{len(self.refused)} refused"),
-            ("APIs", f"{len(self.gone())} in use are gone" if seen else "not compared"),
+            ("APIs", f"{len(self.gone())} in use are removed" if seen else "not compared"),
         ]
         if any(each["part"] == "core" for each in self.moves):
             rows.append(("control plane", "NOT HEALTHY" if self.unhealthy else "healthy"))
@@ -100,7 +100,7 @@ class Findings:
         """Heading -> lines below the table."""
         seen = self.difference or NOTHING
         return {
-            "what would go wrong": self.problems(),
+            "problems": self.problems(),
             "lost for good": self.one_way,
             "versions that objects may be stored in from then on": self.stored,
             "warnings of the API server": self.warnings,
