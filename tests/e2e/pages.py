@@ -11,6 +11,8 @@ from tests.e2e.world import World
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
 
+REMOVAL = re.compile(r"ucp (?:app|env|team) remove ")
+
 
 def blocks(page: str) -> list[str]:
     return re.findall(r"```sh\n(.*?)```", (FOLDER / f"{page}.md").read_text("utf-8"), re.S)
@@ -29,7 +31,9 @@ def follow(
     for line in lines(page):
         if before and line in before:
             before[line]()
-        done = world.ucp(*shlex.split(line)[1:], timeout=400)
+        # A page's reader has a terminal, and is asked there.
+        asked = ["--yes"] if REMOVAL.match(line) else []
+        done = world.ucp(*shlex.split(line)[1:], *asked, timeout=400)
         found[line] = done.stdout + done.stderr
     return found
 

@@ -205,7 +205,8 @@ def a_team_that_is_stuck_stays(world: World) -> None:
     """A claim that can't be deleted is named with the cloud's own words, and keeps the team."""
     until("both run the new version", lambda: versions(world) == {"echo-stage", "echo-prod"})
     world.ucp("cloud", "fault", "add", "unavailable", "--service", "rds", "--operation", "Delete*")
-    said = world.ucp("team", "remove", "shop", "--wait", "45", expect=1, timeout=120).stderr
+    words = ("team", "remove", "shop", "--wait", "45", "--yes")
+    said = world.ucp(*words, expect=1, timeout=120).stderr
     assert "Postgres shop-orders (Instance" in said
     assert "ServiceUnavailable" in said
     assert "team-shop" in {e["namespace"] for e in json.loads(teams(world))}

@@ -200,7 +200,8 @@ def test_a_core_that_was_frozen_and_taken_over_writes_nothing_more(
     assert "takeover" in findings[0]["next"]
     assert [each for each in findings if each["fix"]] == [], "the guard has stopped it"
     before = head(one)
-    for words in (("recreate", "--env", "stage"), ("stop", "--env", "stage"), ("start",)):
+    teardowns = (("recreate", "--env", "stage"), ("stop", "--env", "stage"))
+    for words in (*teardowns, ("env", "remove", "stage"), ("start",)):
         refused = one.ucp(*words, "--yes", expect=1).stderr
         assert str(two.workspace) in refused
     assert head(one) == before, "nothing was committed that the taker would carry out"

@@ -829,7 +829,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_a_cluster_of_others_is_left_as_it_was_found(demo: World, theirs: TheirEnvironment) -> None:
     kube, core, cluster = theirs.kube, demo.kube("core"), f"demo-{ENVIRONMENT}"
-    demo.ucp("env", "remove", ENVIRONMENT, timeout=300)
+    demo.ucp("env", "remove", ENVIRONMENT, "--yes", timeout=300)
 
     def known() -> set[str]:
         return {each["metadata"]["name"] for each in core.list_all(LOCAL_CLUSTER, "ucp-clusters")}

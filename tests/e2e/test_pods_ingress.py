@@ -195,7 +195,7 @@ def test_the_quote_app_keeps_what_it_writes_in_a_real_postgres(demo: World) -> N
 
 def test_a_database_that_leaves_its_topology_leaves_its_volume(demo: World) -> None:
     topology = demo.workspace / "ucp.yaml"
-    demo.ucp("app", "remove", "quote")
+    demo.ucp("app", "remove", "quote", "--yes")
     lines = topology.read_text().splitlines()
     topology.write_text(
         "\n".join(each for each in lines if not each.startswith("  databases:")) + "\n"

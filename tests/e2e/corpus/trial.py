@@ -108,7 +108,7 @@ class Trial:
     def remove(self, shape: Shape) -> None:
         """Also one that failed before, where it was added."""
         if f"name: {shape.name}\n" in (self.world.workspace / "ucp.yaml").read_text():
-            self.world.ucp("app", "remove", shape.name)
+            self.world.ucp("app", "remove", shape.name, "--yes")
 
     def traces(self) -> dict[str, str]:
         """Everything that an app could leave: {what it is: its identity}."""

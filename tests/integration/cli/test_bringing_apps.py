@@ -243,11 +243,11 @@ def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_
     folder = write(tmp_path / "mine", {"web.yaml": DEPLOYMENT})
     copy = workspace / "manifests/web"
     ucp(workspace, "app", "add", "web", "--path", str(folder))
-    said = ucp(workspace, "app", "remove", "web")
+    said = ucp(workspace, "app", "remove", "web", "--yes")
     assert "app web removed; its files stay in manifests/web" in said
 
     ucp(workspace, "app", "add", "web", "--path", str(folder))
-    ucp(workspace, "app", "remove", "web")
+    ucp(workspace, "app", "remove", "web", "--yes")
     write(folder, {"web.yaml": DEPLOYMENT + "# newer\n"})
     with pytest.raises(UcpError, match="already exists, with other contents"):
         ucp(workspace, "app", "add", "web", "--path", str(folder))
@@ -635,7 +635,7 @@ def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox
     listed = json.loads(ucp(workspace, "app", "list", "-o", "json"))
     assert [each["name"] for each in listed] == ["echo", "first", "web"]
     assert listed[-1]["versions"] == {"stage": ["web:1.0.0"], "prod": ["web:1.0.0"]}
-    ucp(workspace, "app", "remove", "web")
+    ucp(workspace, "app", "remove", "web", "--yes")
     assert not any("/web/" in each for each in Repository(gitops.apps_remote).read("main"))
     assert os.listdir(workspace / "manifests") == ["web"]
 

@@ -231,7 +231,7 @@ def test_an_edit_that_is_not_pushed_leaves_nothing(with_apps: Path, edit: str, w
     words = {
         "add": ("add", "shop", "--path", str(theirs / "shop")),
         "import": ("import", str(theirs), "--all"),
-        "remove": ("remove", "web"),
+        "remove": ("remove", "web", "--yes"),
     }[edit]
     (gitops.core / "mine.txt").write_text("not committed")
     before, refs = _files(with_apps), _refs(gitops)

@@ -21,7 +21,12 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
 from k8s_ucp.cli.editing.app_preview import grant, preview, refuse_new_errors, tell
 from k8s_ucp.cli.editing.app_source import with_source
-from k8s_ucp.cli.editing.deletion import check_core_answers, how_far, remove_applications
+from k8s_ucp.cli.editing.deletion import (
+    check_core_answers,
+    how_far,
+    refuse_lost_core,
+    remove_applications,
+)
 from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.interrupted_removal import half_removed
 from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought, merged_kinds
@@ -33,6 +38,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
+    read_topology,
     up_to_date,
 )
 from k8s_ucp.cli.topology_selection import app_names
@@ -301,8 +307,9 @@ def remove(
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
-    before = load(call.workspace.topology_file)
-    with in_parts(call, before, f"app {name}", f"ucp app remove {name}") as parts:
+    before, again = load(call.workspace.topology_file), f"ucp app remove {name}"
+    refuse_lost_core(call, before, again)
+    with in_parts(call, before, f"app {name}", again) as parts:
         _remove(call, name, before, parts, yes=yes, plan=plan, output=output)
 
 
@@ -331,7 +338,9 @@ def _remove(
         after = {"delete-applications": foresee_app(call, before, name, leaving)}
         plan_edit(call, edit, output, removed=removed, after=after)
         return
-    confirm_removal(yes, f"the app {name} from every environment")
+    # What is refused anyway is not asked about.
+    edit(read_topology(call.workspace.topology_file), call.workspace.topology_file)
+    confirm_removal(call, before, f"the app {name} from every environment", yes=yes)
     if interrupted:
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
     # They can be told from its Applications only, which a run that was cut off may have deleted.

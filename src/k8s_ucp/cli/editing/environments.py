@@ -19,7 +19,12 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of, how_far
+from k8s_ucp.cli.editing.deletion import (
+    await_cluster_gone,
+    deletion_of,
+    how_far,
+    refuse_lost_core,
+)
 from k8s_ucp.cli.editing.removal_plan import foresee_environment
 from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,
@@ -28,6 +33,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
+    read_topology,
     up_to_date,
 )
 from k8s_ucp.cli.topology_selection import environment_names
@@ -249,6 +255,9 @@ def remove(
     An environment with deletionProtection is refused: remove the protection by a commit first.
     """
     call = invocation(ctx)
+    again, file = f"ucp env remove {name}", call.workspace.topology_file
+    before = load(file)
+    refuse_lost_core(call, before, again)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
         for each in parse(text, path).spec.environments:
@@ -269,7 +278,6 @@ def remove(
 
     removed = Scope(frozenset([name]), frozenset())
     if plan:
-        before = load(call.workspace.topology_file)
         leaving = (
             line
             for each in before.spec.environments
@@ -278,17 +286,18 @@ def remove(
         )
         plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": leaving})
         return
-    topology = load(call.workspace.topology_file)
-    again = f"ucp env remove {name}"
-    with in_parts(call, topology, f"environment {name}", again) as parts:
-        deletion = deletion_of(call, topology, name)
-        declared = any(each.name == name for each in topology.spec.environments)
+    with in_parts(call, before, f"environment {name}", again) as parts:
+        deletion = deletion_of(call, before, name)
+        declared = any(each.name == name for each in before.spec.environments)
         subject = f"Remove the environment {name}"
         if not declared and continues(parts, again):
             # Cut off between ucp.yaml and the pushes, or later: then nothing is left to push.
             edit_topology(call, as_it_is, subject=subject, removed=removed, part_of=parts)
         elif declared or not (deletion and deletion.has_begun()):
-            confirm_removal(yes, f"the environment {name} with its apps and its cluster")
+            # What is refused anyway is not asked about.
+            edit(read_topology(file), file)
+            what = f"the environment {name} with its apps and its cluster"
+            confirm_removal(call, before, what, yes=yes)
             edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
         if deletion is None:
             how = "; the core cluster is not running: its cluster is deleted at the next start"

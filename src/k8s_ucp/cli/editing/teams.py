@@ -181,7 +181,8 @@ def _remove(
         plan_edit(call, edit, output)
         return
     if not plan:
-        confirm_removal(yes, f"the team {name} with its claims and their data")
+        what = f"the team {name} with its claims and their data"
+        confirm_removal(call, topology, what, yes=yes)
     if not started:
         edit_topology(call, edit)
         call.console.say(f"team {name} removed")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,14 +108,23 @@ def continues(parts: Journal, command: str) -> bool:
     return parts.resumed is not None and parts.resumed.next == command
 
 
-def confirm_removal(yes: bool, what: str) -> None:
-    """Ask on a terminal. Raises UsageError."""
-    if yes or not sys.stdin.isatty():
-        return
-    from k8s_ucp.cli.questions import confirm
+def confirm_removal(call: Invocation, topology: Topology, what: str, *, yes: bool) -> None:
+    """Ask on a terminal; where clusters may have it, nobody's silence is taken for a yes.
 
-    if not confirm(f"Remove {what}?", default=False):
-        raise UsageError("nothing was removed")
+    Raises UsageError.
+    """
+    if yes:
+        return
+    from k8s_ucp.cli import questions
+
+    if questions.can_ask():
+        if not questions.confirm(f"Remove {what}?", default=False):
+            raise UsageError("nothing was removed")
+    elif call.workspace.gitops(topology.name).core.exists():
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next="add --plan to see what is removed and lost for good; then --yes",
+        )
 
 
 def plan_edit(

@@ -69,7 +69,15 @@ def test_refused_before_the_first_change(
     assert [each.name for each in tmp_path.iterdir()] == ["ucp.yaml"]
 
 
-@pytest.mark.parametrize("words", [["stop", "--env", "stage"], ["recreate", "--env", "stage"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["stop", "--env", "stage"],
+        ["recreate", "--env", "stage"],
+        ["env", "remove", "stage"],
+        ["app", "remove", "echo"],
+    ],
+)
 def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +97,27 @@ def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
     assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
     assert f"`ucp stop --workspace {tmp_path}` stops what is running" in said
     assert file.read_text() == topology_text(default("demo", ["stage"]))
+
+
+@pytest.mark.parametrize(
+    "words", [["env", "remove", "stage"], ["app", "remove", "echo"], ["team", "remove", "shop"]]
+)
+def test_nothing_that_was_started_is_removed_without_a_word(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ucp.yaml"
+    text = topology_text(default("demo", ["stage"])) + "  teams: [{name: shop}]\n"
+    file.write_text(text)
+    Workspace.at(tmp_path).gitops("demo").core.mkdir(parents=True)
+    at = ["--workspace", str(tmp_path)]
+    assert run([*at, *words]) == 2
+    said = capsys.readouterr().err
+    assert "the confirmation needs a terminal" in said
+    assert "add --plan to see what is removed and lost for good; then --yes" in said
+    assert file.read_text() == text
+    assert not Workspace.at(tmp_path).state("demo").root.exists(), "no run that was cut off"
+    assert run([*at, words[0], "remove", "moon"]) in (1, 2)
+    assert "confirmation" not in capsys.readouterr().err, "it does not exist"
 
 
 def test_a_core_that_falls_silent_meanwhile_is_not_taken_for_one_without_a_cluster(
