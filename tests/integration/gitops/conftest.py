@@ -12,7 +12,12 @@ import pytest
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
-from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions, publish
+from k8s_ucp.gitops.publish.repositories import (
+    Publication,
+    PublishResult,
+    Resolutions,
+    publish,
+)
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
@@ -40,14 +45,14 @@ class World:
     ) -> PublishResult:
         """What `ucp start` does to the repositories; whole: what an edit does."""
         topology = topology or demo(**spec)
-        return publish(
+        publication = Publication(
             topology,
             self.rendered(topology),
             self.folder,
-            resolutions=resolutions,
+            resolutions=resolutions or Resolutions(),
             removed=removed,
-            whole=whole,
         )
+        return publish(publication, whole=whole)
 
     def rendered(self, topology: Topology) -> Rendered:
         """What both repositories get."""

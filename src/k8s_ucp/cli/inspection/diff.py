@@ -15,7 +15,12 @@ from k8s_ucp.cli.topology_selection import STARTED, chosen_view
 from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.publish.repositories import Published, RepositoryCredentials, prepare
+from k8s_ucp.gitops.publish.repositories import (
+    Publication,
+    Published,
+    RepositoryCredentials,
+    prepare,
+)
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.inspect.differences import Committed, differences
 from k8s_ucp.inspect.overlay_versions import versions_in
@@ -65,13 +70,9 @@ def _committed(call: Invocation, context: TopologyView, path: Path) -> Committed
     )
     credential = credential_of(topology, call.workspace)
     with tempfile.TemporaryDirectory(prefix="ucp-diff-") as folder:
-        prepared = prepare(
-            topology,
-            rendered,
-            context.gitops,
-            credentials=RepositoryCredentials(credential, credential),
-            scratch=Path(folder),
-        )
+        credentials = RepositoryCredentials(credential, credential)
+        publication = Publication(topology, rendered, context.gitops, credentials)
+        prepared = prepare(publication, scratch=Path(folder))
         core, apps = (
             Published(each.target.name, each.target.clone, each.tip or "", changed=False)
             for each in prepared

@@ -88,39 +88,38 @@ class Resolutions:
     apps: Choices = field(default_factory=Choices)
 
 
+@dataclass(frozen=True)
+class Publication:
+    """A render, and how it is merged into both repositories."""
+
+    topology: Topology
+    rendered: Rendered
+    folder: GitopsFolder
+    credentials: RepositoryCredentials = field(default_factory=RepositoryCredentials)
+    resolutions: Resolutions = field(default_factory=Resolutions)
+    subject: str = ""
+    """Of the commits."""
+    removed: Scope = EMPTY_SCOPE
+    """Environments and apps to delete with all that people added to them."""
+    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
+    """Further parents of the app repository's new commit."""
+
+
 def publish(
-    topology: Topology,
-    rendered: Rendered,
-    folder: GitopsFolder,
+    publication: Publication,
     *,
-    credentials: RepositoryCredentials | None = None,
-    resolutions: Resolutions | None = None,
-    subject: str = "",
-    removed: Scope = EMPTY_SCOPE,
     before_push: Callable[[], None] = lambda: None,
     whole: bool = False,
     go_on: Callable[[], None] = lambda: None,
-    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
 ) -> PublishResult:
-    """Bring a render into both repositories, side by side.
+    """Merge a render into both repositories, side by side, and push.
 
-    removed: environments and apps that go with all that people added to them.
-    before_push: called once both can be merged. whole: where the second repository refuses, the
-    first one is put back as it was; no clone is touched then. go_on: asked before each push,
-    raises where it is not wanted any more. merged_into_apps: further parents of the app
-    repository's new commit. Local remotes and clones are made where absent. Raises MergeConflict
-    (nothing is pushed) and the errors of the door to git.
+    before_push: called once both can be merged. whole: if the second repository rejects its commit,
+    the first one is reverted; no clone is touched then. go_on: called before each push, raises to
+    cancel. Missing local remotes and clones are created. Raises MergeConflict (nothing is pushed)
+    and the errors of the door to git.
     """
-    prepared = prepare(
-        topology,
-        rendered,
-        folder,
-        credentials=credentials,
-        resolutions=resolutions,
-        subject=subject,
-        removed=removed,
-        merged_into_apps=merged_into_apps,
-    )
+    prepared = prepare(publication)
     refuse_unmergeable(*prepared)
     go_on()
     before_push()
@@ -138,27 +137,18 @@ def publish(
     return PublishResult(_settle(core), _settle(apps))
 
 
-def prepare(
-    topology: Topology,
-    rendered: Rendered,
-    folder: GitopsFolder,
-    *,
-    credentials: RepositoryCredentials | None = None,
-    resolutions: Resolutions | None = None,
-    subject: str = "",
-    removed: Scope = EMPTY_SCOPE,
-    merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
-    scratch: Path | None = None,
-) -> list[Prepared]:
+def prepare(publication: Publication, *, scratch: Path | None = None) -> list[Prepared]:
     """Merge a render with both repositories, side by side; nothing is pushed.
 
     scratch: an empty folder to work in; the clones and local remotes stay as they are then.
     """
+    topology, folder = publication.topology, publication.folder
+    rendered, removed = publication.rendered, publication.removed
+    credentials, resolutions = publication.credentials, publication.resolutions
     urls = addresses(topology, folder)
-    credentials, resolutions = credentials or RepositoryCredentials(), resolutions or Resolutions()
     git = topology.spec.git
     local = git.provider == "local"
-    subject = subject or f"Render topology {topology.name}"
+    subject = publication.subject or f"Render topology {topology.name}"
 
     def prepare_one(name: str) -> Prepared:
         remote, url = folder.root / f"{name}.git", getattr(urls, name)
@@ -183,7 +173,7 @@ def prepare(
             ),
             message=f"{subject}\n\nWritten by k8s-ucp {__version__}.\n",
             choices=replace(getattr(resolutions, name), removed=removed),
-            more_parents=merged_into_apps if name == "apps" else lambda _: (),
+            more_parents=publication.merged_into_apps if name == "apps" else lambda _: (),
         )
         return target.prepare()
 

@@ -16,6 +16,7 @@ from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refus
 from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
 from k8s_ucp.gitops.publish.addresses import read_addresses, team_addresses
 from k8s_ucp.gitops.publish.repositories import (
+    Publication,
     Published,
     PublishResult,
     RepositoryCredentials,
@@ -60,17 +61,7 @@ def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
         unknown = "to see the changes, install the pinned programs first: ucp tools install"
         yield Foreseen("change", "core and app repository", unknown)
         return
-    credential = context.git_credential
-    prepared = prepare(
-        context.topology,
-        render_checked(context)[0],
-        context.gitops,
-        credentials=RepositoryCredentials(credential, credential),
-        resolutions=context.resolutions,
-        removed=context.removed,
-        merged_into_apps=context.merged_into_apps,
-        scratch=context.scratch,
-    )
+    prepared = prepare(_publication(context, render_checked(context)[0]), scratch=context.scratch)
     refuse_unmergeable(*prepared)
     results = []
     for each in prepared:
@@ -82,6 +73,20 @@ def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
     for team in context.topology.spec.teams:
         if team.repo is None and not context.gitops.team_remote(team.name).exists():
             yield Foreseen("create", f"repository of team {team.name}", "the team is declared")
+
+
+def _publication(context: StartContext, rendered: Rendered) -> Publication:
+    credential = context.git_credential
+    return Publication(
+        context.topology,
+        rendered,
+        context.gitops,
+        credentials=RepositoryCredentials(credential, credential),
+        resolutions=context.resolutions,
+        subject=context.subject,
+        removed=context.removed,
+        merged_into_apps=context.merged_into_apps,
+    )
 
 
 def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
@@ -104,21 +109,13 @@ def publish_repositories(context: StartContext, report: Report) -> None:
     rendered, checked = render_checked(context)
     sweep_temporary()
     remove_copies(context.workspace, context.topology)
-    credential = context.git_credential
     folder = context.gitops
     with already_checked(folder.core_remote, folder.apps_remote, rendered.core, rendered.apps):
         context.published = publish(
-            context.topology,
-            rendered,
-            folder,
-            credentials=RepositoryCredentials(credential, credential),
-            resolutions=context.resolutions,
-            subject=context.subject,
-            removed=context.removed,
+            _publication(context, rendered),
             before_push=context.before_push,
             whole=context.whole,
             go_on=context.cancel.check if context.whole else lambda: None,
-            merged_into_apps=context.merged_into_apps,
         )
     notes = [each.note for each in (context.published.core, context.published.apps)]
     if checked.warnings:

@@ -18,7 +18,12 @@ from k8s_ucp.git.failures import (
 )
 from k8s_ucp.git.repository import RENDERED, Repository
 from k8s_ucp.gitops.publish.addresses import addresses
-from k8s_ucp.gitops.publish.repositories import PublishResult, RepositoryCredentials, publish
+from k8s_ucp.gitops.publish.repositories import (
+    Publication,
+    PublishResult,
+    RepositoryCredentials,
+    publish,
+)
 from k8s_ucp.gitops.render.repositories import RenderInputs, render
 from k8s_ucp.topology import Git, Topology
 from k8s_ucp.workspace import GitopsFolder
@@ -47,13 +52,11 @@ class Forge:
         )
         return demo(git=git, **spec)
 
-    def start(
-        self, credentials: RepositoryCredentials | None = BOTH, **spec: object
-    ) -> PublishResult:
+    def start(self, credentials: RepositoryCredentials = BOTH, **spec: object) -> PublishResult:
         topology = self.topology(**spec)
         urls = addresses(topology, self.folder)
         facts = RenderInputs(FACTS.machine, urls.core, urls.apps, b"# topology\n")
-        return publish(topology, render(topology, facts), self.folder, credentials=credentials)
+        return publish(Publication(topology, render(topology, facts), self.folder, credentials))
 
 
 @pytest.fixture
@@ -85,12 +88,12 @@ def test_a_helper_of_the_user_is_asked(forge: Forge, home: Path) -> None:
     port = forge.http.server.server_address[1]
     (home / "secrets").write_text(f"http://{USER}:{TOKEN}@127.0.0.1:{port}\n")
     (home / ".gitconfig").write_text(f"[credential]\nhelper = store --file {home}/secrets\n")
-    assert forge.start(None).changed
+    assert forge.start(RepositoryCredentials()).changed
 
 
 def test_without_a_credential_nobody_is_asked(forge: Forge) -> None:
     with pytest.raises(AuthenticationFailed):
-        forge.start(None)
+        forge.start(RepositoryCredentials())
     wrong = Credential(USER, "wrong-secret")
     with pytest.raises(AuthenticationFailed) as caught:
         forge.start(RepositoryCredentials(wrong, wrong))
@@ -150,7 +153,7 @@ def test_moving_from_local_remotes_to_a_forge_takes_the_history_along(forge: For
     local = demo()
     urls = addresses(local, forge.folder)
     facts = RenderInputs(FACTS.machine, urls.core, urls.apps, b"# topology\n")
-    first = publish(local, render(local, facts), forge.folder)
+    first = publish(Publication(local, render(local, facts), forge.folder))
     forge.start()
     assert [each.id for each in forge.apps.history("main")][-1] == first.apps.commit
     assert Repository(forge.folder.apps).url() == forge.topology().spec.git.apps
