@@ -1,4 +1,4 @@
-"""Failures that a person is told about: what failed, on what, and what to type next.
+"""Failures that are reported to the user: what failed, on what, and what to type next.
 
 Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug
 and is reported as one (exit code 3). Messages never hold a secret: doors that handle secrets
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 NEXT_STEP = "; next: "
-"""In a message of one line: between what is wrong and what to type."""
+"""Separates the problem from the next command in a one-line message."""
 
 
 def some_of(names: Sequence[object], shown: int = 5) -> str:
@@ -23,7 +23,7 @@ class UcpError(Exception):
     """An expected failure.
 
     message: what failed and on what, one or more lines, no trailing full stop needed.
-    next: the command or the edit that gets the user on, or None where the message says it all.
+    next: the command or edit that helps, or None if the message says it all.
     """
 
     exit_code = 1
@@ -38,7 +38,7 @@ class UcpError(Exception):
 
 
 class UsageError(UcpError):
-    """The command or an input file asks for something that can't be: exit code 2."""
+    """The command line or an input file is not valid: exit code 2."""
 
     exit_code = 2
 
@@ -61,11 +61,11 @@ class CommandFailed(UcpError):
 
 
 class ProgramMissing(UcpError):
-    """A program that is needed is not on this machine."""
+    """A required program is not installed."""
 
 
 class DeadlineExceeded(UcpError):
-    """A wait ended without the state that was waited for.
+    """A wait timed out.
 
     what: the state waited for; seconds: the deadline; last_state: what was seen last.
     """

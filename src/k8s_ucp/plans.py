@@ -1,4 +1,4 @@
-"""What happens in which order. Steps without a common `after` run side by side."""
+"""The plans: which steps run in which order. Steps without a common `after` run in parallel."""
 
 from __future__ import annotations
 
@@ -119,18 +119,17 @@ CHECKS = (
 
 
 def start(topology: Topology) -> Plan[StartContext]:
-    """From nothing, from anything half done, or from a finished start: to all apps healthy.
+    """From any state (nothing, an interrupted start, a running topology) to all apps healthy.
 
-    We make the core cluster and push the repositories; app clusters and apps follow from git. The
-    components are processes of this machine, or pods of the core cluster, whose nodes are given
-    images or pull them.
+    The steps create the core cluster and push the repositories; app clusters and apps follow from
+    git. Components are processes on this machine, or pods of the core cluster.
     """
     pods, adopted = in_pods(topology), topology.spec.core.adopt
     images, ingress = can_load_images(topology), leads_to_argocd(topology)
     simulates = bool(topology.spec.clouds.simulated)
-    # Argo CD in pods brings the reconciler too: what that would make anew has to be back before.
+    # Argo CD in pods deploys the reconciler too: what it would generate is restored before.
     ready = ("restore-backup", "load-images") if pods else ("apply-foundation", "start-supervisor")
-    # What writes to clouds and app clusters comes after a core that did so before.
+    # Components that write to clouds and app clusters wait until the previous core has stopped.
     writing = (*ready, "await-fence")
     first = ("install-tools", "take-fence")
     argocd, crossplane, reconciler = start_argocd, start_crossplane, start_reconciler
@@ -148,7 +147,7 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(make_app_clusters, after=first, when=pods),
             Task(publish_repositories, after=first),
             Task(start_supervisor, after=first, when=not pods),
-            # What the guard had stopped goes on by the supervisord that stays.
+            # Components that the fence had stopped are restarted by the running supervisord.
             Task(await_fence, after=("take-fence", "start-supervisor")),
             Task(
                 start_cloud,
@@ -168,7 +167,7 @@ def start(topology: Topology) -> Plan[StartContext]:
             Task(start_local_clusters, after=("apply-foundation", "await-fence"), when=pods),
             Task(start_pods("git-server"), after=ready, when=needs_git_server(topology)),
             Task(argocd, after=writing),
-            # Without an account no provider makes anything: names that it had come first.
+            # Names are restored first: without credentials no provider creates anything.
             Task(restore_external_names, after=("start-argocd",), when=pods or simulates),
             Task(
                 apply_credentials,
@@ -206,7 +205,7 @@ def start(topology: Topology) -> Plan[StartContext]:
 
 
 def publish() -> Plan[StartContext]:
-    """What changed in ucp.yaml reaches the repositories; from there Argo CD takes it."""
+    """Render changes of ucp.yaml to the repositories, from where Argo CD applies them."""
     return Plan(
         "publish",
         tasks=(Task(install_tools), Task(publish_repositories, after=("install-tools",))),
@@ -215,7 +214,7 @@ def publish() -> Plan[StartContext]:
 
 
 def bring_back(topology: Topology) -> Plan[StartContext]:
-    """Environments that were stopped run again: git has them, the core makes them, we wait."""
+    """Recreate stopped environments: commit them, and wait until the core has created them."""
     return Plan(
         "recreate",
         tasks=(
@@ -229,10 +228,10 @@ def bring_back(topology: Topology) -> Plan[StartContext]:
 
 
 def upgrade(topology: Topology, names: Collection[str] = ()) -> Plan[StartContext]:
-    """What runs moves to the versions that this ucp brings, a part at a time.
+    """Upgrade to the versions of this ucp release, one part at a time.
 
-    One that isn't as healthy as before goes back, and nothing after it moves. names: of the parts;
-    empty: all. What is rendered anew comes first, with the versions that run.
+    A part that does not become as healthy as before is rolled back, and the upgrade ends. names: of
+    the parts; empty: all. Changed renders are published first, with the versions that are running.
     """
     tasks: list[Task[StartContext]] = [
         Task(install_tools),
@@ -253,9 +252,9 @@ def upgrade(topology: Topology, names: Collection[str] = ()) -> Plan[StartContex
 
 
 def resume_upgrade(topology: Topology, names: Collection[str]) -> Plan[StartContext]:
-    """Parts that an upgrade which was cut off has left half moved: each goes on, or back.
+    """Finish or roll back the parts that an interrupted upgrade left half upgraded.
 
-    Before anything else is looked at: a core that was cut off may not answer.
+    This comes before all other checks: a core in that state may not respond.
     """
     tasks: list[Task[StartContext]] = [
         Task(install_tools),
@@ -268,7 +267,7 @@ def resume_upgrade(topology: Topology, names: Collection[str]) -> Plan[StartCont
 
 
 def rehearse(rehearsal: Rehearsal) -> Plan[StartContext]:
-    """An upgrade on a throwaway copy of the core: nothing of the topology is changed."""
+    """Upgrade a throwaway copy of the core; the topology is not changed."""
     tasks: list[Task[StartContext]] = [
         Task(install_tools),
         Task(install_pins, after=("install-tools",)),
@@ -280,11 +279,11 @@ def rehearse(rehearsal: Rehearsal) -> Plan[StartContext]:
 
 
 def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
-    """Everything ends: no drain, since all of it goes and comes together.
+    """Stop everything, without a drain, since all of it stops and starts together.
 
-    What git and the data folders hold stays unless it is given up; kind's clusters are made anew
-    from it. From a core that others made everything of ours is taken away, and comes back from git
-    as well.
+    Repositories and data folders are kept unless a flag deletes them; kind clusters are recreated
+    from the repositories. From an existing core cluster, all objects of ucp are removed; a start
+    restores them from git.
     """
     return Plan(
         "stop",
@@ -302,11 +301,11 @@ def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
 
 
 def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartContext]:
-    """Everything goes for good, in the order in which it lets go of each other.
+    """Delete everything except the repositories, dependents first.
 
-    The core is the last to know what is in the clouds: it ends once they were seen empty. One that
-    is silent, and that a person gives up, takes its knowledge along. The repositories stay.
-    verified: a run that was cut off came so far, and may have ended the core.
+    Only the core knows what is in the clouds, so it is deleted last, after they were verified to be
+    empty. core_answers: False if the core is abandoned. verified: an interrupted run has already
+    verified the clouds, and may have deleted the core.
     """
     asked = core_answers and not verified
     return Plan(

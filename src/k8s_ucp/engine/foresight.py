@@ -1,4 +1,4 @@
-"""What a step says that it would do: the lines of `--plan`."""
+"""What a step would do: the lines of `--plan`."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class Foreseen:
     object: str
     reason: str
     lost: str = ""
-    """What would be lost for good with it, for a person."""
+    """Data that would be lost for good, in words."""

@@ -74,7 +74,7 @@ class PublishResult:
 
 @dataclass(frozen=True)
 class RepositoryCredentials:
-    """What the repositories ask for; None where the user's own git settings do."""
+    """Credentials of both repositories; None: git's own configuration."""
 
     core: Credential | None = None
     apps: Credential | None = None
@@ -82,7 +82,7 @@ class RepositoryCredentials:
 
 @dataclass(frozen=True)
 class Resolutions:
-    """Files for which a person has said which side counts, by repository."""
+    """How the user resolved conflicts (--ours, --theirs), by repository."""
 
     core: Choices = field(default_factory=Choices)
     apps: Choices = field(default_factory=Choices)
@@ -182,7 +182,7 @@ def prepare(publication: Publication, *, scratch: Path | None = None) -> list[Pr
 
 
 def refuse_unmergeable(core: Prepared, apps: Prepared) -> None:
-    """Raises MergeConflict, and UcpError where people's ApplicationSets would be lost."""
+    """Raises MergeConflict, and UcpError if ApplicationSets that users added would be lost."""
     conflicts = {
         each.target.name: each.merged.conflicts for each in (core, apps) if each.merged.conflicts
     }
