@@ -1,3 +1,3 @@
-"""k8s-ucp: one topology file becomes a running universal control plane."""
+"""k8s-ucp: creates a running universal control plane from one topology file."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""What a core cluster alone knows and nobody can make again: the document in backup/state.age.
+"""The document in backup/state.age: what only the core cluster knows and can't be recreated.
 
 Generated passwords; kubeconfig Secrets that a person vouched for by a label (those of LocalClusters
 and of Crossplane are made anew); external names of managed resources, by which a new core finds

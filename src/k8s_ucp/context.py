@@ -1,4 +1,4 @@
-"""What the steps of one run share: what is wanted, where things lie, what earlier steps made."""
+"""What the steps of one run share: the topology, paths, and results of earlier steps."""
 
 from __future__ import annotations
 

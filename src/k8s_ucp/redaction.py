@@ -1,4 +1,4 @@
-"""What leaves the machine, or lies where others may look, without anything that must stay secret.
+"""Redacts secrets from text that leaves the machine or that others can read.
 
 Two nets: patterns, for credentials that look like ones, and the very values that are known to be
 secret, however they look.

@@ -1,4 +1,4 @@
-"""Calls to AWS by the names of its operations; what it refuses comes back as CloudFailed."""
+"""Calls AWS operations by name; failures are raised as CloudFailed."""
 
 from __future__ import annotations
 

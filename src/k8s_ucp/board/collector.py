@@ -1,4 +1,4 @@
-"""Collects what the board shows, only while somebody looks, and hands it to everybody who does."""
+"""Collects the board's data while a page is open, and sends it to every open page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the board shows of a topology that runs: followed while somebody looks, else left alone.
+"""The board's view of a running topology: watched while a page is open, otherwise idle.
 
 Applications and Events are watched, so they are on the screen as soon as the API server tells of
 them. All else is asked for every few seconds by the functions behind `ucp status` and `ucp doctor`,

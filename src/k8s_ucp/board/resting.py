@@ -1,4 +1,4 @@
-"""A board that nobody looks at costs next to nothing: its process becomes a tiny one, and back.
+"""An idle board replaces its process by a tiny one, and loads again for the next page.
 
 What it takes to look at a topology fills some 50 MiB, and no import is given back. So an idle board
 becomes `waiting.py` (exec: the same process to its terminal and its parent), which becomes the

@@ -1,4 +1,4 @@
-"""The board while nobody looks: Python with nothing loaded. Run by path, see resting.py.
+"""The idle board: a Python process with nothing loaded. Run by path, see resting.py.
 
 Arguments: the descriptors of the listener and of what the board keeps, then the command that is
 the board.

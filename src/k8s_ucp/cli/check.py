@@ -1,4 +1,4 @@
-"""`ucp check`: what is wrong with the topology and the repositories, without a cluster."""
+"""`ucp check`: finds problems in the topology and the repositories, without a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp render`: both repositories as the topology stands for them, without touching anything."""
+"""`ucp render`: writes the rendered repositories to a folder, without changing anything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of the started topologies a command is about, and what is known of it."""
+"""Selects the started topology that a command works on, and collects its state."""
 
 from __future__ import annotations
 

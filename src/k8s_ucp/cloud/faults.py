@@ -1,4 +1,4 @@
-"""What is to go wrong, or slowly, in the cloud: rules by region, service and operation. Pure."""
+"""Faults to inject into the simulated cloud, by region, service and operation. Pure."""
 
 from __future__ import annotations
 

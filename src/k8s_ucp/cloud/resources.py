@@ -1,4 +1,4 @@
-"""Which operations make and delete a resource, and where its id stands. Pure.
+"""Which operations create and delete a resource, and where its id is. Pure.
 
 What isn't listed is in the ledger too, without an id.
 """

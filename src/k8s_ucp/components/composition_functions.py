@@ -1,4 +1,4 @@
-"""Composition functions on the host: a supervised process, and what tells Crossplane of it.
+"""Composition functions on the host: a supervised process, and its Function in Crossplane.
 
 With the External package runtime Crossplane calls whatever address stands in the status of a
 function's active FunctionRevision. The revision is paused: Crossplane would look for a package's

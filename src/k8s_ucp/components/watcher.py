@@ -1,4 +1,4 @@
-"""The watcher: starts again what nobody else would. Supervised, and supervisord's own keeper.
+"""The watcher: restarts control-plane processes and supervisord. Runs under supervisor itself.
 
 It looks after the embedded control planes (they are kwokctl's processes, not supervisord's), after
 programs that supervisord gave up, and after supervisord itself: when that dies, the watcher ends

@@ -1,4 +1,4 @@
-"""The kind that a CompositeResourceDefinition stands for, as Crossplane makes it. Pure.
+"""The CRD that Crossplane generates for a CompositeResourceDefinition. Pure.
 
 Where it is there before Crossplane is, an API server needn't learn it later, among its others.
 https://github.com/crossplane/crossplane-runtime, pkg/xcrd

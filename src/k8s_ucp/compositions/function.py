@@ -1,4 +1,4 @@
-"""What a composition function is asked and what it answers, in plain values."""
+"""Request and response of a composition function, as plain values."""
 
 from __future__ import annotations
 

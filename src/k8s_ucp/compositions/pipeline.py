@@ -1,4 +1,4 @@
-"""What a claim becomes: its Composition's functions one after another, without a cluster. Pure."""
+"""Renders a claim: runs the functions of its Composition in order, without a cluster. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transforms of patches: what a value becomes on its way. As function-patch-and-transform has them.
+"""Transforms of patches, compatible with function-patch-and-transform.
 
 Pure. Formats are Go's; a verb that doesn't go with its value is an error here, where Go would
 write `%!d(string=…)` into the name of something.

@@ -1,4 +1,4 @@
-"""The fence in a topology's state folder: what its guard is told, and what the guard permits.
+"""The fence's files in the state folder: input of the guard, and its permission for writers.
 
 Writers on this machine ask `Gate`. A permit ends by itself, also while everything here stands
 still, so a process that was frozen finds it ended when it wakes up.

@@ -1,4 +1,4 @@
-"""The guard: looks again and again whether this core's epoch stands, and stops its writers if not.
+"""The guard: checks periodically whether this core holds the fence, and stops its writers if not.
 
 It only reads the repository. What it permits ends by itself, so writers that ask (`Gate`) stop in
 time whatever happens to the guard; those that can't ask are stopped by it.

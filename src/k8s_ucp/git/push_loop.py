@@ -1,4 +1,4 @@
-"""Pushes to a branch that others push to: read its tip, commit on top, push, and so on."""
+"""Pushes to a branch with concurrent pushes: fetch the tip, commit on top, push, retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of a person's git settings count in the repositories that we made. Pure.
+"""Which of the user's git settings apply in repositories that ucp created. Pure.
 
 Who they are and how they are let in is theirs. Line ends, filters, other addresses for a remote
 and the like would change what we write: for those a file beside the repository stands in.

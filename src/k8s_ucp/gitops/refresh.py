@@ -1,4 +1,4 @@
-"""Tells Argo CD about a push to a local repository: a hook, and the program that it starts.
+"""Notifies Argo CD of a push to a local repository: a git hook and the program it starts.
 
 The hook never fails and never delays a push: it notes the changed paths and starts this module in
 the background, one at a time. Without it (the core is down, the Python that wrote it has moved)

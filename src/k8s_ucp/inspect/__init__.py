@@ -1,1 +1,1 @@
-"""Reads what is there and judges it: status, doctor, the bundle for a report."""
+"""Reads and evaluates the state of a topology: status, doctor, support bundle."""

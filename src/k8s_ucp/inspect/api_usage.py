@@ -1,4 +1,4 @@
-"""What stands in the way of a newer API server or of newer kinds, as the old ones tell it. Pure."""
+"""API usage that blocks an upgrade of an API server or of CRDs. Pure."""
 
 from __future__ import annotations
 

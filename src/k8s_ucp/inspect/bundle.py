@@ -1,4 +1,4 @@
-"""One archive with all that somebody else needs to see of a topology, and no secret.
+"""The support bundle: everything needed to understand a topology, without secrets.
 
 Everything is blanked out as it is added. What could not be had is named in `missing.txt`.
 """

@@ -1,4 +1,4 @@
-"""What is left of the cluster of an environment that was removed, and why it isn't gone yet."""
+"""What remains of a removed environment's cluster, and why it is not deleted yet."""
 
 from __future__ import annotations
 

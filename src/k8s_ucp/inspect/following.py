@@ -1,4 +1,4 @@
-"""Follows the objects of one kind on one API server: listed, then watched, until told to stop."""
+"""Watches the objects of one kind on one API server until stopped."""
 
 from __future__ import annotations
 

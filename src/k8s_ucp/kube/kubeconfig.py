@@ -1,4 +1,4 @@
-"""Kubeconfig files, of which only what lies in them is taken: nothing is run, no file followed."""
+"""Parses kubeconfig files: runs no program and opens no file that they name."""
 
 from __future__ import annotations
 

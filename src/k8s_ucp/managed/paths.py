@@ -1,4 +1,4 @@
-"""Dotted paths in what is declared, asked and answered: `vpcConfig.subnetIds`, `Vpcs.0`. Pure."""
+"""Reads and writes dotted paths of declarations: `vpcConfig.subnetIds`, `Vpcs.0`. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look at one managed resource: what is declared, what the cloud has, what to do next.
+"""One reconciliation of a managed resource: compare with the cloud, decide the next action.
 
 The order is that of crossplane-runtime's managed reconciler (v2). What matters most in it: a
 resource whose creation may or may not have happened is never made again, because the annotation

@@ -1,4 +1,4 @@
-"""Components that others run on the core cluster and this topology uses (spec.core.adopt).
+"""Checks the components to adopt on an existing core cluster (spec.core.adopt).
 
 Everything that we need of them is looked at before the first change. Nothing of theirs is ever
 changed: what has to be otherwise is refused, what could be better is a note.

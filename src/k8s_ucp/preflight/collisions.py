@@ -1,4 +1,4 @@
-"""Beside components of others lies what others made with them: nothing of it may be in our way.
+"""Checks that no objects of others on an existing core collide with those of ucp.
 
 Looked at before the first change, on what the topology renders: Applications, projects, packages,
 registrations and Secrets of ours that bear a name which is taken.

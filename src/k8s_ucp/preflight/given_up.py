@@ -1,4 +1,4 @@
-"""A core of others that is gone for good: who is to let it go names it."""
+"""Requires --abandon for an existing core that no longer responds."""
 
 from __future__ import annotations
 

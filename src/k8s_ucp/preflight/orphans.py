@@ -1,4 +1,4 @@
-"""Before a core in pods goes: nothing in a cloud depends on it alone.
+"""Before a core in pods is deleted: no cloud resource depends on it alone.
 
 Its cluster, or what we put on it, is removed with the stop, and with it the only note of what
 Crossplane has made. A core on GKE keeps its data when it is stopped.

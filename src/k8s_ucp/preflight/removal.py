@@ -1,4 +1,4 @@
-"""Before what is ours leaves a core cluster of others: nothing of theirs goes with it."""
+"""Before ucp is removed from an existing core: nothing of others is deleted with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing the user's ucp.yaml: an item comes or goes, every other line stays as it was.
+"""Edits the user's ucp.yaml: adds or removes an item, and keeps every other line.
 
 Text is put in or cut out at the places that YAML's marks name, so indentation, line ends, quotes
 and comments are the file's own. What comes of it is read again; where it says something else than

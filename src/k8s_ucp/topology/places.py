@@ -1,4 +1,4 @@
-"""Where things stand in a YAML text: what is put in or cut out, by the marks of its nodes. Pure.
+"""Positions in a YAML text, to insert and delete by the marks of its nodes. Pure.
 
 Nodes are those of `reading.compose`. A block list or map ends, by its mark, where the next thing
 begins: comments and empty lines in between belong to what comes after.

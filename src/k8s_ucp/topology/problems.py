@@ -1,4 +1,4 @@
-"""What is wrong with a topology file, in words for the person who wrote it: line, key, way out.
+"""Problems of a topology file in words: line, key, how to fix it.
 
 Pure: text and pydantic's findings in, sentences out.
 """

@@ -1,4 +1,4 @@
-"""Route 53: zones and what stands in them."""
+"""Route 53: hosted zones and their records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ucp app add` was told, as an item of ucp.yaml: found, pinned, and copied where it must be.
+"""`ucp app add`: turns its arguments into an item of ucp.yaml; pins and copies the source.
 
 A branch becomes the commit that it stands for, a chart's version the exact one, a folder outside
 of the workspace a copy beside ucp.yaml. Nothing stays of an app that was refused.

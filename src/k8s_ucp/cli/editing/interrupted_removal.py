@@ -1,4 +1,4 @@
-"""Finds an app that is in ucp.yaml no more, and whose removal did not come to its end."""
+"""Finds an app that is no longer in ucp.yaml, but whose removal was interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves the clusters with an environment, an app or a team: the lines of `remove --plan`.
+"""What is deleted with an environment, an app or a team: the lines of `remove --plan`.
 
 From what the core cluster has now. What a removal deletes, and in which order, is in the modules
 that do it.

@@ -1,1 +1,1 @@
-"""Commands that show what is there: status, doctor, logs, clusters, passwords."""
+"""Commands that show the state: status, doctor, logs, clusters, passwords."""

@@ -1,4 +1,4 @@
-"""`ucp api render`: what a claim of the platform's own kinds becomes, without a cluster."""
+"""`ucp api render`: renders the resources of a claim, without a cluster."""
 
 from __future__ import annotations
 

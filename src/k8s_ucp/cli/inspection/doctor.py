@@ -1,4 +1,4 @@
-"""`ucp doctor`: what is wrong, why, and the next command for each finding."""
+"""`ucp doctor`: prints problems, their causes, and the next command for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp doctor --bundle FILE`: what goes into the archive, and what must not be seen of it."""
+"""`ucp doctor --bundle FILE`: writes the support bundle, without secrets."""
 
 from __future__ import annotations
 

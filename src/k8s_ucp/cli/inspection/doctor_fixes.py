@@ -1,4 +1,4 @@
-"""`ucp doctor --fix`: what is mended without a doubt. Nothing is deleted, and no object changed."""
+"""`ucp doctor --fix`: applies safe fixes. Nothing is deleted, and no object is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp status`: what is there, how it is, and for programs the same as data."""
+"""`ucp status`: prints the state of the topology as tables, or as data for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp destroy`: a topology goes for good, with what it has in clouds."""
+"""`ucp destroy`: deletes a topology and its cloud resources."""
 
 from __future__ import annotations
 

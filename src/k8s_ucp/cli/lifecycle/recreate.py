@@ -1,4 +1,4 @@
-"""`ucp recreate`: environments, or the core cluster, anew from what git and the backup hold."""
+"""`ucp recreate`: recreates environments, or the core cluster, from git and the backup."""
 
 from __future__ import annotations
 

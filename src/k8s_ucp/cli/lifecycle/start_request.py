@@ -1,4 +1,4 @@
-"""Which topology `ucp start` is about: the file, the flags, or the answers of a person."""
+"""Decides which topology `ucp start` starts: from the file, the flags or the wizard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp stop`: everything that runs ends, or an environment; repositories and data stay."""
+"""`ucp stop`: stops the topology, or environments; repositories are kept."""
 
 from __future__ import annotations
 

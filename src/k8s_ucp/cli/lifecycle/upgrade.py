@@ -1,4 +1,4 @@
-"""`ucp upgrade`: what runs moves to the versions that this ucp brings, or stays as it is."""
+"""`ucp upgrade`: upgrades components and clusters to the versions of this ucp release."""
 
 from __future__ import annotations
 

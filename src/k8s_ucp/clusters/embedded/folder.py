@@ -1,4 +1,4 @@
-"""What lies in the folder of one embedded control plane.
+"""The folder of one embedded control plane.
 
 `<clusters>/<name>.lock` beside it guards it; within it lie our record, the mark that says that the
 cluster should run, and kwokctl's own folder. Light on purpose: the watcher imports it.

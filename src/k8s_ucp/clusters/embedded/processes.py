@@ -1,4 +1,4 @@
-"""Whose is a process? The proof before any of a control plane's processes is signalled.
+"""Verifies that a process belongs to a control plane, before it is signaled.
 
 kwokctl judges and kills by PID file alone: after a reboot the number may be a stranger's. Ours is
 a process with two marks: its environment names this cluster's folder (kwokctl passes it on), and

@@ -1,1 +1,1 @@
-"""The existing provider: clusters that others made."""
+"""The existing provider: clusters that ucp did not create."""

@@ -1,4 +1,4 @@
-"""Clusters that others made and this workspace uses: a note here, and a mark on the cluster.
+"""Records which existing cluster is used: in the workspace, and by a mark on the cluster.
 
 The mark, a ConfigMap in kube-system, names the owner, so that two topologies never work on the same
 cluster. The note holds the identity of the cluster: a context that leads elsewhere one day leads

@@ -1,4 +1,4 @@
-"""What a cluster on GKE is to be like: defaults, the words for `gcloud`, and what is refused."""
+"""Settings of a GKE cluster: defaults, arguments of `gcloud`, validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind is told about a cluster, as its configuration file. Pure."""
+"""The configuration file of a kind cluster. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of one workspace's kind clusters: their nodes, how to get in, whether they are well.
+"""The nodes of a workspace's kind clusters: their state, health and kubeconfig.
 
 Everything is asked of the engine and of the clusters: no file of ours has to exist for it.
 """

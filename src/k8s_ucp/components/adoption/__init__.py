@@ -1,1 +1,1 @@
-"""Components that others run on the core cluster and a topology uses."""
+"""Existing Argo CD and Crossplane installations that a topology adopts."""

@@ -1,4 +1,4 @@
-"""Components that others run on the core cluster: found, looked at, and never changed.
+"""Finds and inspects adopted components; never changes them.
 
 They are found by the labels that releases, charts and operators give them, since names differ.
 """

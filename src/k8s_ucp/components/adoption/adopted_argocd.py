@@ -1,4 +1,4 @@
-"""An Argo CD that others run: which of its settings we depend on. Pure, but for how to get in.
+"""The settings of an adopted Argo CD that ucp depends on, and access to it.
 
 Nothing here writes: what has to be otherwise is told, with the command that makes it so.
 """

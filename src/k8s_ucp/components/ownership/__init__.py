@@ -1,1 +1,1 @@
-"""What is ours on a core cluster that others made: written down, marked, told apart."""
+"""Which objects on an existing core cluster belong to ucp: recorded and marked."""

@@ -1,4 +1,4 @@
-"""Kinds that Crossplane makes on a core cluster of others, and their objects: which go with us."""
+"""CRDs that Crossplane generates on an existing core, and which of them are deleted with ucp."""
 
 from __future__ import annotations
 

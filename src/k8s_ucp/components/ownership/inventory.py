@@ -1,4 +1,4 @@
-"""What is ours on a core cluster that somebody else made, and what is only near it. Reads only.
+"""Finds ucp's objects on an existing core cluster, apart from those of others. Reads only.
 
 Ours is what the ledger names, what Argo CD keeps for our Applications, what these own, and what
 lies in namespaces of ours without being a person's. None of it is older than our mark.

@@ -1,4 +1,4 @@
-"""What we put on a core cluster that somebody else made: `ucp stop` takes that away, and no more.
+"""Records ucp's objects on an existing core cluster; `ucp stop` deletes only these.
 
 Written down before it is applied, and only what was not there yet. The file can be rebuilt while
 our mark is on the cluster (steps/startup/claim_core.py): what is older than the mark is never ours.

@@ -1,4 +1,4 @@
-"""Argo CD's own mark on what `ucp start` applies before Argo CD runs.
+"""Argo CD's tracking annotation for objects that `ucp start` applies before Argo CD runs.
 
 For want of it Argo CD's first look would find every object out of sync, and apply all of them a
 second time: megabytes of kinds, at the moment when everything else starts.

@@ -1,4 +1,4 @@
-"""What a rule finds: a fault, and the finding that it becomes in a repository. Pure."""
+"""Faults that rules report, and the findings made from them. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the guard rails of an environment refuse, told before its API server does. Pure.
+"""Violations of an environment's guard rails, before its API server rejects them. Pure.
 
 The rules are those of templates/core/policies, by the same ids. Images have rules of their own
 (objects.py); what only happens on a cluster (deletions, `kubectl debug`) isn't in a repository.

@@ -1,4 +1,4 @@
-"""Where a fault is written: file and line, as far as that can be told. Pure.
+"""Finds file and line of a fault, as far as possible. Pure.
 
 What is judged was built, from a chain of files: an overlay, its bases, their objects.
 """

@@ -1,4 +1,4 @@
-"""Rules on the objects that an overlay stands for: fields, references, pins, hosts. Pure."""
+"""Rules for the objects that an overlay renders: fields, references, pins, hosts. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the project of an app would refuse, told before Argo CD finds out. Pure."""
+"""What the AppProject of an app would reject. Pure."""
 
 from __future__ import annotations
 

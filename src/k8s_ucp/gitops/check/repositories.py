@@ -1,4 +1,4 @@
-"""What is wrong with the repositories, before a cluster finds out: `ucp check`, CI, local pushes.
+"""Checks the repositories without a cluster: for `ucp check`, CI and the push hook.
 
 Duplicate hosts, references to what isn't there, what isn't pinned, fields that Kubernetes doesn't
 have, overlays that can't be built. The rules are in files.py, objects.py and kinds.py; here they

@@ -1,4 +1,4 @@
-"""Findings that somebody ignores: in ucp.yaml, in a comment, on the object. Pure."""
+"""Ignored findings: in ucp.yaml, in a comment, by an annotation. Pure."""
 
 from __future__ import annotations
 

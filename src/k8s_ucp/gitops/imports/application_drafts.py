@@ -1,4 +1,4 @@
-"""One Application as an import reads it: where it comes from, what it sets, for whom. Pure."""
+"""Reads one Application for an import: its source, settings and environment. Pure."""
 
 from __future__ import annotations
 

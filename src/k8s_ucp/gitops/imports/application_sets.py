@@ -1,4 +1,4 @@
-"""ApplicationSets as the Applications that they stand for, as far as the repository alone tells.
+"""Expands ApplicationSets to Applications, as far as the repository alone allows.
 
 Elements of a list, folders and files of the same repository, and what is put together of them;
 clusters are the environments. What asks a hosting service can't be known here. Pure.

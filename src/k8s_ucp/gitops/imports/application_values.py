@@ -1,4 +1,4 @@
-"""What Applications give to charts: files of the repository or of others, and values."""
+"""Helm values of Applications: values files of any repository, and inline values."""
 
 from __future__ import annotations
 

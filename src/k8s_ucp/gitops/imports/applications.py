@@ -1,4 +1,4 @@
-"""Apps that Argo CD's Applications declare: one for each environment becomes one app. Pure."""
+"""Groups Argo CD Applications into apps: one Application for each environment. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A finding as what `ucp app add` is told, with the topology's environments. Pure."""
+"""Maps a found app to the topology's environments, as arguments for adding it. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found in a repository: apps that can be taken, and what can't with the reason. Pure."""
+"""Apps found in a repository, and what can't be imported with the reason. Pure."""
 
 from __future__ import annotations
 

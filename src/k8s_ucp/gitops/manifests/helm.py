@@ -1,4 +1,4 @@
-"""The door to helm: charts fetched and rendered, without a cluster and a person's own settings."""
+"""The door to helm: fetches and renders charts, without a cluster or the user's settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to kustomize: builds an overlay into the objects that it stands for.
+"""The door to kustomize: builds an overlay into its objects.
 
 What it builds was written by others, and kustomize hands parts of it to git. So it gets a short
 environment, and instead of git a script that knows the few calls kustomize makes: an address or a

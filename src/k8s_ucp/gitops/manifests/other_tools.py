@@ -1,4 +1,4 @@
-"""Files of other tools that deploy: they are not read, and what to type instead is told. Pure."""
+"""Detects files of unsupported deployment tools, and suggests alternatives. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promotion: from what somebody wants and what is in the repository to what is to be written.
+"""Decides a promotion: from the request and the repository's state to the files to write.
 
 Everything here is pure: `decide` looks at one commit (a Tip) and can be asked again at the next
 one, so a push that came too late is repeated as an intent, never as a patch.

@@ -1,4 +1,4 @@
-"""Landing an intent on a branch that others push to at the same time.
+"""Lands a promotion on a branch with concurrent pushes.
 
 A commit is made on the branch's newest tip and pushed without force. Where somebody was faster,
 the new tip is taken and the intent decided again on it: nothing of the others' is lost, and what

@@ -1,4 +1,4 @@
-"""Brings a render into the two repositories: merged, committed, pushed, and seen in the clones.
+"""Publishes a render to both repositories: merges, commits, pushes, updates the clones.
 
 A rerun with nothing new writes nothing: the render's tree id is compared with the last one's. Both
 repositories are merged before either is pushed, so a conflict in one leaves the other alone.

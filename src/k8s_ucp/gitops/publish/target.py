@@ -1,4 +1,4 @@
-"""One repository that a render goes into: what it has, what the render changes, the push."""
+"""Publishes a render to one repository: its state, the changes, the push."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core repository: which files a template stands for, and with which values. Pure."""
+"""The core repository: maps templates to files and their values. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a render beside the topology, and what comes out."""
+"""Inputs of a render besides the topology, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two GitOps repositories that a topology stands for: same topology and facts, same bytes.
+"""Renders both GitOps repositories: same topology and inputs, same bytes.
 
 Pure but for reading templates. They have the shape of what they generate: `{core}`,
 `{environment}`, `{provider}` and `{app}` in a path stand for one folder each, `.j2` marks what is

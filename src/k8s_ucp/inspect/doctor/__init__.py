@@ -1,1 +1,1 @@
-"""What is wrong with a topology, why, and what to type next: the data of `ucp doctor`."""
+"""The findings of `ucp doctor`: problems, causes and next commands."""

@@ -1,4 +1,4 @@
-"""What is looked at, and what is found: a function in _CHECKS for each kind of finding.
+"""The checks of `ucp doctor`: a function in _CHECKS for each kind of finding.
 
 `collect` asks, on top of what `ucp status` asks for; `findings` is pure.
 """

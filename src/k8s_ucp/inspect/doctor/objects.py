@@ -1,4 +1,4 @@
-"""Objects that can't leave their cluster, and objects that nobody reconciles. Pure."""
+"""Objects stuck in deletion, and objects that no controller reconciles. Pure."""
 
 from __future__ import annotations
 

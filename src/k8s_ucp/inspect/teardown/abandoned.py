@@ -1,4 +1,4 @@
-"""What a person gave up: it could not be deleted, and may exist and be billed.
+"""Abandoned resources: they could not be deleted, and may still exist and be billed.
 
 The core forgets it; the file beside its state doesn't, and status and doctor list it.
 """

@@ -1,4 +1,4 @@
-"""The Argo CD cluster Secret: how a registration looks, and what one that exists tells. Pure."""
+"""The Argo CD cluster Secret of a registration: building and reading it. Pure."""
 
 from __future__ import annotations
 

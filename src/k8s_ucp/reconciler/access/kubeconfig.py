@@ -1,4 +1,4 @@
-"""Understanding a kubeconfig that somebody else wrote: read only, nothing run, no file opened."""
+"""Parses an untrusted kubeconfig: runs no program and opens no file that it names."""
 
 from __future__ import annotations
 

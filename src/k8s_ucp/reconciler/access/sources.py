@@ -1,4 +1,4 @@
-"""What may register a cluster: kubeconfig Secrets that a known owner, or a person, vouches for.
+"""Kubeconfig Secrets that may register a cluster: by a known owner or by label.
 
 Everything here is pure. A Secret counts only in the named namespaces (the watches see no others)
 and with a controlling owner of a known kind, or with the label that a person set on it; on request

@@ -1,4 +1,4 @@
-"""Writes what is new on the core to the backup, and notes why where it can't.
+"""Writes changes on the core to the backup, and records why if it can't.
 
 It works in a clone of its own, so that it never meets the user or a command in theirs. It can push
 where the user's own git settings can; elsewhere the next `ucp start` or `stop` does, and `ucp

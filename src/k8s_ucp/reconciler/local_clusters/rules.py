@@ -1,4 +1,4 @@
-"""What a LocalCluster asks for, and what comes next for it: pure functions over what is seen."""
+"""Decides the next action for a LocalCluster, from its spec and the observed state. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Secret or ConfigMap of the core, its copy in an app cluster, and the mark that makes it ours.
+"""The copy of a Secret or ConfigMap on an app cluster, and its ownership annotations.
 
 What is kept in memory of each is small: content as bytes and a digest, for there may be tens of
 thousands. A digest never leaves this process: of a short password it would give the password away.

@@ -1,4 +1,4 @@
-"""How far each Syncer's copies are: counted as they change, told in its status."""
+"""The status of Syncers: counts copies as they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing one copy on an app cluster: each write fits exactly the object that was looked at.
+"""Writes one copy on an app cluster, with the resource version that it is based on.
 
 A new copy is created, so that the server refuses where something of that name is; every other
 write names the version that it is meant for. So nothing of anybody else's can be hit, whatever

@@ -1,4 +1,4 @@
-"""A Secret that asks for a password: what asks, and what is written to it. Pure.
+"""Secrets that request a generated password: parsing and filling them. Pure.
 
 The repository (or a Composition) declares it with the label `k8s-ucp.io/generate: password` and
 without the key. The key has a field manager of its own, so that neither Argo CD nor Crossplane

@@ -1,4 +1,4 @@
-"""Letting a cluster go that nothing declares gone: a person's word, kept where it counts."""
+"""`ucp clusters forget`: deregisters a declared cluster, recorded on its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted of sources that have no room for our conditions, such as Secrets.
+"""Conditions of sources that have no status of their own, such as Secrets.
 
 Of managed resources and labelled Secrets: in one ConfigMap, a key a source, which `ucp status` and
 `ucp doctor` read.

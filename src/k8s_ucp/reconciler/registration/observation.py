@@ -1,4 +1,4 @@
-"""What is seen of one source, and the decision about it, one at a time."""
+"""Observes one source and decides its registration, one at a time."""
 
 from __future__ import annotations
 

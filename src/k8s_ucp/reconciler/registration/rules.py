@@ -1,4 +1,4 @@
-"""Who is registered, renewed, kept or let go: one pure function over what is seen.
+"""Decides whether to register, renew, keep or deregister a cluster. Pure.
 
 The rule above all: only a source that is gone, or going, is deregistered. A cluster that doesn't
 answer, a kubeconfig that became unusable, an environment that vanished from the list: all of these

@@ -1,4 +1,4 @@
-"""What is said of a source: conditions where they belong, an Event for each turn, the gauges.
+"""Reports the state of a source: conditions, Events and metrics.
 
 A LocalCluster carries its conditions in its status; for other sources they are noted (notes.py).
 """

@@ -1,4 +1,4 @@
-"""Status conditions: what is true of an object, since when and why, in words; and writing them."""
+"""Status conditions: type, status, reason and message; and writing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of one kind: listed, then watched, kept current through every kind of cut.
+"""An informer: lists and watches one kind, and recovers from every kind of interruption.
 
 The official client's informer isn't used: it lists without pages and has no bound on the silence
 of a connection, so that a half-open one stalls it for ever. Here the server is asked to end every

@@ -1,4 +1,4 @@
-"""What the reconciler tells Prometheus: `/metrics` beside the health pages, on loopback.
+"""The reconciler's Prometheus metrics: `/metrics` beside the health endpoints.
 
 Every name begins with `k8s_ucp_`. Values that age (silence, freshness, depth) are computed when
 they are asked for. Labels hold names of clusters, kinds and controllers, never anything secret.

@@ -1,4 +1,4 @@
-"""What the reconciler is told when it is started."""
+"""Settings of the reconciler process."""
 
 from __future__ import annotations
 

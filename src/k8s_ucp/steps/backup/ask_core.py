@@ -1,4 +1,4 @@
-"""Before a kind core is removed: it is asked what would be lost with it, and started for that.
+"""Before a kind core is deleted: starts it if needed, and finds out what would be lost.
 
 After a reboot its containers are there and stopped. What Crossplane keeps in clouds and what the
 backup lacks is known to it alone, so a core that stays silent goes only where a person names it.

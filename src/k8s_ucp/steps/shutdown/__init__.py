@@ -1,1 +1,1 @@
-"""Ends everything, or takes it away from a core of others."""
+"""Stops a topology, or removes it from an existing core cluster."""

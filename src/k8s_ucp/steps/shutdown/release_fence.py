@@ -1,4 +1,4 @@
-"""Let go of the fence once nothing of this core runs: the next one, anywhere, need not take it."""
+"""Releases the fence once this core has stopped, so that the next core can claim it."""
 
 from __future__ import annotations
 

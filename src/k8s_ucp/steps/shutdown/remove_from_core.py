@@ -1,4 +1,4 @@
-"""Take everything of ours away from a core cluster that somebody else made, and let it go.
+"""Removes all objects of ucp from an existing core cluster.
 
 Whoever would bring things back ends first: Argo CD's controllers, or our Applications in an Argo CD
 of others, which stays; then the other workloads. Nobody is left then to take finalizers off, so

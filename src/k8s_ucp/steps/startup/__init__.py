@@ -1,1 +1,1 @@
-"""The core cluster and what is applied to it and started for it by hand."""
+"""Starts the core cluster, and applies what Argo CD can't apply yet."""

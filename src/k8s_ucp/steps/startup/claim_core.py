@@ -1,4 +1,4 @@
-"""On a core cluster that somebody else made: write down what we bring, before bringing it.
+"""On an existing core cluster: records the objects to create before creating them.
 
 What is there already and isn't ours is a reason to stop: applying would change it.
 """

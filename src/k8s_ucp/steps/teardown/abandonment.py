@@ -1,4 +1,4 @@
-"""What a person gives up in a teardown, and how each of its waits ends.
+"""Abandoned resources of a teardown, and how its waits end.
 
 Something that can't be deleted keeps its finalizer, and with it the core. Who names it with
 `--abandon` has it written down, and its finalizers taken off: the core forgets it, its cloud

@@ -1,4 +1,4 @@
-"""The core cluster itself goes last: it alone knows what is in the clouds."""
+"""Deletes the core cluster last: only it knows what is in the clouds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of an upgrade that was cut off: it goes on, or back. Pure.
+"""Decides whether an interrupted upgrade is finished or rolled back. Pure.
 
 It goes on wherever that is possible: the newer program may have written for days since, and going
 back to copied data would lose it.

@@ -1,4 +1,4 @@
-"""Move one part of a topology to the version that this ucp brings, or leave it at its own.
+"""Upgrades one part of a topology to the version of this ucp release, or rolls it back.
 
 A part that is not as well as before within the deadline goes back. What a topology runs is written
 down only when a part is well. After a run that was cut off the next one finishes the part or takes

@@ -1,4 +1,4 @@
-"""Where publishers keep their releases: files, checksums, and what is in them.
+"""Releases of upstream projects: URLs, checksums and contents.
 
 In addresses {version}, {os} (linux, darwin) and {arch} (amd64, arm64) are filled in. To move a pin,
 see tools/catalogue.py; then `make lock-releases` learns the new checksums where the network allows

@@ -1,4 +1,4 @@
-"""`--keep-history`: the commits that made what is imported, for the app repository's merge."""
+"""`--keep-history`: the commits that made the imported files, to merge into the app repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials that add-ons read on app clusters, and which of them no mirror brings. Pure."""
+"""Credentials that add-ons need on app clusters, and which of them no mirror provides. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a rehearsal. All they change is the copy, which nobody but them knows of.
+"""The steps of a rehearsal. They only change the throwaway copy.
 
 It has its own keys and ports; Argo CD, Crossplane, the reconciler and what makes things in clouds
 stay with the real core, whose objects are only read.
