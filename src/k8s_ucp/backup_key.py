@@ -60,7 +60,7 @@ class BackupKey:
 def load_key(path: Path) -> BackupKey | None:
     """The key in a file, None where there is no file. Raises BadKey."""
     try:
-        lines = path.read_text("ascii").split()
+        lines = path.read_text("utf-8-sig").split()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError):

@@ -72,7 +72,7 @@ def read_object(text: str, *keys: str) -> Mapping[str, Any]:
     """JSON that has text for these keys. Raises ValueError, without the text."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError("it is not valid JSON") from None
     if not isinstance(value, dict):
         raise ValueError("it is not a JSON object")
@@ -115,7 +115,7 @@ def _digitalocean(text: str) -> str:
     if text.startswith("{"):
         read_object(text, "token")
         return text
-    if len(text.split()) != 1 or len(text) < 32 or not text.isascii():
+    if len(text.split()) != 1 or len(text) < 32 or not text.isascii() or not text.isprintable():
         raise ValueError("it is not a valid token")
     return json.dumps({"token": text})
 

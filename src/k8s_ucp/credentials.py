@@ -143,7 +143,8 @@ def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialFor
     if len(data) > MAXIMUM_BYTES:
         raise _bad(cloud, place, f"it is longer than {MAXIMUM_BYTES} bytes", form)
     try:
-        return data.decode("utf-8")
+        # Editors of other systems begin a file with a mark.
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _bad(cloud, place, "it is not valid UTF-8", form) from None
 
@@ -179,7 +180,7 @@ def _login(text: str) -> str:
     if text.startswith("{"):
         value = read_object(text, "username", "password")
         return json.dumps({key: value[key] for key in ("username", "password")})
-    if len(text.split()) != 1 or not text.isascii():
+    if len(text.split()) != 1 or not text.isascii() or not text.isprintable():
         raise ValueError("it is not a valid token")
     return json.dumps({"username": "", "password": text})
 

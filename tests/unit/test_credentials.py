@@ -43,6 +43,8 @@ BAD = {
     ),
     "digitalocean in two words": ("digitalocean", f"{SECRET} {SECRET}", "it is not a valid token"),
     "digitalocean cut off": ("digitalocean", "dop_v1_", "it is not a valid token"),
+    "digitalocean with a NUL": ("digitalocean", f"{SECRET}\0", "it is not a valid token"),
+    "azure without an end": ("azure", "[" * 60_000, "it is not valid JSON"),
     "digitalocean as JSON": ("digitalocean", json.dumps({"tokens": SECRET}), "it has no token"),
     "empty": ("aws", " \n", "it does not exist"),
 }
@@ -57,7 +59,9 @@ def private(path: Path, text: str, mode: int = 0o600) -> CredentialRef:
 LOGINS = {
     "token": (f"{SECRET}\n", ("", SECRET)),
     "login": (json.dumps({"username": "ci", "password": SECRET, "more": 1}), ("ci", SECRET)),
+    "with the mark of an editor": (f"\ufeff{SECRET}\r\n", ("", SECRET)),
     "two words": (f"{SECRET} {SECRET}", "it is not a valid token"),
+    "a NUL": (f"{SECRET}\0", "it is not a valid token"),
     "no user": (json.dumps({"password": SECRET}), "it has no username"),
     "empty": ("", "it does not exist"),
 }

@@ -19,6 +19,7 @@ from prompt_toolkit.output import create_output
 from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.topology import APP_WORDS, APPS, NAME_PATTERN
 from k8s_ucp.topology.rules.combinations import environments_of
+from k8s_ucp.topology.rules.names import reads_as_text
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ def _wrong_environments(text: str) -> bool | str:
     for each in names:
         if each == "core":
             return "'core' is reserved for the core cluster"
+        if not reads_as_text(each):
+            return f"YAML reads '{each}' as another type than text, such as a number or a truth"
         if not re.fullmatch(NAME_PATTERN, each):
             return (
                 f"'{each}' is not a valid name: use lower-case letters, digits and '-', at "

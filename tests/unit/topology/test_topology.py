@@ -260,7 +260,7 @@ names = st.from_regex(NAME_PATTERN.replace("$", r"\Z").replace("38", "20"), full
 def test_what_is_written_is_what_is_read(
     name: str, environments: list[str], apps: list[str]
 ) -> None:
-    topology = default(name, [each for each in environments if each != "core"], apps)
+    topology = default(name, [f"env-{each}" for each in environments], apps)
     assert parse(topology_text(topology), FILE) == topology
 
 

@@ -3,6 +3,7 @@ and credentials in URLs. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -54,6 +55,16 @@ PLATFORM_APPLICATIONS = frozenset(
 """The platform's Applications on app clusters (guard rails, databases, add-ons), without
 the `-<environment>` at the end."""
 
+_NO_TEXT = re.compile(
+    r"y|n|yes|no|on|off|true|false|null|[0-9]+|[0-9]+e-?[0-9]+|0x[0-9a-f]+|0o[0-7]+|0b[01]+"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+)
+"""Of all names, those that some version of YAML resolves to a truth, nothing, a number or a date.
+
+The names of environments are keys of a ConfigMap, where kustomize writes no quotes: it, or Argo CD
+after it, has an environment under another name or can't build the folder.
+"""
+
 _FILE_WITH_A_MEANING = "kustomization"
 """A file of this name says what a folder is."""
 
@@ -68,6 +79,12 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             yield Problem(
                 at, "an environment can't be named 'core', which is reserved for the core cluster"
             )
+        if not reads_as_text(each.name):
+            words = (
+                f"an environment can't be named '{each.name}', which YAML reads as another type "
+                "than text, also where it is the key of a ConfigMap"
+            )
+            yield Problem(at, f"{words}: choose another name, such as env-{each.name}")
         # With many apps on many environments only the longest name is worth joining.
         for name in (
             topology.app_cluster(each.name),
@@ -119,6 +136,11 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         if database.name == _FILE_WITH_A_MEANING:
             yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
     yield from _bad_packages(spec)
+
+
+def reads_as_text(name: str) -> bool:
+    """It is a text for every version of YAML, also without quotes."""
+    return _NO_TEXT.fullmatch(name) is None
 
 
 def shared_applications(

@@ -53,6 +53,11 @@ WRONG = {
         5,
         "its namespace is reserved for the platform",
     ),
+    "an environment that YAML reads as a number": (
+        "  environments: [{name: '2024'}]\n",
+        5,
+        "can't be named '2024', which YAML reads as another type than text",
+    ),
     "a mirror called like the one of a database": (
         "  databases: [{name: quotes, provider: local}]\n"
         "  apps: [{name: web, image: b, tag: c, database: quotes}]\n"
@@ -365,3 +370,14 @@ def test_git_may_have_two_credentials() -> None:
         f"  git: {{{git}}}\n  credentials: {{forge: {{env: A}}, reader: {{env: B}}}}\n"
     ).spec
     assert (spec.git.auth, spec.git.read_auth) == ("forge", "reader")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["y", "no", "on", "true", "null", "1", "08", "1e3", "1e-3", "0x1f", "0o7", "0b1", "2024-1-31"],
+)
+def test_an_environment_is_called_by_a_text(name: str) -> None:
+    """kustomize and Argo CD read its name as the key of a ConfigMap."""
+    assert "YAML reads as another type" in refused(f"  environments: [{{name: '{name}'}}]\n")
+    accepted(f"  environments: [{{name: 'env-{name}'}}]\n")
+    accepted(f"  environments: [{{name: '{name}x'}}]\n")
