@@ -85,7 +85,8 @@ def stop(
             "--abandon",
             "NAME",
             "Delete the kind core cluster NAME, or release the existing one, although it does not "
-            "respond. The cloud resources that it created are kept.",
+            "respond. The cloud resources that it created are kept. With --delete-data: although "
+            "it can't be backed up.",
         ),
     ] = None,
     plan: PlanOption = False,

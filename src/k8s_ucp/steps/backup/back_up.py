@@ -88,8 +88,8 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     """What was made since the start, before anything ends.
 
     A core that keeps its data is stopped all the same where it does not answer or the backup can't
-    be written. One that is removed is not: it is started and asked, and a person has to name it
-    where it stays silent.
+    be written, unless a person gives up the data. One that is removed is not: it is started and
+    asked, and a person has to name it where it stays silent.
     """
     if lost := lost_fence(context):
         # That core writes the backup now; what this one lacks means nothing.
@@ -123,6 +123,11 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     except UcpError as error:
         if context.in_pods:
             error.message = f"stopping would lose data of the core cluster: {error.message}"
+            raise
+        if context.delete_data and not context.destroys and name not in context.abandon:
+            error.message = f"--delete-data would lose what is not backed up: {error.message}"
+            accept = f"accept the loss: ucp stop --delete-data --abandon {name}"
+            error.next = f"{error.next}; or {accept}" if error.next else accept
             raise
         report(f"not backed up: {error.message.splitlines()[0]}")
 

@@ -108,6 +108,12 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
         taken = taken_namespace(app.name)
         if taken:
             yield Problem(("spec", "apps", place, "name"), taken)
+        if app.form == "image" and app.name[0].isdigit():
+            words = (
+                f"an app with an image can't be named '{app.name}': its Service has this name, "
+                f"which begins with a letter (RFC 1035): choose another name, such as my-{app.name}"
+            )
+            yield Problem(("spec", "apps", place, "name"), words)
         for key, named in (
             ("namespace", app.namespace),
             *(("namespaces", e) for e in app.namespaces),

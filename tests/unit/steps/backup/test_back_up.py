@@ -83,6 +83,22 @@ def test_one_that_loses_its_data_is_not(
     assert caught.value.next == "look at the network"
 
 
+def test_data_is_given_up_unsaved_by_the_core_s_name_alone(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    made = context(tmp_path, answers=True)
+    made.delete_data = True
+    with pytest.raises(UcpError) as caught:
+        back_up_before_stop.run(made, said.append)
+    assert caught.value.message.startswith("--delete-data would lose what is not backed up: git")
+    assert caught.value.next == (
+        "look at the network; or accept the loss: ucp stop --delete-data --abandon demo-core"
+    )
+    made.abandon = frozenset(["demo-core"])
+    back_up_before_stop.run(made, said.append)
+    assert said == ["not backed up: git push: no way to the host"]
+
+
 def test_what_is_new_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:

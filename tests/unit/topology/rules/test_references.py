@@ -53,6 +53,11 @@ WRONG = {
         5,
         "its namespace is reserved for the platform",
     ),
+    "an app whose Service no API server takes": (
+        "  apps: [{name: 1web, image: b, tag: c}]\n",
+        5,
+        "can't be named '1web': its Service has this name",
+    ),
     "an environment that YAML reads as a number": (
         "  environments: [{name: '2024'}]\n",
         5,
