@@ -16,10 +16,11 @@ import pytest
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import AuthenticationFailed, GitFailed, Locked
-from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.git.settings import FILE, chosen
 from k8s_ucp.gitops.forge.base import ForgeFailed, Site
 from k8s_ucp.gitops.forge.gitlab import GitLab
+from k8s_ucp.gitops.promotion.branch import shallow_clone
 from tests.integration.gitops.conftest import World
 
 FILTER = """\
@@ -88,6 +89,20 @@ def test_settings_from_the_environment_do_not_either(
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "never")
     world.start()
     assert world.start(domain="example.com").changed
+
+
+def test_promotions_reach_local_repositories_of_who_forbids_them_to_git(
+    world: World, home: Path
+) -> None:
+    """Against submodules that lead to this machine; where a promotion goes was said."""
+    world.start()
+    (home / ".gitconfig").write_text('[protocol "file"]\n\tallow = never\n')
+    url = world.folder.apps_remote.as_uri()
+    with shallow_clone(url, "", credential=None) as (clone, branch, commit):
+        assert branch == "main"
+        clone.push([RefUpdate("refs/heads/other", commit)])
+        clone.git("fetch", "--quiet", "origin", "refs/heads/other")
+    assert Repository(world.folder.apps_remote).resolve("refs/heads/other") == commit
 
 
 def test_identity_is_the_persons(world: World, home: Path) -> None:
