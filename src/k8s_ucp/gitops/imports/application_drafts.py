@@ -21,13 +21,11 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import used_settings
-from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
+from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
 
-MOVING = frozenset(["", "HEAD", "main", "master", "None"])
-"""Revisions that mean the newest commit."""
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may be left of a name without its environment."""

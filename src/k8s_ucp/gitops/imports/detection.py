@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.application_drafts import MOVING, DiscoveryContext, Fetch
+from k8s_ucp.gitops.imports.application_drafts import DiscoveryContext, Fetch
 from k8s_ucp.gitops.imports.application_sets import SetContext, expand, looked_at
 from k8s_ucp.gitops.imports.application_values import values_for_applications
 from k8s_ucp.gitops.imports.applications import read_applications
@@ -28,9 +28,11 @@ from k8s_ucp.gitops.imports.findings import (
     named_by,
     sources_of,
 )
-from k8s_ucp.gitops.imports.flux import FluxContext, read_flux
+from k8s_ucp.gitops.imports.flux import read_flux
+from k8s_ucp.gitops.imports.flux_builds import Build
+from k8s_ucp.gitops.imports.flux_charts import FluxContext
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
-from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree, read_documents
+from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import part
@@ -54,12 +56,14 @@ def detect(
     origin: Origin | None = None,
     fetch: Fetch | None = None,
     clusters: Sequence[str] = (),
+    build: Build | None = None,
 ) -> Discovery:
     """title: name of an app that is the whole repository. urls: addresses of the repository; none:
     an address with a folder that is here is taken for it. environments: names to be recognized
     beside the usual ones. render: helm, where it is to be had. origin: for the commands that are
     proposed. fetch: other repositories, for values files that lie there.
-    clusters: what a generator over all clusters stands for, by the environments' names.
+    clusters: what a generator over all clusters stands for, by the environments' names. build:
+    kustomize, where it is to be had.
     """
     tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
@@ -68,7 +72,8 @@ def detect(
     around = DiscoveryContext(tree, same, known, revision, fetch)
     declared, more = _declared(documents, SetContext(tree, same, clusters, known))
     refusals += more
-    of_flux = list(read_flux([each for each, _ in documents], FluxContext(tree, same, known)))
+    flux = FluxContext(tree, same, known, build)
+    of_flux = list(read_flux([each for each, _ in documents], flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [

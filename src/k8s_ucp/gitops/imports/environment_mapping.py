@@ -24,6 +24,8 @@ class ImportRequest:
     files: Mapping[str, bytes] | None = None
     folders: tuple[str, ...] = ()
     """Folders in the tree whose files it takes; none: all below path."""
+    version: str | None = None
+    """Of a chart whose versions differ: that of the last environment."""
     notes: tuple[str, ...] = ()
 
 
@@ -90,7 +92,8 @@ def request_of(
         path = finding.path or ""
         start = f"{path}/" if path else ""
         relative = {here: each.removeprefix(start) for here, each in overlays.items()}
-        return ImportRequest(path, relative, values, notes=notes)
+        version, more = _version(finding, mapping, ours)
+        return ImportRequest(path, relative, values, notes=(*notes, *more), version=version)
     if finding.generated and pinned:
         raise NotImportable(
             f"{min(finding.generated)} has to be generated, but a commit can't be changed",
@@ -113,6 +116,28 @@ def request_of(
         files=None if pinned else files,
         folders=tuple(sorted({join(root, each.rpartition("/")[0]) for each in files})),
         notes=notes,
+    )
+
+
+def _version(
+    finding: DiscoveredApp, mapping: Mapping[str, str], ours: Sequence[str]
+) -> tuple[str | None, tuple[str, ...]]:
+    """(version that an app begins with, what promotes environments to theirs)."""
+    theirs = {
+        here: finding.versions[there]
+        for here in ours
+        if (there := mapping.get(here, "")) in finding.versions
+    }
+    if not theirs:
+        return None, ()
+    last = next(reversed(theirs))
+    first = theirs[last]
+    begins = f"version {first or '(newest)'} of {last}"
+    return first, tuple(
+        f"{here} has version {version or '(newest)'} of the chart and begins with {begins}; then: "
+        f"ucp promote {finding.name} --env {here} --chart-version {version or 'VERSION'}"
+        for here, version in theirs.items()
+        if version != first
     )
 
 

@@ -59,6 +59,8 @@ class DiscoveredApp:
     namespace: str | None = None
     remote: RemoteSource | None = None
     """None: the files are in the tree."""
+    versions: Mapping[str, str | None] = field(default_factory=dict)
+    """{environment: version of the remote chart} where they differ; None: the newest."""
     generated: Mapping[str, bytes] = field(default_factory=dict)
     """Kustomizations that plain manifests lack, or that Applications change: {path in the tree:
     content}."""

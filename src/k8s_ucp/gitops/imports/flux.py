@@ -4,45 +4,49 @@ type instead. Pure.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     DiscoveredApp,
     RefusedApp,
-    RemoteSource,
     app_name,
     in_path,
 )
-from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.forms import manifest_files
-from k8s_ucp.gitops.manifests.reachable import resolve, within
-from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, part
-
-API = "fluxcd.io/"
-_SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
-_CHANGED = (
-    *("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "components"),
-    *("transformers", "namePrefix", "nameSuffix"),
+from k8s_ucp.gitops.imports.flux_beside import (
+    API,
+    ReleaseOfBuild,
+    beside_builds,
+    beside_release,
+    encrypted,
+    objects_beside,
+    unfilled,
 )
-"""Keys of a kustomization by which a release is another one than its file says."""
-_VARIABLE = re.compile(r"\$\{[^{}]*\}")
-_KNOWN = frozenset(["Namespace", "Application", "ApplicationSet", "AppProject"])
-"""Objects that are made anyway, or read for themselves."""
+from k8s_ucp.gitops.imports.flux_builds import (
+    CHANGES,
+    BuiltDocument,
+    FluxBuild,
+    build_releases,
+    documents_of,
+    values_of_config_map,
+)
+from k8s_ucp.gitops.imports.flux_charts import (
+    FluxContext,
+    NotAlone,
+    chart_of,
+    chart_source,
+    command_of_release,
+    source_of,
+    versions_of,
+)
+from k8s_ucp.gitops.imports.helm_values import merge
+from k8s_ucp.gitops.imports.trees import MOVING, Origin, RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import resolve, within
+from k8s_ucp.gitops.manifests.yaml_text import dump_all, maps, part
 
-
-@dataclass(frozen=True)
-class FluxContext:
-    """What the reading of a release looks at."""
-
-    tree: RepositoryTree
-    same: Callable[[str], bool]
-    """An address is this repository."""
-    environments: Collection[str]
+_SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
 
 
 def read_flux(
@@ -50,55 +54,150 @@ def read_flux(
 ) -> Iterator[DiscoveredApp | RefusedApp]:
     """Releases of charts, and folders without such; sources and alerts deploy nothing."""
     tree = around.tree
-    ours = [each for each in declared if API in str(each.content.get("apiVersion"))]
+    of_files = [each for each in declared if API in str(each.content.get("apiVersion"))]
+    builds = _builds(of_files, around)
+    read = {path for each in builds if not each.failure for path in each.read}
+    ours: list[ArgoDocument] = [each for each in of_files if each.path not in read]
+    built = list(documents_of(builds, tree))
+    ours += [each for each in built if API in str(each.content.get("apiVersion"))]
     sources = [each for each in ours if each.kind in _SOURCES]
     releases: dict[str, list[ArgoDocument]] = {}
     for each in ours:
         if each.kind == "HelmRelease":
             releases.setdefault(each.name, []).append(each)
-        elif each.kind == "Kustomization":
-            path = resolve("", str(part(each.content, "spec").get("path") or ""))
-            deploys = any(within(other.path, path or "") for other in ours)
-            if path in tree.folders and not deploys:
-                command = tree.origin.command(app_name(each.name), path or "")
-                yield replace(each.refused(_FLUX, command), folder=path)
+    for each in of_files:
+        if each.kind == "Kustomization":
+            yield from _folder(each, of_files, around)
     changed = _changed(tree) if releases else frozenset()
-    for same_name in releases.values():
-        whole = [each for each in same_name if _chart(each)]
+    failures = {path: each.failure for each in builds for path in each.read if each.failure}
+    more: list[ReleaseOfBuild] = []
+    for same_name in map(_distinct, releases.values()):
+        whole = [each for each in same_name if chart_of(each)]
         try:
-            yield _release(same_name, sources, changed, around)
-        except _NotAlone as error:
+            _refuse_changed(same_name, changed, failures)
+            found = _release(same_name, sources, around)
+        except NotAlone as error:
             for each in whole or same_name:
-                yield each.refused(str(error), _of_release(each, _source(each, sources)))
+                yield each.refused(str(error), command_of_release(each, source_of(each, sources)))
+            continue
+        yield found
+        more += [
+            ReleaseOfBuild(each.build, found)
+            for each in same_name
+            if isinstance(each, BuiltDocument)
+        ]
+    yield from beside_builds(more, tree)
 
 
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
+_OWN = "flux-system"
+"""What Flux itself was installed from: the repository that is read, wherever it was cloned from."""
 
 
-class _NotAlone(Exception):
-    """A release that is no app by what its file says alone."""
+def _refuse_changed(
+    releases: Sequence[ArgoDocument], changed: Collection[str], failures: Mapping[str, str]
+) -> None:
+    """Releases that kustomizations change, and that were not built. Raises NotAlone."""
+    for each in releases:
+        if each.path in changed and not isinstance(each, BuiltDocument):
+            why = f": {failures[each.path]}" if each.path in failures else ""
+            raise NotAlone(f"HelmRelease of Flux is patched by kustomizations{why}")
+
+
+def _builds(of_flux: Sequence[ArgoDocument], around: FluxContext) -> list[FluxBuild]:
+    if around.build is None or not any(each.kind == "HelmRelease" for each in of_flux):
+        return []
+
+    def elsewhere(document: ArgoDocument) -> bool:
+        return _elsewhere(document, of_flux, around) is not None
+
+    return build_releases(around.tree, of_flux, around.environments, around.build, elsewhere)
+
+
+def _elsewhere(
+    document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
+) -> ArgoDocument | None:
+    """The repository from which a Kustomization deploys, if that is another one."""
+    named = part(part(document.content, "spec"), "sourceRef")
+    if named.get("name") == _OWN:
+        return None
+    for each in of_flux:
+        if (each.kind, each.name) == (named.get("kind"), named.get("name")):
+            spec = part(each.content, "spec")
+            ref = part(spec, "ref")
+            revision = str(ref.get("tag") or ref.get("branch") or "")
+            if revision not in MOVING or not around.same(str(spec.get("url") or "")):
+                return each
+    return None
+
+
+def _folder(
+    document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
+) -> Iterator[RefusedApp]:
+    """A Kustomization that deploys more than releases, with the command that adds it."""
+    path = resolve("", str(part(document.content, "spec").get("path") or ""))
+    if source := _elsewhere(document, of_flux, around):
+        yield document.refused(
+            f"{_FLUX}; it deploys from another repository or branch", _of_folder(document, source)
+        )
+        return
+    deploys = any(within(other.path, path or "") for other in of_flux)
+    if path in around.tree.folders and not deploys:
+        command = around.tree.origin.command(app_name(document.name), path or "")
+        yield replace(document.refused(_FLUX, command), folder=path)
+
+
+def _of_folder(document: ArgoDocument, source: ArgoDocument) -> str:
+    """The command for a folder of another repository."""
+    said = part(source.content, "spec")
+    url, ref = str(said.get("url") or "URL"), part(said, "ref")
+    if source.kind != "GitRepository":
+        return f"flux pull artifact {url} -o DIR; then: ucp app add {app_name(document.name)} DIR"
+    revision = ref.get("commit") or ref.get("tag") or ref.get("branch")
+    path = resolve("", str(part(document.content, "spec").get("path") or ""))
+    origin = Origin(url=url, revision=str(revision) if revision else None)
+    return origin.command(app_name(document.name), path or "")
+
+
+def _distinct(releases: Sequence[ArgoDocument]) -> list[ArgoDocument]:
+    """Without those that are built twice alike, for the same environment."""
+    found: list[ArgoDocument] = []
+    for each in releases:
+        same = (
+            one
+            for one in found
+            if isinstance(one, BuiltDocument)
+            and isinstance(each, BuiltDocument)
+            and one.build.environment == each.build.environment
+            and one.content == each.content
+        )
+        if next(same, None) is None:
+            found.append(each)
+    return found
+
+
+def _environment(release: ArgoDocument, around: FluxContext) -> str | None:
+    if isinstance(release, BuiltDocument):
+        return release.build.environment
+    return in_path(release.path, around.environments)
 
 
 def _release(
-    releases: Sequence[ArgoDocument],
-    sources: Sequence[ArgoDocument],
-    changed: Collection[str],
-    around: FluxContext,
+    releases: Sequence[ArgoDocument], sources: Sequence[ArgoDocument], around: FluxContext
 ) -> DiscoveredApp:
-    """One app of a release, or of those of one name that environments have. Raises _NotAlone."""
+    """One app of a release, or of those of one name that environments have. Raises NotAlone."""
     first = releases[0]
-    places = [in_path(each.path, around.environments) for each in releases]
-    if any(each.path in changed for each in releases) or not all(map(_chart, releases)):
-        raise _NotAlone("HelmRelease of Flux is patched by kustomizations")
+    places = [_environment(each, around) for each in releases]
+    if not all(map(chart_of, releases)):
+        raise NotAlone("HelmRelease of Flux is patched by kustomizations")
     if len(releases) > 1 and (None in places or len({*places}) < len(places)):
-        raise _NotAlone("HelmRelease of Flux is declared several times under this name")
-    found = [_chart_of(each, _source(each, sources), around) for each in releases]
-    if any(each != found[0] for each in found):
-        raise _NotAlone("HelmRelease of Flux has different versions per environment")
+        raise NotAlone("HelmRelease of Flux is declared several times under this name")
+    found = [chart_source(each, source_of(each, sources), around) for each in releases]
     remote, path = found[0]
+    versions = versions_of(places, found)
     values: dict[str, str | bytes] = {}
     for environment, each in zip(places, releases, strict=True):
-        if said := part(part(each.content, "spec"), "values"):
+        if said := _values(each, around.tree):
             values[environment or ""] = dump_all([said]).encode()
     spec = part(first.content, "spec")
     metadata = part(first.content, "metadata")
@@ -113,8 +212,46 @@ def _release(
         environments=tuple(sorted(each for each in places if each)),
         namespace=namespace,
         remote=remote,
+        versions=versions,
         notes=tuple(_notes(releases, values, namespace, around.tree)),
     )
+
+
+def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
+    """Of ConfigMaps in their order, then its own. Raises NotAlone."""
+    spec = part(release.content, "spec")
+    found: Mapping[str, Any] = {}
+    for each in maps(spec, "valuesFrom"):
+        kind, name = str(each.get("kind")), str(each.get("name"))
+        if kind != "ConfigMap" or each.get("targetPath"):
+            what = "with a targetPath" if each.get("targetPath") else "which is not read"
+            raise NotAlone(f"HelmRelease of Flux uses valuesFrom {kind} {name}, {what}")
+        said = _config_map(release, name, tree)
+        if said is None:
+            raise NotAlone(
+                f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
+            )
+        values = values_of_config_map(said, str(each.get("valuesKey") or "values.yaml"))
+        if values is None:
+            raise NotAlone(
+                f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom has no values"
+            )
+        found = merge(found, values)
+    return merge(found, part(spec, "values"))
+
+
+def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mapping[str, Any] | None:
+    """What is built with the release, or lies in its folder."""
+    if isinstance(release, BuiltDocument):
+        objects = [*release.build.objects]
+    else:
+        objects = [each for _, each in objects_beside(release, tree)]
+    named = (
+        each
+        for each in objects
+        if each.get("kind") == "ConfigMap" and part(each, "metadata").get("name") == name
+    )
+    return next(named, None)
 
 
 def _target(release: ArgoDocument, around: FluxContext) -> str | None:
@@ -135,10 +272,13 @@ def _notes(
     namespace: str | None,
     tree: RepositoryTree,
 ) -> Iterator[str]:
-    text = "".join(str(each) for each in values.values())
-    if names := sorted({*_VARIABLE.findall(text)}):
-        yield f"Flux would fill {', '.join(names[:5])} in its values: write what they stand for"
-    beside = [one for each in releases for one in _beside(each, tree)]
+    if names := unfilled(values.values()):
+        yield f"Flux would fill {names} in its values: write what they stand for"
+    builds = [each.build for each in releases if isinstance(each, BuiltDocument)]
+    if sops := encrypted(builds):
+        yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
+    of_files = [each for each in releases if not isinstance(each, BuiltDocument)]
+    beside = [one for each in of_files for one in beside_release(each, tree)]
     if beside:
         name = app_name(releases[0].name)
         command = tree.origin.command(f"{name}-more", beside[0][0])
@@ -152,102 +292,10 @@ def _notes(
         yield f"its release {release} will be called {app_name(name)}"
 
 
-def _beside(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tuple[str, str]]:
-    """(file, kind) of the objects in the release's folder that are not Flux's."""
-    folder = release.path.rpartition("/")[0]
-    files = {each: tree.read(each) for each in tree.names if each.rpartition("/")[0] == folder}
-    for name, content in files.items():
-        try:
-            named = {name.rpartition("/")[2]: content}
-            found = documents(content, name) if manifest_files(named) else []
-        except UsageError:
-            continue
-        for each in found:
-            kind = str(each.get("kind")) if isinstance(each, dict) else ""
-            if kind and kind not in _KNOWN and API not in str(each.get("apiVersion")):
-                yield name, kind
-
-
 def _changed(tree: RepositoryTree) -> frozenset[str]:
     """Files that a kustomization takes in and changes."""
     found: set[str] = set()
     for folder in sorted(tree.kustomizations):
-        if tree.kustomization(folder).keys() & {*_CHANGED}:
+        if tree.kustomization(folder).keys() & {*CHANGES}:
             found |= tree.closure([folder]).keys()
     return frozenset(found)
-
-
-def _chart_of(
-    release: ArgoDocument, source: ArgoDocument | None, around: FluxContext
-) -> tuple[RemoteSource | None, str]:
-    """(where the chart lies, its folder there); None: in the tree. Raises _NotAlone."""
-    spec = part(release.content, "spec")
-    for key in ("valuesFrom", "postRenderers", "kubeConfig"):
-        if spec.get(key):
-            raise _NotAlone(f"HelmRelease of Flux uses {key}")
-    chart, said = _chart(release), part(source.content, "spec") if source else {}
-    if chart.get("valuesFiles"):
-        raise _NotAlone("HelmRelease of Flux uses valuesFiles")
-    url, ref = str(said.get("url") or "").rstrip("/"), part(said, "ref")
-    name, version = str(chart.get("chart") or ""), _version(chart, ref)
-    if source is None or not url or "${" in f"{url}{name}{version}":
-        raise _NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
-    if source.kind == "GitRepository":
-        path = resolve("", name) or ""
-        if around.same(url) and path in around.tree.charts:
-            return None, path
-        return RemoteSource(url, str(ref.get("tag") or ref.get("branch") or "") or None), path
-    if source.kind == "OCIRepository":
-        url, _, name = url.rpartition("/")
-        if not version:
-            raise _NotAlone("HelmRelease of Flux: its chart has a digest but no version")
-    return RemoteSource(url, version or None, name), ""
-
-
-def _version(chart: Mapping[str, Any], ref: Mapping[str, Any]) -> str:
-    found = str(chart.get("version") or ref.get("tag") or ref.get("semver") or "")
-    return "" if found == "*" else found
-
-
-def _chart(release: ArgoDocument) -> Mapping[str, Any]:
-    """Empty for a patch, which names none."""
-    spec = part(release.content, "spec")
-    named = part(part(spec, "chart"), "spec")
-    return named if named.get("chart") else part(spec, "chartRef")
-
-
-def _source(release: ArgoDocument, sources: Sequence[ArgoDocument]) -> ArgoDocument | None:
-    """The one that a release names: of several of one name that in its folder."""
-    chart = _chart(release)
-    named = part(chart, "sourceRef") or chart
-    found = [
-        each for each in sources if (each.kind, each.name) == (named.get("kind"), named.get("name"))
-    ]
-    folder = release.path.rpartition("/")[0]
-    near = [each for each in found if each.path.rpartition("/")[0] == folder]
-    if len(found) == 1 or not near:
-        return found[0] if len({str(each.content.get("spec")) for each in found}) == 1 else None
-    return near[0]
-
-
-def _of_release(release: ArgoDocument, source: ArgoDocument | None) -> str:
-    """The command for the release's chart, as far as the repository names its source."""
-    chart = _chart(release)
-    spec = part(source.content, "spec") if source else {}
-    url, ref = str(spec.get("url") or "").rstrip("/"), part(spec, "ref")
-    name, start = str(chart.get("chart") or ""), f"ucp app add {app_name(release.name)}"
-    version = _version(chart, ref)
-    if not url:
-        return f"{start} URL|DIR, with the chart that it names"
-    if source and source.kind == "GitRepository":
-        branch = ref.get("tag") or ref.get("branch")
-        command = f"{start} {url} --path {name.removeprefix('./')}"
-        command += f" --ref {branch}" if branch else ""
-    else:
-        oci = url.startswith("oci://")
-        place = f"{url}/{name}".rstrip("/") if oci else f"{url} --chart {name}"
-        exact = version.lstrip("v").replace(".", "").isdigit()
-        command = f"{start} {place}" + (f" --version {version}" if exact else "")
-    if part(part(release.content, "spec"), "values"):
-        command += " --values FILE (with the `values` of the HelmRelease)"
-    return command

@@ -43,6 +43,8 @@ _FOREIGN = re.compile(
     rb"^\s*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
 )
 """Objects that are no app's: Argo CD's own, which are read for themselves, and those of Flux."""
+_FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
+"""What `flux bootstrap` commits is Flux itself."""
 _OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
 _VALUES = re.compile(
     r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values-)?(?P<c>[^/]+)"
@@ -127,7 +129,8 @@ def _kustomizations(
         folders = [*group.overlays.values(), *([] if group.base is None else [group.base])]
         if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
             continue
-        if any(_FOREIGN.search(content) for content in tree.closure(folders).values()):
+        files = tree.closure(folders)
+        if any(_FOREIGN.search(each) for each in files.values()) or any(map(_FLUX.search, files)):
             continue
         where = group.base if group.base is not None else min(group.overlays.values())
         yield DiscoveredApp(

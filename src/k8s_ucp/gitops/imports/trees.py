@@ -28,6 +28,8 @@ _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
+MOVING = frozenset(["", "HEAD", "main", "master", "None"])
+"""Revisions that mean the newest commit."""
 LOCAL = "cnoe://"
 """Before a folder beside the Application's file, as idpbuilder has it, instead of an address."""
 

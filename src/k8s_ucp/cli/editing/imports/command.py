@@ -24,7 +24,13 @@ from k8s_ucp.cli.editing.app_adding import (
 from k8s_ucp.cli.editing.app_preview import changes, grant, refuse_new_errors, tell
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
-from k8s_ucp.cli.editing.imports.source import ImportSource, fetcher, open_source, renderer
+from k8s_ucp.cli.editing.imports.source import (
+    ImportSource,
+    builder,
+    fetcher,
+    open_source,
+    renderer,
+)
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
@@ -270,6 +276,7 @@ def _detect(
     origin: Origin,
 ) -> Discovery:
     from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.imports.detection import detect
 
     return detect(
@@ -282,6 +289,7 @@ def _detect(
         render=renderer(opened.place, lambda: pinned_helm(call, topology)),
         fetch=fetcher(call, topology),
         clusters=[each.name for each in topology.spec.environments],
+        build=builder(kustomize),
     )
 
 
@@ -490,7 +498,8 @@ def _wanted(
     )
     if remote := finding.remote:
         if remote.chart:
-            return replace(common, chart=remote.chart, repo=remote.url, version=remote.revision)
+            version = request.version or remote.revision
+            return replace(common, chart=remote.chart, repo=remote.url, version=version)
         if finding.overlays:
             common = replace(common, more={**common.more, "as": finding.form})
         return replace(common, repo=remote.url, path=request.path or None, revision=remote.revision)

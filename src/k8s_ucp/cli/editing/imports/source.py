@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from k8s_ucp.git.environment import Credential
     from k8s_ucp.gitops.imports.application_drafts import Fetch
     from k8s_ucp.gitops.imports.detection import Render
+    from k8s_ucp.gitops.imports.flux_builds import Build
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
 
@@ -149,3 +150,20 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
             return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
 
     return render
+
+
+def builder(kustomize: Callable[[], Path]) -> Build:
+    """kustomize for what Flux deploys."""
+    from k8s_ucp.gitops.manifests.chart_source import write_files
+    from k8s_ucp.gitops.manifests.kustomize import build
+
+    def built(files: Mapping[str, bytes], folder: str) -> str:
+        with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
+            write_files(Path(home), files)
+            try:
+                return build(kustomize(), Path(home, folder), timeout=RENDER_SECONDS)
+            except UcpError as error:
+                error.message = error.message.replace(f"{home}/", "")
+                raise
+
+    return built

@@ -1,0 +1,146 @@
+"""What lies beside releases of Flux, or is built beside them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.findings import (
+    PARENTS,
+    ArgoDocument,
+    DiscoveredApp,
+    app_name,
+    named_by,
+)
+from k8s_ucp.gitops.imports.flux_builds import FluxBuild, is_filled
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.forms import manifest_files
+from k8s_ucp.gitops.manifests.reachable import join
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, maps, part
+
+API = "fluxcd.io/"
+_KNOWN = frozenset(["Namespace", "Application", "ApplicationSet", "AppProject"])
+"""Objects that are made anyway, or read for themselves."""
+_BESIDE = "beside-releases"
+"""Folder of what is written of a build."""
+_VARIABLE = re.compile(r"\$\{[^{}]*\}")
+
+
+@dataclass(frozen=True)
+class ReleaseOfBuild:
+    """A build, and the app that one of its releases is."""
+
+    build: FluxBuild
+    app: DiscoveredApp
+
+
+def beside_builds(
+    releases: Sequence[ReleaseOfBuild], tree: RepositoryTree
+) -> Iterator[DiscoveredApp]:
+    """What is built beside releases, as an app of its own: in each environment what is there."""
+    places: dict[str, list[ReleaseOfBuild]] = {}
+    for each in releases:
+        places.setdefault(_without_environment(each.build), []).append(each)
+    for place, found in places.items():
+        names = sorted({each.app.name for each in found})
+        name = names[0] if len(names) == 1 else named_by(place, "all")[1]
+        builds = list(
+            {(each.build.folder, each.build.environment): each for each in found}.values()
+        )
+        yield from _beside_place(f"{name}-more", builds, names, tree)
+
+
+def _without_environment(build: FluxBuild) -> str:
+    above = [each for each in build.folder.split("/") if each not in (build.environment, *PARENTS)]
+    return "/".join(above)
+
+
+def _beside_place(
+    name: str, builds: Sequence[ReleaseOfBuild], names: Sequence[str], tree: RepositoryTree
+) -> Iterator[DiscoveredApp]:
+    generated: dict[str, bytes] = {}
+    overlays: dict[str, str] = {}
+    path = None
+    filled: list[Mapping[str, Any]] = []
+    for build in (each.build for each in builds):
+        objects = [each for each in build.objects if _is_beside(each, build)]
+        if not objects:
+            continue
+        filled += filter(is_filled, objects)
+        folder = join(join(build.folder, _BESIDE), build.environment or "")
+        resources = dump_all([{"resources": ["objects.yaml"]}])
+        generated[join(folder, "kustomization.yaml")] = resources.encode()
+        generated[join(folder, "objects.yaml")] = dump_all(objects).encode()
+        if build.environment:
+            overlays[build.environment] = folder
+        else:
+            path = folder
+    if not generated:
+        return
+    app = builds[0].app
+    notes = [f"it is what kustomize makes beside {', '.join(names)}, in one file"]
+    if variables := unfilled([dump_all(filled)]):
+        notes.append(f"Flux would fill {variables} in it: write what they stand for")
+    yield DiscoveredApp(
+        name=app_name(name),
+        form="kustomize",
+        where=tree.kustomization_file(builds[0].build.folder),
+        path=path,
+        overlays=overlays,
+        environments=tuple(sorted(overlays)),
+        namespace=app.namespace or app.name,
+        generated=generated,
+        notes=tuple(notes),
+    )
+
+
+def encrypted(builds: Iterable[FluxBuild]) -> list[str]:
+    """Objects that only a key opens, and that no cluster here takes."""
+    found = (each for build in builds for each in build.objects if "sops" in each)
+    return sorted({f"{each.get('kind')} {part(each, 'metadata').get('name')}" for each in found})
+
+
+def unfilled(texts: Iterable[str | bytes]) -> str:
+    """Variables of which Flux alone knows what they stand for."""
+    names = sorted({*_VARIABLE.findall("".join(str(each) for each in texts))})
+    return ", ".join(names[:5])
+
+
+def _is_beside(content: Mapping[str, Any], build: FluxBuild) -> bool:
+    """An object of a build that is neither Flux's nor made anyway, nor encrypted, nor values."""
+    if content.get("kind") in _KNOWN or API in str(content.get("apiVersion")) or "sops" in content:
+        return False
+    name = part(content, "metadata").get("name")
+    taken = (
+        each.get("name")
+        for release in build.objects
+        for each in maps(part(release, "spec"), "valuesFrom")
+        if release.get("kind") == "HelmRelease" and each.get("kind") == content.get("kind")
+    )
+    return name not in taken
+
+
+def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tuple[str, str]]:
+    """(file, kind) of the objects in the release's folder that are not Flux's."""
+    for name, each in objects_beside(release, tree):
+        kind = str(each.get("kind") or "")
+        if kind and kind not in _KNOWN and API not in str(each.get("apiVersion")):
+            yield name, kind
+
+
+def objects_beside(
+    release: ArgoDocument, tree: RepositoryTree
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(file, object) of the release's folder."""
+    folder = release.path.rpartition("/")[0]
+    files = {each: tree.read(each) for each in tree.names if each.rpartition("/")[0] == folder}
+    for name, content in files.items():
+        try:
+            named = {name.rpartition("/")[2]: content}
+            found = documents(content, name) if manifest_files(named) else []
+        except UsageError:
+            continue
+        yield from ((name, each) for each in found if isinstance(each, dict))

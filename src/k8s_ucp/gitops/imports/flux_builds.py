@@ -1,0 +1,210 @@
+"""Releases of Flux as kustomizations make them, with what Flux's own Kustomizations lay over those.
+
+Pure, but for the kustomize that it is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.imports.findings import ArgoDocument, in_path
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+from k8s_ucp.gitops.manifests.reachable import join, kustomization, resolve
+from k8s_ucp.gitops.manifests.sources import entries
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, part
+
+Build = Callable[[Mapping[str, bytes], str], str]
+"""(files, the folder of a kustomization among them) to what kustomize makes of it, as YAML. Raises
+UcpError."""
+
+CHANGES = (
+    *("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "components"),
+    *("transformers", "namePrefix", "nameSuffix"),
+)
+"""Keys of a kustomization by which a release is another one than its file says."""
+_ADDS = ("namespace", "configMapGenerator", "secretGenerator")
+"""Keys by which it is what its file says, somewhere, beside more."""
+_LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
+"""Keys of Flux's Kustomization that become some of the kustomization in its folder."""
+_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[-=]([^{}]*))?\}")
+"""Name, and what it stands for where nothing else says so."""
+_DEEPEST = 3
+_NOT_FILLED = re.compile(r"kustomize\.toolkit\.fluxcd\.io/substitute: [\"']?disabled")
+
+
+@dataclass(frozen=True)
+class FluxBuild:
+    """A kustomization as Flux deploys it. failure: why it can't be built here; "" where it is."""
+
+    folder: str
+    environment: str | None
+    read: frozenset[str]
+    """Files of the tree that it was made of."""
+    objects: tuple[Mapping[str, Any], ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class BuiltDocument(ArgoDocument):
+    """An object of Flux as a build has it. path: the file of the kustomization."""
+
+    build: FluxBuild = field(default_factory=lambda: FluxBuild("", None, frozenset()))
+
+
+@dataclass(frozen=True)
+class _Overlaid:
+    """A folder, and the Kustomization of Flux that deploys it; None where nothing says so."""
+
+    folder: str
+    by: ArgoDocument | None = None
+
+
+def build_releases(
+    tree: RepositoryTree,
+    of_flux: Sequence[ArgoDocument],
+    environments: Collection[str],
+    build: Build,
+    elsewhere: Callable[[ArgoDocument], bool],
+) -> list[FluxBuild]:
+    """Builds of the folders whose kustomizations make other releases than files say.
+
+    of_flux: the objects of Flux. elsewhere: a Kustomization deploys another repository's folder.
+    """
+    releases = {each.path for each in of_flux if each.kind == "HelmRelease"}
+    found: list[FluxBuild] = []
+    for each in [*_deployed(tree, of_flux, elsewhere), *_roots(tree)]:
+        made_of = tree.closure([each.folder])
+        covered = {path for one in found for path in one.read}
+        mine = releases & made_of.keys()
+        if not mine or (each.by is None and mine <= covered):
+            continue
+        if _makes_others(made_of, each):
+            found.append(_built(tree, each, environments, build))
+    return found
+
+
+def _deployed(
+    tree: RepositoryTree, of_flux: Sequence[ArgoDocument], elsewhere: Callable[[ArgoDocument], bool]
+) -> Iterator[_Overlaid]:
+    for each in of_flux:
+        folder = resolve("", str(part(each.content, "spec").get("path") or ""))
+        if each.kind == "Kustomization" and folder in tree.kustomizations and not elsewhere(each):
+            yield _Overlaid(str(folder), each)
+
+
+def _roots(tree: RepositoryTree) -> Iterator[_Overlaid]:
+    """Kustomizations that no other takes in."""
+    taken = {other for each in tree.kustomizations for other in tree.taken_in(each)}
+    for each in sorted(tree.kustomizations - taken):
+        if tree.kustomization(each).get("kind") != "Component":
+            yield _Overlaid(each)
+
+
+def _makes_others(made_of: Mapping[str, bytes], overlaid: _Overlaid) -> bool:
+    spec = part(overlaid.by.content, "spec") if overlaid.by else {}
+    if any(spec.get(key) for key in _LAID_OVER) or part(spec, "postBuild"):
+        return True
+    folders = {each.rpartition("/")[0] for each in made_of}
+    return any(kustomization(made_of, each).keys() & {*CHANGES, *_ADDS} for each in sorted(folders))
+
+
+def _built(
+    tree: RepositoryTree, overlaid: _Overlaid, environments: Collection[str], build: Build
+) -> FluxBuild:
+    folder, by = overlaid.folder, overlaid.by
+    spec = part(by.content, "spec") if by else {}
+    content = _laid_over(tree.kustomization(folder), spec)
+    components = [
+        resolve(folder, each) for each in entries({"components": content.get("components")})
+    ]
+    here = [each for each in components if each in tree.kustomizations]
+    files = tree.closure([folder, *(str(each) for each in here)])
+    environment = (in_path(by.path, environments) if by else None) or in_path(folder, environments)
+    made = FluxBuild(folder, environment, frozenset(files))
+    if away := next(_from_elsewhere(files), None):
+        return replace(made, failure=f"one loads {away}, which is not in the repository")
+    files[tree.kustomization_file(folder)] = dump_all([content]).encode()
+    try:
+        text = _filled(build(files, folder), part(spec, "postBuild"))
+        objects = documents(text.encode(), folder)
+    except UcpError as error:
+        return replace(made, failure=" ".join(error.message.split()))
+    return replace(made, objects=tuple(each for each in objects if isinstance(each, dict)))
+
+
+def _laid_over(content: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A kustomization with what Flux writes to it before it builds it."""
+    found = dict(content)
+    for key in ("components", "patches", "images"):
+        if isinstance(more := spec.get(key), list):
+            found[key] = [*(found.get(key) or ()), *more]
+    for key, there in (("namePrefix",) * 2, ("nameSuffix",) * 2, ("targetNamespace", "namespace")):
+        if spec.get(key):
+            found[there] = spec[key]
+    return found
+
+
+def _from_elsewhere(files: Mapping[str, bytes]) -> Iterator[str]:
+    """What kustomizations take in that is no file of the repository: nothing is fetched for it."""
+    for path in sorted(files):
+        folder, _, name = path.rpartition("/")
+        if name not in KUSTOMIZATIONS:
+            continue
+        for entry in entries(kustomization(files, folder)):
+            inside = resolve(folder, entry)
+            if inside is None or (
+                inside not in files
+                and not any(join(inside, each) in files for each in KUSTOMIZATIONS)
+            ):
+                yield entry
+
+
+def _filled(text: str, post_build: Mapping[str, Any]) -> str:
+    """Variables as Flux fills them; those that clusters may know stay."""
+    if not post_build:
+        return text
+    known = {key: str(value) for key, value in part(post_build, "substitute").items()}
+    by_clusters = bool(post_build.get("substituteFrom"))
+
+    def fill(found: re.Match[str]) -> str:
+        usual = None if by_clusters else found[2]
+        return str(known.get(found[1]) or (found[0] if usual is None else usual))
+
+    pieces = re.split(r"^---\n", text, flags=re.MULTILINE)
+    for at, each in enumerate(pieces):
+        if not _NOT_FILLED.search(each):
+            # What a variable stands for may have variables in it.
+            for _ in range(_DEEPEST):
+                each = _VARIABLE.sub(fill, each)
+            pieces[at] = each
+    return "---\n".join(pieces)
+
+
+def documents_of(builds: Sequence[FluxBuild], tree: RepositoryTree) -> Iterator[BuiltDocument]:
+    """Everything that was built."""
+    for each in builds:
+        for content in each.objects:
+            yield BuiltDocument(tree.kustomization_file(each.folder), 1, content, each)
+
+
+def is_filled(content: Mapping[str, Any]) -> bool:
+    """Flux fills the variables of an object; what looks like one elsewhere is a script's."""
+    return not _NOT_FILLED.search(dump_all([content]))
+
+
+def values_of_config_map(content: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """Values that a ConfigMap holds under a key; None where it has none there."""
+    text = part(content, "data").get(key)
+    if not isinstance(text, str):
+        return None
+    try:
+        found = documents(text.encode(), key)
+    except UsageError:
+        return None
+    first = found[0] if found else {}
+    return first if isinstance(first, dict) else {} if first is None else None

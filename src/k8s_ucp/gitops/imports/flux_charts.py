@@ -1,0 +1,122 @@
+"""Which chart a release of Flux deploys, and from where. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource, app_name
+from k8s_ucp.gitops.imports.flux_builds import Build
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import resolve
+from k8s_ucp.gitops.manifests.yaml_text import part
+
+
+@dataclass(frozen=True)
+class FluxContext:
+    """What the reading of a release looks at."""
+
+    tree: RepositoryTree
+    same: Callable[[str], bool]
+    """An address is this repository."""
+    environments: Collection[str]
+    build: Build | None = None
+    """kustomize, where it is to be had."""
+
+
+class NotAlone(Exception):
+    """A release that is no app by what its file says alone."""
+
+
+def chart_source(
+    release: ArgoDocument, source: ArgoDocument | None, around: FluxContext
+) -> tuple[RemoteSource | None, str]:
+    """(where the chart lies, its folder there); None: in the tree. Raises NotAlone."""
+    spec = part(release.content, "spec")
+    for key in ("postRenderers", "kubeConfig"):
+        if spec.get(key):
+            raise NotAlone(f"HelmRelease of Flux uses {key}")
+    chart, said = chart_of(release), part(source.content, "spec") if source else {}
+    if chart.get("valuesFiles"):
+        raise NotAlone("HelmRelease of Flux uses valuesFiles")
+    url, ref = str(said.get("url") or "").rstrip("/"), part(said, "ref")
+    name, version = str(chart.get("chart") or ""), _version(chart, ref)
+    if source is None or not url or "${" in f"{url}{name}{version}":
+        raise NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
+    if source.kind == "GitRepository":
+        path = resolve("", name) or ""
+        if around.same(url) and path in around.tree.charts:
+            return None, path
+        return RemoteSource(url, str(ref.get("tag") or ref.get("branch") or "") or None), path
+    if source.kind == "OCIRepository":
+        url, _, name = url.rpartition("/")
+        if not version:
+            raise NotAlone("HelmRelease of Flux: its chart has a digest but no version")
+    return RemoteSource(url, version or None, name), ""
+
+
+def versions_of(
+    places: Sequence[str | None], charts: Sequence[tuple[RemoteSource | None, str]]
+) -> dict[str, str | None]:
+    """{environment: version of the chart} where they differ. Raises NotAlone."""
+    first, path = charts[0]
+    if all(each == charts[0] for each in charts):
+        return {}
+    found: dict[str, str | None] = {}
+    for environment, (remote, folder) in zip(places, charts, strict=True):
+        if first is None or remote is None or first.chart is None or folder != path:
+            raise NotAlone("HelmRelease of Flux has different charts per environment")
+        if replace(remote, revision=None) != replace(first, revision=None):
+            raise NotAlone("HelmRelease of Flux has different charts per environment")
+        found[environment or ""] = remote.revision
+    return found
+
+
+def chart_of(release: ArgoDocument) -> Mapping[str, Any]:
+    """Empty for a patch, which names none."""
+    spec = part(release.content, "spec")
+    named = part(part(spec, "chart"), "spec")
+    return named if named.get("chart") else part(spec, "chartRef")
+
+
+def _version(chart: Mapping[str, Any], ref: Mapping[str, Any]) -> str:
+    found = str(chart.get("version") or ref.get("tag") or ref.get("semver") or "")
+    return "" if found == "*" else found
+
+
+def source_of(release: ArgoDocument, sources: Sequence[ArgoDocument]) -> ArgoDocument | None:
+    """The one that a release names: of several of one name that in its folder."""
+    chart = chart_of(release)
+    named = part(chart, "sourceRef") or chart
+    found = [
+        each for each in sources if (each.kind, each.name) == (named.get("kind"), named.get("name"))
+    ]
+    folder = release.path.rpartition("/")[0]
+    near = [each for each in found if each.path.rpartition("/")[0] == folder]
+    if len(found) == 1 or not near:
+        return found[0] if len({str(each.content.get("spec")) for each in found}) == 1 else None
+    return near[0]
+
+
+def command_of_release(release: ArgoDocument, source: ArgoDocument | None) -> str:
+    """The command for the release's chart, as far as the repository names its source."""
+    chart = chart_of(release)
+    spec = part(source.content, "spec") if source else {}
+    url, ref = str(spec.get("url") or "").rstrip("/"), part(spec, "ref")
+    name, start = str(chart.get("chart") or ""), f"ucp app add {app_name(release.name)}"
+    version = _version(chart, ref)
+    if not url:
+        return f"{start} URL|DIR, with the chart that it names"
+    if source and source.kind == "GitRepository":
+        branch = ref.get("tag") or ref.get("branch")
+        command = f"{start} {url} --path {name.removeprefix('./')}"
+        command += f" --ref {branch}" if branch else ""
+    else:
+        oci = url.startswith("oci://")
+        place = f"{url}/{name}".rstrip("/") if oci else f"{url} --chart {name}"
+        exact = version.lstrip("v").replace(".", "").isdigit()
+        command = f"{start} {place}" + (f" --version {version}" if exact else "")
+    if part(part(release.content, "spec"), "values"):
+        command += " --values FILE (with the `values` of the HelmRelease)"
+    return command

@@ -1,0 +1,237 @@
+"""Releases of Flux that kustomizations change, as kustomize and Flux make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.environment_mapping import request_of
+from k8s_ucp.gitops.imports.findings import Discovery, RemoteSource
+from k8s_ucp.gitops.imports.flux_builds import Build
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
+from tests.unit.gitops.imports.test_detection import CONFIG, flux, found, overlay, place, refusal
+
+CHARTS = flux("HelmRepository", "charts", {"url": "https://c.example.org"})
+RELEASE: dict[str, Any] = {
+    "chart": {"spec": {"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}},
+    "values": {"host": "local", "replicas": 1},
+}
+OURS = ("stage", "prod")
+
+
+def release(values: Mapping[str, Any], version: str = "1.0.0", **more: Any) -> dict[str, Any]:
+    """As kustomize makes it of the base and a patch."""
+    chart = {"spec": {**RELEASE["chart"]["spec"], "version": version}}
+    spec = {"chart": chart, "values": {**RELEASE["values"], **values}, **more}
+    [content] = documents(flux("HelmRelease", "web", spec).encode(), "")
+    return dict(content)
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def patched(*environments: str) -> dict[str, str]:
+    """A base with a release, and overlays that patch it."""
+    files = {
+        "apps/base/web/kustomization.yaml": overlay("charts.yaml", "release.yaml"),
+        "apps/base/web/charts.yaml": CHARTS,
+        "apps/base/web/release.yaml": flux("HelmRelease", "web", RELEASE),
+    }
+    for each in environments:
+        files[f"apps/{each}/patch.yaml"] = flux("HelmRelease", "web", {"values": {"host": each}})
+        content = {"resources": ["../base/web"], "patches": [{"path": "patch.yaml"}]}
+        files[f"apps/{each}/kustomization.yaml"] = dump_all([content])
+    return files
+
+
+def makes(by_folder: Mapping[str, list[dict[str, Any]]]) -> Build:
+    """A kustomize that makes these objects, of what it is given."""
+
+    def build(files: Mapping[str, bytes], folder: str) -> str:
+        assert f"{folder}/kustomization.yaml" in files
+        return CHARTS + "---\n" + dump_all(by_folder[folder])
+
+    return build
+
+
+def of_flux(name: str, spec: Mapping[str, Any]) -> str:
+    head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization"}
+    return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
+
+
+def test_a_release_that_overlays_patch_is_one_app_with_the_values_of_each() -> None:
+    build = makes(
+        {
+            "apps/stage": [release({"host": "stage"})],
+            "apps/prod": [release({"host": "prod", "replicas": 3})],
+        }
+    )
+    there = found(patched(*OURS), build=build)
+    [web] = there.findings
+    assert (web.name, web.environments) == ("web", ("prod", "stage"))
+    assert web.remote == RemoteSource("https://c.example.org", "1.0.0", "web")
+    assert web.values == {
+        "stage": b"host: stage\nreplicas: 1\n",
+        "prod": b"host: prod\nreplicas: 3\n",
+    }
+    assert not there.refusals
+    assert "patched by kustomizations" in refusal(found(patched(*OURS)), "web").reason
+
+
+def test_a_kustomization_that_can_not_be_built_says_why() -> None:
+    def build(files: Mapping[str, bytes], folder: str) -> str:
+        raise UcpError("kustomize failed to build it: no such field")
+
+    assert "no such field" in refusal(found(patched("stage"), build=build), "web").reason
+    files = patched("stage")
+    content = {"resources": ["../base/web", "https://git.example.org/x"], "namePrefix": "a-"}
+    files["apps/stage/kustomization.yaml"] = dump_all([content])
+    reason = refusal(found(files, build=makes({})), "web").reason
+    assert "loads https://git.example.org/x, which is not in the repository" in reason
+
+
+def test_versions_that_overlays_set_begin_as_the_last_environment_has_it() -> None:
+    build = makes({"apps/stage": [release({}, "2.0.0")], "apps/prod": [release({}, "1.0.0")]})
+    [web] = found(patched(*OURS), build=build).findings
+    assert web.versions == {"stage": "2.0.0", "prod": "1.0.0"}
+    same = {each: each for each in OURS}
+    request = request_of(web, place({}), same, OURS, pinned=False)
+    assert request.version == "1.0.0"
+    assert request.notes == (
+        "stage has version 2.0.0 of the chart and begins with version 1.0.0 of prod; then: "
+        "ucp promote web --env stage --chart-version 2.0.0",
+    )
+
+
+def test_values_come_from_config_maps_and_never_from_secrets() -> None:
+    files = patched("stage")
+    files["apps/stage/secret.yaml"] = CONFIG
+    generated = config_map("web-values-1a2b", **{"values.yaml": "host: map\nmore: yes\n"})
+    named = {"kind": "ConfigMap", "name": "web-values-1a2b"}
+    built = release({"host": "own"}, valuesFrom=[named])
+    [web] = found(files, build=makes({"apps/stage": [generated, built]})).findings
+    assert web.values == {"stage": b"host: own\nmore: true\nreplicas: 1\n"}
+    for other, reason in (
+        ({"kind": "Secret", "name": "web"}, "uses valuesFrom Secret web, which is not read"),
+        ({**named, "name": "lost"}, "the ConfigMap lost of its valuesFrom does not exist"),
+        (
+            {**named, "valuesKey": "no"},
+            "the ConfigMap web-values-1a2b of its valuesFrom has no values",
+        ),
+        ({**named, "targetPath": "a.b"}, "a targetPath"),
+    ):
+        built = release({}, valuesFrom=[other])
+        there = found(files, build=makes({"apps/stage": [generated, built]}))
+        assert reason in refusal(there, "web").reason
+
+
+def test_a_config_map_with_values_beside_a_release_needs_no_build() -> None:
+    spec = {**RELEASE, "valuesFrom": [{"kind": "ConfigMap", "name": "settings"}]}
+    files = {
+        "web/charts.yaml": CHARTS,
+        "web/release.yaml": flux("HelmRelease", "web", spec),
+        "web/settings.yaml": dump_all([config_map("settings", **{"values.yaml": "a: 1\n"})]),
+    }
+    [web] = found(files).findings
+    assert web.values == {"": b"a: 1\nhost: local\nreplicas: 1\n"}
+
+
+def deployed(spec: Mapping[str, Any], *objects: dict[str, Any]) -> tuple[Discovery, dict[str, Any]]:
+    """What is found of a folder that Flux deploys so, and the kustomization that was built."""
+    files = patched()
+    files["flux/web.yaml"] = of_flux("web", {"path": "./apps/base/web", **spec})
+    files["parts/backup/kustomization.yaml"] = dump_all([{"kind": "Component"}])
+    seen: dict[str, Any] = {}
+
+    def build(given: Mapping[str, bytes], folder: str) -> str:
+        seen.update(documents(given[f"{folder}/kustomization.yaml"], "")[0])
+        assert "parts/backup/kustomization.yaml" in given or "components" not in seen
+        return CHARTS + "---\n" + dump_all(objects)
+
+    return found(files, build=build), seen
+
+
+def test_what_a_kustomization_of_flux_lays_over_a_folder_counts() -> None:
+    spec = {
+        "targetNamespace": "shop",
+        "components": ["../../../parts/backup"],
+        "patches": [{"patch": "any"}],
+        "postBuild": {"substitute": {"APP": "web", "NAME": "x"}},
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "${APP}", "namespace": "shop"},
+        "spec": {"size": "${SIZE:=5Gi}", "claim": "${CLAIM:-${NAME}}", "of": "${LOST}"},
+    }
+    script = config_map("script", text="echo ${APP}")
+    script["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
+    sealed = {**config_map("sealed"), "sops": {}}
+    built = release({"host": "${APP}.example.org"}, targetNamespace="shop")
+    there, seen = deployed(spec, built, claim, script, sealed)
+    assert seen["namespace"] == "shop"
+    assert (seen["components"], seen["patches"]) == (spec["components"], spec["patches"])
+    more, web = sorted(there.findings, key=lambda each: each.form != "kustomize")
+    assert web.values == {"": b"host: web.example.org\nreplicas: 1\n"}
+    assert "SOPS encrypts ConfigMap sealed: create it on the clusters" in web.notes
+    assert (more.name, more.form, more.namespace) == ("web-more", "kustomize", "shop")
+    [text] = [each.decode() for name, each in more.generated.items() if "objects" in name]
+    assert "name: web\n" in text
+    assert "size: 5Gi\n  claim: x\n  of: ${LOST}" in text
+    assert "echo ${APP}" in text
+    assert "sealed" not in text
+    assert more.notes[1] == "Flux would fill ${LOST} in it: write what they stand for"
+    request = request_of(more, place(patched()), {}, OURS, pinned=False)
+    assert request.files is not None
+    assert sorted(request.files) == ["kustomization.yaml", "objects.yaml"]
+
+
+def test_what_clusters_may_say_is_left_open() -> None:
+    spec = {"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "settings"}]}}
+    there, _ = deployed(spec, release({"host": "${HOST:=usual}"}))
+    [web] = there.findings
+    assert "${HOST:=usual}" in web.notes[0]
+
+
+@pytest.mark.parametrize("environments", [OURS, ("prod",)])
+def test_what_is_beside_a_release_on_each_environment(environments: tuple[str, ...]) -> None:
+    build = makes(
+        {f"apps/{each}": [release({}), config_map("own", env=each)] for each in environments}
+    )
+    more, _ = sorted(
+        found(patched(*environments), build=build).findings,
+        key=lambda each: each.name != "web-more",
+    )
+    assert more.overlays == {each: f"apps/{each}/beside-releases/{each}" for each in environments}
+
+
+def test_folders_of_other_repositories_come_with_the_command() -> None:
+    there = found(
+        {
+            "a.yaml": flux(
+                "GitRepository", "far", {"url": "https://git.example.org/far", "ref": {"tag": "1"}}
+            ),
+            "b.yaml": of_flux(
+                "far", {"path": "./all", "sourceRef": {"kind": "GitRepository", "name": "far"}}
+            ),
+            "c.yaml": flux("OCIRepository", "oci", {"url": "oci://r/manifests"}),
+            "d.yaml": of_flux("oci", {"sourceRef": {"kind": "OCIRepository", "name": "oci"}}),
+        }
+    )
+    assert {each.name: each.advice for each in there.refusals} == {
+        "far": "ucp app add far https://git.example.org/far --path all --ref 1",
+        "oci": "flux pull artifact oci://r/manifests -o DIR; then: ucp app add oci DIR",
+    }
+
+
+def test_flux_itself_is_no_app() -> None:
+    folder = "clusters/prod/flux-system"
+    files = {
+        f"{folder}/kustomization.yaml": overlay("gotk-components.yaml"),
+        f"{folder}/gotk-components.yaml": CONFIG,
+    }
+    assert not found(files).findings
