@@ -459,7 +459,8 @@ def test_charts_of_repositories_and_registries(
         if kind == "oci":
             where = ["--chart", f"{served.oci}/web"]
         said = ucp(workspace, "app", "add", "newest", *where, *auth)
-        ucp(workspace, "app", "add", "older", *where, "--version", "1.0.0", *auth)
+        one = "1.0.x" if kind == "http" else "1.0.0"
+        ucp(workspace, "app", "add", "older", *where, "--version", one, *auth)
         with pytest.raises(UcpError, match=r"charts/web: .*(not found|failed)"):
             ucp(workspace, "app", "add", "none", *where, "--version", "9.9.9", *auth)
         if private:

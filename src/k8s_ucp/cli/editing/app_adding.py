@@ -101,7 +101,8 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
             f"the repository of the chart {chart} is not specified",
             next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
-    found = {"repo": repo.rstrip("/"), "name": chart, "version": wanted.version or "0"}
+    # A range such as 1.x becomes the exact version below.
+    found = {"repo": repo.rstrip("/"), "name": chart, "version": "0"}
     if wanted.auth:
         found["auth"] = wanted.auth
     app = parsed_item({"name": wanted.name, "chart": found})
