@@ -14,7 +14,7 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.application_templates import fill, normalized
-from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable
+from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, in_text
 from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
@@ -34,6 +34,8 @@ _HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentNam
 
 _CLUSTER = "argocd.argoproj.io/secret-type"
 """The label that every cluster of an Argo CD has."""
+_OWN_CLUSTER = "in-cluster"
+"""What Argo CD calls the cluster that it runs on; no environment is that."""
 
 Parameters = Mapping[str, Any]
 
@@ -155,22 +157,26 @@ def _elements(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
 
 def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
     """Each environment is a cluster, called as it; labels count as far as they name one."""
-    names = list(around.clusters)
     selector = part(generator, "selector")
-    labels = dict(part(selector, "matchLabels"))
-    chosen = [str(each) for key, each in labels.items() if key != _CLUSTER]
+    if around.tree.cluster_secrets:
+        return _of_secrets(generator, around)
+    names = list(around.clusters)
+    chosen = [str(each) for key, each in part(selector, "matchLabels").items() if key != _CLUSTER]
+    left_out: list[str] = []
     for rule in maps(selector, "matchExpressions"):
         listed = [str(each) for each in rule.get("values") or ()]
-        if rule.get("key") != _CLUSTER:
+        if rule.get("key") == _CLUSTER:
+            continue
+        if rule.get("operator") == "NotIn":
+            left_out += [each for each in listed if each != _OWN_CLUSTER]
+        else:
             chosen += listed if rule.get("operator") == "In" else [f"{rule.get('key')}"]
-    if chosen:
-        names = [each for each in chosen if each in around.known]
-        if len(names) < len(chosen):
-            other = next(each for each in chosen if each not in names)
-            raise NotImportable(
-                f"its generator chooses clusters by labels ({other}) that name no environment",
-                _ADVICE,
-            )
+    if other := next((each for each in (*chosen, *left_out) if each not in around.known), None):
+        raise NotImportable(
+            f"its generator chooses clusters by labels ({other}) that name no environment",
+            f"--map {other}=ENV, if one environment is what it chooses; else {_ADVICE}",
+        )
+    names = [each for each in chosen or names if each not in left_out]
     found: list[Parameters] = []
     for name in names:
         own = {"name": name, "nameNormalized": normalized(name), "server": f"https://{name}"}
@@ -178,6 +184,30 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
         found.append(
             _with_values({**own, **(more if around.go else flat(more))}, generator, around)
         )
+    return found
+
+
+def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
+    """Clusters of Secrets of the repository, chosen by all of their labels."""
+    found: list[Parameters] = []
+    for secret in around.tree.cluster_secrets:
+        metadata = part(secret.content, "metadata")
+        labels, said = part(metadata, "labels"), part(secret.content, "stringData")
+        name = str(said.get("name") or metadata.get("name"))
+        if not _selects(part(generator, "selector"), labels):
+            continue
+        texts = (name, *(str(each) for each in labels.values()))
+        environment = next((one for each in texts if (one := in_text(each, around.known))), None)
+        if environment is None:
+            raise NotImportable(
+                f"its cluster {name} ({secret.where}) names no environment",
+                f"--map {name}=ENV, or --skip-env {name}",
+            )
+        own = {"name": name, "nameNormalized": normalized(name), "server": said.get("server")}
+        more = {key: dict(part(metadata, key)) for key in ("labels", "annotations")}
+        whole = {**own, "metadata": more, _OF_CLUSTER: environment}
+        parameters = whole if around.go else flat(whole)
+        found.append(_with_values(parameters, generator, around))
     return found
 
 

@@ -28,6 +28,7 @@ _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
+_OF_ARGO = "argocd.argoproj.io/secret-type"
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
 LOCAL = "cnoe://"
@@ -153,6 +154,18 @@ class RepositoryTree:
                 if _is_application(text) or _FLUX.search(text):
                     found += map(_with_folders, read_documents(self.read(name), name))
         return tuple(found)
+
+    @cached_property
+    def cluster_secrets(self) -> tuple[ArgoDocument, ...]:
+        """Secrets by which Argo CD knows clusters."""
+        return tuple(
+            each
+            for name in self.names
+            if name.endswith((".yaml", ".yml")) and _OF_ARGO.encode() in self.read(name)
+            for each in read_documents(self.read(name), name)
+            if each.kind == "Secret"
+            and part(part(each.content, "metadata"), "labels").get(_OF_ARGO) == "cluster"
+        )
 
     def _text(self, path: str) -> str:
         try:

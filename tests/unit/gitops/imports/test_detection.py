@@ -548,6 +548,54 @@ def test_clusters_are_the_environments() -> None:
     ]
 
 
+def test_clusters_are_left_out_by_names() -> None:
+    def chosen(*rules: Mapping[str, Any]) -> list[Any]:
+        generator = {"clusters": {"selector": {"matchExpressions": list(rules)}}}
+        return [each["path"] for each in applications_of(generator, {"spec": {"path": "{{name}}"}})]
+
+    own = {"key": "name", "operator": "NotIn", "values": ["in-cluster"]}
+    assert chosen(own) == ["stage", "prod"]
+    assert chosen(own, {"key": "env", "operator": "NotIn", "values": ["prod"]}) == ["stage"]
+    gold = {"key": "tier", "operator": "NotIn", "values": ["gold"]}
+    files = {
+        "s.yaml": application_set(
+            "web", {"clusters": {"selector": {"matchExpressions": [gold]}}}, {"metadata": {}}
+        )
+    }
+    assert refusal(found(files), "web").advice.startswith("--map gold=ENV, if one environment")
+
+
+def cluster(name: str, labels: Mapping[str, str]) -> str:
+    marked = {"argocd.argoproj.io/secret-type": "cluster", **labels}
+    metadata = {"name": f"c-{name}", "labels": marked, "annotations": {"at": "x"}}
+    said = {"name": name, "server": "https://192.0.2.1"}
+    head = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+    return dump_all([{**head, "stringData": said}])
+
+
+def test_clusters_of_the_repository_are_chosen_by_their_labels() -> None:
+    path = "{{metadata.labels.tier}}/{{metadata.annotations.at}}"
+    source = {"source": {"repoURL": URL, "path": f"web/{path}"}}
+    selector = {"selector": {"matchLabels": {"web": "true"}}}
+    files = {
+        "clusters/a.yaml": cluster("eu-stage", {"web": "true", "tier": "gold"}),
+        "clusters/b.yaml": cluster("b", {"web": "true", "tier": "iron", "env": "prod"}),
+        "clusters/c.yaml": cluster("c", {"tier": "iron"}),
+        "set.yaml": application_set(
+            "all", {"clusters": selector}, {"metadata": {"name": "{{name}}-web"}, "spec": source}
+        ),
+        **{f"web/{each}/x/kustomization.yaml": overlay("a.yaml") for each in ("gold", "iron")},
+        **{f"web/{each}/x/a.yaml": CONFIG for each in ("gold", "iron")},
+    }
+    there = found(files, environments=["stage", "prod"])
+    assert {each.environments: dict(each.overlays) for each in there.findings} == {
+        ("stage",): {"stage": "web/gold/x"},
+        ("prod",): {"prod": "web/iron/x"},
+    }
+    files["clusters/c.yaml"] = cluster("c", {"web": "true"})
+    assert refusal(found(files), "all").advice == "--map c=ENV, or --skip-env c"
+
+
 def test_generators_are_merged_and_chosen_from() -> None:
     template = {"spec": {"env": "{{env}}", "tag": "{{tag}}"}}
     elements = [{"env": "stage", "tag": "1"}, {"env": "prod", "tag": "1"}]
