@@ -254,13 +254,8 @@ def _plain(
             path.endswith((".yaml", ".yml", ".json")) and _is_manifest(tree.read(path), path)
         ):
             folders.setdefault(folder, []).append(path)
-    top = [
-        each
-        for each in sorted(folders)
-        if not any(other != each and within(each, other) for other in folders if other)
-    ]
     groups: dict[str, dict[str | None, str]] = {}
-    for folder in top:
+    for folder in sorted(_tops(tree, folders)):
         app, environment = place_of(folder, environments)
         groups.setdefault(app, {})[environment] = folder
     for app, found in sorted(groups.items()):
@@ -277,6 +272,29 @@ def _plain(
                 yield error.refusal(name, folder or ".")
             except UsageError as error:
                 yield RefusedApp(name, folder or ".", error.message, error.next or "correct it")
+
+
+def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Folders that are one app with all below them; where other apps lie below, also those there.
+
+    folders: {folder: its manifests}
+    """
+    waiting = [*folders]
+    while waiting:
+        below = {
+            each: [one for one in waiting if one != each and within(one, each)] for each in waiting
+        }
+        lower = {one for each, found in below.items() if each for one in found}
+        top = [each for each in waiting if each not in lower]
+        yield from top
+        apps = {
+            each
+            for each in top
+            for other in (*tree.kustomizations, *tree.charts)
+            if each and within(other, each)
+            if not any(name.endswith(".jsonnet") for name in folders[each])
+        }
+        waiting = [one for each in apps for one in below[each]]
 
 
 def _refuse_flux(tree: RepositoryTree, folder: str) -> None:

@@ -155,6 +155,24 @@ def test_folders_of_manifests_and_jsonnet() -> None:
     assert forms == {"web": "kustomize", "job": "directory", "dash": "jsonnet"}
 
 
+def test_manifests_in_folders_beside_other_apps_are_apps() -> None:
+    there = found(
+        {
+            "deploy/all.yaml": CONFIG,
+            "deploy/chart/Chart.yaml": CHART,
+            "deploy/manifests/a.yaml": CONFIG,
+            "deploy/manifests/more/b.yaml": CONFIG,
+            "deploy/scaling/a.yaml": CONFIG,
+        }
+    )
+    assert {each.path: each.form for each in there.findings} == {
+        "deploy/chart": "helm",
+        "deploy/manifests": "kustomize",
+        "deploy/scaling": "kustomize",
+    }
+    assert [each.where for each in there.refusals] == ["deploy"]
+
+
 def test_plain_manifests_of_environments_get_a_kustomization_each() -> None:
     files = {f"environments/{each}/web/all.yaml": CONFIG for each in ("qa", "prod")}
     [only] = found(files).findings
