@@ -11,9 +11,13 @@ import pytest
 
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing.imports.command import proposed_flags
+from k8s_ucp.cli.editing.imports.source import builder
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.gitops.imports.detection import detect
+from k8s_ucp.gitops.imports.findings import RemoteSource
+from k8s_ucp.gitops.render.app_manifests import folder_place
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
@@ -381,3 +385,43 @@ def test_an_environment_that_is_left_out_is_not_taken_by_its_name(
     assert "replicas: 2" in tree["apps/shop/overlays/stage/values-stage.yaml"]
     assert "replicas" not in tree["apps/shop/overlays/prod/values-prod.yaml"]
     ucp(workspace, "check")
+
+
+def test_releases_of_flux_are_as_kustomize_builds_them(tmp_path: Path, toolbox: Toolbox) -> None:
+    head = "apiVersion: {}.toolkit.fluxcd.io/v1\nkind: {}\nmetadata: {{name: {}}}\n"
+    release = head.format("helm", "HelmRelease", "web")
+    files = {
+        "apps/base/kustomization.yaml": "resources: [source.yaml, release.yaml]\n",
+        "apps/base/source.yaml": head.format("source", "HelmRepository", "charts")
+        + "spec: {url: 'https://charts.example.org'}\n",
+        "apps/base/release.yaml": release
+        + "spec:\n  chart:\n    spec:\n      chart: web\n      version: 1.x\n"
+        "      sourceRef: {kind: HelmRepository, name: charts}\n"
+        "  valuesFrom: [{kind: ConfigMap, name: web-values}]\n  values: {host: '${HOST}'}\n",
+        "apps/stage/kustomization.yaml": "resources: [../base]\npatches: [{path: patch.yaml}]\n"
+        "configMapGenerator: [{name: web-values, files: [values.yaml]}]\n"
+        "configurations: [names.yaml]\n",
+        "apps/stage/patch.yaml": release + "spec: {values: {replicas: 2}}\n",
+        "apps/stage/values.yaml": "more: true\n",
+        "apps/stage/names.yaml": "nameReference:\n  - kind: ConfigMap\n    version: v1\n"
+        "    fieldSpecs: [{path: spec/valuesFrom/name, kind: HelmRelease}]\n",
+        "parts/claim/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1alpha1\n"
+        "kind: Component\nresources: [claim.yaml]\n",
+        "parts/claim/claim.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\n"
+        "metadata: {name: '${NAME}'}\nspec: {accessModes: ['${MODE:=ReadWriteOnce}']}\n",
+        "flux/apps.yaml": head.format("kustomize", "Kustomization", "apps")
+        + "spec:\n  path: ./apps/stage\n  targetNamespace: shop\n"
+        "  components: [../../parts/claim]\n"
+        "  postBuild: {substitute: {HOST: web.example.org, NAME: web}}\n",
+    }
+    place = folder_place(write(tmp_path / "theirs", files))
+    build = builder(lambda: toolbox.path("kustomize"))
+    web, more = detect(place, title="theirs", build=build).findings
+    assert web.remote == RemoteSource("https://charts.example.org", "1.x", "web")
+    assert web.values == {"stage": b"more: true\nhost: web.example.org\nreplicas: 2\n"}
+    assert (web.namespace, more.namespace) == ("shop", "shop")
+    folder = "apps/stage/beside-releases/stage"
+    assert (more.name, more.overlays) == ("web-more", {"stage": folder})
+    claim = more.generated[f"{folder}/objects.yaml"].decode()
+    assert "name: web\n" in claim and "- ReadWriteOnce" in claim
+    assert "web-values" not in claim
