@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from k8s_ucp.gitops.imports.application_drafts import (
@@ -21,6 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
     DiscoveredApp,
     NotImportable,
     RefusedApp,
+    chart_versions,
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import with_settings
@@ -182,7 +183,10 @@ def _of_remote(
     drafts: list[Draft], common: DiscoveredApp, around: DiscoveryContext
 ) -> DiscoveredApp:
     first, tree = drafts[0], around.tree
+    versions: Mapping[str, str | None] | None = {}
     if len({each.remote for each in drafts}) > 1:
+        versions = chart_versions((each.environment, each.remote) for each in drafts)
+    if versions is None:
         raise NotImportable(
             "its environments run different versions, but an app is added with one",
             f"add one with `{command_of(first, tree)}`, then change the others by commits",
@@ -201,6 +205,7 @@ def _of_remote(
         path=first.path,
         values={key: text for key, text in values.items() if text is not None},
         remote=first.remote,
+        versions=versions,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -123,11 +124,10 @@ def _version(
     finding: DiscoveredApp, mapping: Mapping[str, str], ours: Sequence[str]
 ) -> tuple[str | None, tuple[str, ...]]:
     """(version that an app begins with, what promotes environments to theirs)."""
-    theirs = {
-        here: finding.versions[there]
-        for here in ours
-        if (there := mapping.get(here, "")) in finding.versions
-    }
+    versions = finding.versions
+    own = {here: mapping.get(here, "") for here in ours}
+    named = {here: there if there in versions else "" for here, there in own.items()}
+    theirs = {here: versions[there] for here, there in named.items() if there in versions}
     if not theirs:
         return None, ()
     last = next(reversed(theirs))
@@ -135,9 +135,18 @@ def _version(
     begins = f"version {first or '(newest)'} of {last}"
     return first, tuple(
         f"{here} has version {version or '(newest)'} of the chart and begins with {begins}; then: "
-        f"ucp promote {finding.name} --env {here} --chart-version {version or 'VERSION'}"
+        f"ucp promote {finding.name} --env {here} --chart-version {_exact(version)}"
         for here, version in theirs.items()
         if version != first
+    )
+
+
+def _exact(version: str | None) -> str:
+    """A version as a promotion takes it: what a range stands for has to be said."""
+    return (
+        version
+        if version and re.fullmatch(r"v?[0-9]+(\.[0-9]+)*([-+][\w.+-]+)?", version)
+        else "VERSION"
     )
 
 

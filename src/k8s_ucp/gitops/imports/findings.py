@@ -39,6 +39,17 @@ class RemoteSource:
     chart: str | None = None
 
 
+def chart_versions(
+    remotes: Iterable[tuple[str | None, RemoteSource | None]],
+) -> dict[str, str | None] | None:
+    """{environment: version} of a chart of a repository; None where more differs than that."""
+    found = list(remotes)
+    charts = {(each.url, each.chart) if each and each.chart else None for _, each in found}
+    if None in charts or len(charts) > 1:
+        return None
+    return {environment or "": each.revision for environment, each in found if each}
+
+
 @dataclass(frozen=True)
 class DiscoveredApp:
     """An app that can be taken."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource, app_name
+from k8s_ucp.gitops.imports.findings import (
+    ArgoDocument,
+    RemoteSource,
+    app_name,
+    chart_versions,
+)
 from k8s_ucp.gitops.imports.flux_builds import Build
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve
@@ -60,16 +65,12 @@ def versions_of(
     places: Sequence[str | None], charts: Sequence[tuple[RemoteSource | None, str]]
 ) -> dict[str, str | None]:
     """{environment: version of the chart} where they differ. Raises NotAlone."""
-    first, path = charts[0]
     if all(each == charts[0] for each in charts):
         return {}
-    found: dict[str, str | None] = {}
-    for environment, (remote, folder) in zip(places, charts, strict=True):
-        if first is None or remote is None or first.chart is None or folder != path:
-            raise NotAlone("HelmRelease of Flux has different charts per environment")
-        if replace(remote, revision=None) != replace(first, revision=None):
-            raise NotAlone("HelmRelease of Flux has different charts per environment")
-        found[environment or ""] = remote.revision
+    remotes = [remote for remote, _ in charts]
+    found = chart_versions(zip(places, remotes, strict=True))
+    if found is None:
+        raise NotAlone("HelmRelease of Flux has different charts per environment")
     return found
 
 

@@ -443,14 +443,19 @@ def test_what_an_application_has_that_an_app_can_not() -> None:
         assert only.advice
 
 
-def test_versions_that_differ_between_environments_are_refused() -> None:
-    def of(version: str) -> dict[str, str]:
-        return {"chart": "web", "repoURL": "https://c.example.org", "targetRevision": version}
+def test_versions_of_a_chart_may_differ_between_environments_and_commits_may_not() -> None:
+    def of(version: str, **more: str) -> dict[str, str]:
+        return {"repoURL": "https://c.example.org", "targetRevision": version, **more}
 
     files = {
-        "a.yaml": application("web-qa", of("2.0.0")),
-        "b.yaml": application("web-prod", of("1.0.0")),
+        "a.yaml": application("web-qa", of("2.0.0", chart="web")),
+        "b.yaml": application("web-prod", of("1.0.0", chart="web")),
     }
+    assert found(files).findings[0].versions == {"qa": "2.0.0", "prod": "1.0.0"}
+    files["b.yaml"] = application("web-prod", of("1.0.0", chart="other"))
+    assert "different versions" in refusal(found(files), "web").reason
+    files = {each: application(f"web-{each}", of(f"v-{each}", path="x")) for each in ("qa", "prod")}
+    files = {f"{each}.yaml": text for each, text in files.items()}
     assert "different versions" in refusal(found(files), "web").reason
 
 
@@ -1164,14 +1169,13 @@ def test_one_of_different_versions_is_proposed_as_a_command() -> None:
     files = {
         f"{each}.yaml": application(
             f"db-{each}",
-            {"repoURL": "https://c.example.org", "chart": "db", "targetRevision": version},
+            {"repoURL": "https://c.example.org", "path": "db", "targetRevision": version},
         )
         for each, version in (("qa", "2.0.0"), ("prod", "1.0.0"))
     }
     assert refusal(found(files), "db").advice == (
-        "add one with `ucp app add db --chart db --repo https://c.example.org --version 1.0.0`, "
-        "then "
-        "change the others by commits"
+        "add one with `ucp app add db https://c.example.org --path db --ref 1.0.0`, then change "
+        "the others by commits"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +106,11 @@ def test_versions_that_overlays_set_begin_as_the_last_environment_has_it() -> No
         "stage has version 2.0.0 of the chart and begins with version 1.0.0 of prod; then: "
         "ucp promote web --env stage --chart-version 2.0.0",
     )
+    web = replace(web, versions={"": None, "stage": ">=2.0.0"})
+    request = request_of(web, place({}), same, OURS, pinned=False)
+    assert request.version is None
+    assert "begins with version (newest) of prod" in request.notes[-1]
+    assert request.notes[-1].endswith("--chart-version VERSION")
 
 
 def test_values_come_from_config_maps_and_never_from_secrets() -> None:

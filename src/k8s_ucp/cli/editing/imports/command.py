@@ -498,7 +498,7 @@ def _wanted(
     )
     if remote := finding.remote:
         if remote.chart:
-            version = request.version or remote.revision
+            version = request.version if finding.versions else remote.revision
             return replace(common, chart=remote.chart, repo=remote.url, version=version)
         if finding.overlays:
             common = replace(common, more={**common.more, "as": finding.form})
