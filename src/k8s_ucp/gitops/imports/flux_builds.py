@@ -181,7 +181,7 @@ def _filled(text: str, post_build: Mapping[str, Any]) -> str:
             # What a variable stands for may have variables in it.
             for _ in range(_DEEPEST):
                 each = _VARIABLE.sub(fill, each)
-            pieces[at] = each
+            pieces[at] = each.replace("$${", "${")
     return "---\n".join(pieces)
 
 

@@ -172,7 +172,12 @@ def test_what_a_kustomization_of_flux_lays_over_a_folder_counts() -> None:
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": "${APP}", "namespace": "shop"},
-        "spec": {"size": "${SIZE:=5Gi}", "claim": "${CLAIM:-${NAME}}", "of": "${LOST}"},
+        "spec": {
+            "size": "${SIZE:=5Gi}",
+            "claim": "${CLAIM:-${NAME}}",
+            "of": "${LOST}",
+            "as": "$${APP}",
+        },
     }
     script = config_map("script", text="echo ${APP}")
     script["metadata"]["annotations"] = {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
@@ -187,10 +192,10 @@ def test_what_a_kustomization_of_flux_lays_over_a_folder_counts() -> None:
     assert (more.name, more.form, more.namespace) == ("web-more", "kustomize", "shop")
     [text] = [each.decode() for name, each in more.generated.items() if "objects" in name]
     assert "name: web\n" in text
-    assert "size: 5Gi\n  claim: x\n  of: ${LOST}" in text
+    assert "size: 5Gi\n  claim: x\n  of: ${LOST}\n  as: ${APP}" in text
     assert "echo ${APP}" in text
     assert "sealed" not in text
-    assert more.notes[1] == "Flux would fill ${LOST} in it: write what they stand for"
+    assert "${LOST} in it: write what they stand for" in more.notes[1]
     request = request_of(more, place(patched()), {}, OURS, pinned=False)
     assert request.files is not None
     assert sorted(request.files) == ["kustomization.yaml", "objects.yaml"]
