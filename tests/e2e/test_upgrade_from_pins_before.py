@@ -188,7 +188,7 @@ def test_the_pins_before_move_to_these_and_back(before: Toolbox, world: World) -
     assert_runs(world, NOW)
     assert not runs_file(world, "crossplane", before.path("crossplane"))
     assert not runs_file(world, "argocd", before.path("argocd"))
-    assert "runs what this ucp brings" in world.ucp("upgrade", timeout=300).stderr
+    assert "runs the versions of this ucp release" in world.ucp("upgrade", timeout=300).stderr
 
     # It stays so, for whichever ucp starts it.
     world.ucp("stop", "--yes")
