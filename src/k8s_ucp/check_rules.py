@@ -92,7 +92,7 @@ class Rule:
 
 
 _MOVES = (
-    "What runs changes without a commit: environments differ, a rollback brings back something "
+    "What runs can change without a commit: environments differ, a rollback restores something "
     "else, and nobody sees in git when it changed."
 )
 _DROPPED = (
@@ -104,7 +104,8 @@ _HIDDEN = (
     "What can't be read can't be checked: ignoring this finding would hide whatever else is wrong."
 )
 _ONE_PROJECT = (
-    "The app's project on the core cluster keeps apps apart; only the topology's owner widens it."
+    "The app's project on the core cluster isolates apps from each other; only the topology's "
+    "owner can extend it."
 )
 
 _RAIL = (
@@ -127,7 +128,7 @@ _ALL = (
         "application-missing-path",
         "error",
         "topology",
-        "Application of a folder that does not exist",
+        "Application with a path that does not exist",
         "An Application of the core repository reads a path that its repository does not have.",
         "Argo CD can't render the Application; what it manages is no longer updated.",
         "Correct `spec.source.path`, or commit the folder.",
@@ -136,8 +137,8 @@ _ALL = (
         "application-missing-project",
         "error",
         "topology",
-        "Application of a project that does not exist",
-        "An Application of the core repository names an AppProject that is not there.",
+        "Application with a project that does not exist",
+        "An Application of the core repository references an AppProject that does not exist.",
         "Argo CD refuses the Application.",
         "Correct `spec.project`, or add the AppProject to `projects/`.",
     ),
@@ -155,7 +156,7 @@ _ALL = (
         "warning",
         "anywhere",
         "Remote base without a fixed version",
-        "A kustomization takes in an address without `?ref=`, or with a branch.",
+        "A kustomization uses a remote base without `?ref=`, or with a branch.",
         _MOVES,
         "Add `?ref=` with a tag or a commit.",
     ),
@@ -183,16 +184,17 @@ _ALL = (
         "error",
         "never",
         "Check that could not finish",
-        "A rule met a file in a shape that it does not expect, or the time was up.",
+        "A rule failed on a file of unexpected structure, or timed out.",
         _HIDDEN,
-        "Correct the shape of the file that the message names. If it is valid, report a bug.",
+        "Correct the file that the message names. If it is valid, report a bug.",
     ),
     Rule(
         "cluster-kind-not-allowed",
         "error",
         "never",
-        "Kind outside of namespaces that the app may not bring",
-        "An app brings an object such as a ClusterRole that its project does not admit.",
+        "Cluster-scoped kind that the app may not create",
+        "An app contains a cluster-scoped object, such as a ClusterRole, that its AppProject "
+        "rejects.",
         f"Argo CD refuses the whole sync. {_ONE_PROJECT}",
         "Add the kind to `clusterKinds` of the app in ucp.yaml, or remove the object.",
     ),
@@ -236,7 +238,7 @@ _ALL = (
         "field-unknown",
         "error",
         "anywhere",
-        "Field that Kubernetes does not have",
+        "Unknown field",
         "An object has a field that its kind does not have in the Kubernetes version in use.",
         _DROPPED,
         "Correct the spelling or the indentation, or remove the field.",
@@ -245,7 +247,7 @@ _ALL = (
         "host-path-duplicate",
         "error",
         "topology",
-        "Host and path claimed twice",
+        "Duplicate host and path",
         "Two Ingresses or routes of an environment claim the same host and path.",
         "Which of them gets the traffic depends on the ingress controller.",
         "Change the host or the path of one of them.",
@@ -265,8 +267,9 @@ _ALL = (
         "anywhere",
         "Image whose name is not valid",
         "A container's image is not a valid reference: mostly it has a placeholder such as "
-        "`${TAG}`, which a script of its authors replaces and Argo CD does not.",
-        "The API server takes it, and the kubelet never starts the container (`InvalidImageName`).",
+        "`${TAG}`, which Argo CD does not replace.",
+        "The API server accepts it, but the kubelet never starts the container "
+        "(`InvalidImageName`).",
         "Write the image's name in lower case with its tag, `example.org/team/web:1.2.3`.",
     ),
     Rule(
@@ -291,7 +294,7 @@ _ALL = (
         "kind-unknown",
         "error",
         "anywhere",
-        "Kind that Kubernetes does not have",
+        "Kind that does not exist",
         "An object of one of Kubernetes' own API groups has a version or kind that does not exist "
         "in the Kubernetes version in use.",
         "The API server refuses the object.",
@@ -311,7 +314,7 @@ _ALL = (
         "error",
         "never",
         "Namespace that the app may not write to",
-        "An app brings an object for a namespace that its project does not admit.",
+        "An app contains an object in a namespace that its AppProject does not allow.",
         f"Argo CD refuses the whole sync. {_ONE_PROJECT}",
         "Add the namespace to `namespaces` of the app in ucp.yaml, let the app run there "
         "(`namespace`), or remove `metadata.namespace`.",
@@ -320,7 +323,7 @@ _ALL = (
         "namespace-reserved",
         "error",
         "never",
-        "App with a name of the platform",
+        "App name reserved by the platform",
         "An app's name is a namespace of Kubernetes or of the platform.",
         "The app would write where guard rails and other apps' rights do not apply.",
         "Rename the app.",
@@ -330,8 +333,8 @@ _ALL = (
         "error",
         "never",
         "Namespace of another app",
-        "An app that ucp.yaml does not have writes to a namespace of one that it has.",
-        f"It could read and replace what is the other app's. {_ONE_PROJECT}",
+        "An app that is not in ucp.yaml writes to a namespace of an app that is.",
+        f"It could read and overwrite the other app's objects. {_ONE_PROJECT}",
         "Use a namespace of its own, or add the app to ucp.yaml with `namespaces`.",
     ),
     Rule(
@@ -350,7 +353,7 @@ _ALL = (
         "anywhere",
         "Pod with access to its node",
         f"A container is privileged, or a pod has its node's network, processes or files. {_RAIL}",
-        "Whoever takes over the pod has the node.",
+        "Whoever compromises the pod controls the node.",
         f"Remove the field that the message names. {_OFF}",
     ),
     Rule(
@@ -359,7 +362,7 @@ _ALL = (
         "anywhere",
         "Port of the node",
         f"A container has a `hostPort`. {_RAIL}",
-        "It is reachable past every Service, and only one pod a node can have it.",
+        "It bypasses Services, and only one pod per node can use it.",
         f"Remove `hostPort` and use a Service. {_OFF}",
     ),
     Rule(
@@ -367,8 +370,8 @@ _ALL = (
         "warning",
         "anywhere",
         "Token that never expires",
-        f"A Secret asks for a ServiceAccount token without an end. {_RAIL}",
-        "Whoever reads it once has the rights for good.",
+        f"A Secret requests a ServiceAccount token that does not expire. {_RAIL}",
+        "Whoever reads it keeps its permissions forever.",
         "Use `kubectl create token` or a projected volume.",
     ),
     Rule(
@@ -405,7 +408,7 @@ _ALL = (
         "object-invalid",
         "error",
         "never",
-        "Object without the form of one",
+        "Malformed object",
         "`metadata`, labels or annotations are not mappings, or kind and apiVersion are not text.",
         _HIDDEN,
         "Correct the object as the message says.",
@@ -472,7 +475,7 @@ _ALL = (
         "anywhere",
         "Container without requests",
         f"A container or sidecar has no request and no limit of cpu or of memory. {_RAIL}",
-        "It is scheduled as if it took nothing, and is the first to be killed where memory runs "
+        "It is scheduled as if it needed nothing, and is the first to be killed when memory runs "
         "out.",
         "Set `resources.requests` of cpu and memory.",
     ),
@@ -501,8 +504,9 @@ _ALL = (
         "anywhere",
         "Two names for the ServiceAccount of a pod",
         "A pod has different names in `serviceAccountName` and in the deprecated `serviceAccount`.",
-        "Kubernetes takes the first for both, so the object never is as in git: Argo CD calls it "
-        "OutOfSync for ever.",
+        "Kubernetes uses the first for both, so the object always differs from git: Argo CD "
+        "reports it "
+        "as OutOfSync forever.",
         "Remove `serviceAccount`.",
     ),
     Rule(
@@ -521,7 +525,7 @@ _ALL = (
         "File that is not valid YAML",
         "A YAML file can't be read.",
         _HIDDEN,
-        "Correct the file. A template that is no YAML needs another ending than `.yaml`.",
+        "Correct the file. A template that is not YAML needs another extension than `.yaml`.",
     ),
 )
 
@@ -543,7 +547,7 @@ def _section(rule: Rule) -> str:
 
 
 _WHERE: Mapping[IgnorableIn, str] = {
-    "anywhere": "in ucp.yaml or at the place",
+    "anywhere": "in ucp.yaml or in the file",
     "topology": "in ucp.yaml, since it breaks other apps",
     "never": "no",
 }
@@ -555,9 +559,9 @@ _PAGE = """\
 `ucp check` finds what is wrong with the topology and the repositories, without a cluster. The push
 hook of local repositories, `ucp start` and `ucp app add` use the same rules.
 
-- An **error** can't work or breaks another app: `ucp check` ends with exit code 1, `ucp start` and
-  the push hook refuse.
-- A **warning** is bad practice: it is shown and refuses nothing, unless `checks.deny` names it.
+- An **error** means that an app can't work or breaks another one: `ucp check` exits with 1, and
+  `ucp start` and the push hook reject it.
+- A **warning** is bad practice: it is shown but rejects nothing, unless `checks.deny` names it.
 
 ## Deny and ignore
 
@@ -575,15 +579,15 @@ spec:
         reason: the vendor publishes no tags
 ```
 
-At the place, in the repository:
+In the file, in the repository:
 
 ```yaml
 # ucp: ignore image-untagged the vendor publishes no tags
 image: example.org/web
 ```
 
-The comment stands on the line that the finding names or directly above it. Or on the object, with
-a line for each rule:
+Put the comment on the line that the finding names, or directly above it. Or annotate the object,
+with a line for each rule:
 
 ```yaml
 metadata:
@@ -595,11 +599,11 @@ A reason is required. `ucp check --show-ignored` lists what is ignored and why; 
 it. An entry, comment or annotation that matches no finding is noted. A rule that is denied can
 still be ignored with a reason.
 
-What breaks other apps can't be ignored in the app repository, only in ucp.yaml. What lets an app
-out of its project can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
-What can't be read or built can't be ignored either, since nobody knows what else is in it.
+Findings that break other apps can only be ignored in ucp.yaml. What an AppProject would reject
+can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
+Files that can't be read or built can't be ignored either, since nothing in them was checked.
 
-Objects that jsonnet makes are not judged: Argo CD alone renders it, with its own libraries and
+Objects rendered by jsonnet are not checked: only Argo CD renders it, with its own libraries and
 arguments. The check says so, with the names of the apps.
 
 A pipeline that checks the app repository alone (`ucp check --apps .`) does not know ucp.yaml. It

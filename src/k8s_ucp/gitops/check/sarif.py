@@ -93,7 +93,7 @@ def _ignoring(rule: Rule) -> str:
         return "It can't be ignored."
     if rule.ignorable == "topology":
         return "It can be ignored in `checks.ignore` of ucp.yaml, since it breaks other apps."
-    return f"To ignore it, write at the place: `# ucp: ignore {rule.id} REASON`."
+    return f"To ignore it, add this comment: `# ucp: ignore {rule.id} REASON`."
 
 
 def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Mapping[str, Any]:
