@@ -28,9 +28,9 @@ from k8s_ucp.gitops.imports.findings import (
     named_by,
     sources_of,
 )
-from k8s_ucp.gitops.imports.flux import read_flux
-from k8s_ucp.gitops.imports.flux_builds import Build
-from k8s_ucp.gitops.imports.flux_charts import FluxContext
+from k8s_ucp.gitops.imports.flux.builds import Build
+from k8s_ucp.gitops.imports.flux.charts import FluxContext
+from k8s_ucp.gitops.imports.flux.releases import read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from k8s_ucp.git.environment import Credential
     from k8s_ucp.gitops.imports.application_drafts import Fetch
     from k8s_ucp.gitops.imports.detection import Render
-    from k8s_ucp.gitops.imports.flux_builds import Build
+    from k8s_ucp.gitops.imports.flux.builds import Build
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
 

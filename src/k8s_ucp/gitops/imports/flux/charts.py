@@ -12,7 +12,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     chart_versions,
 )
-from k8s_ucp.gitops.imports.flux_builds import Build
+from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import part

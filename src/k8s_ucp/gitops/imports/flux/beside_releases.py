@@ -15,7 +15,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     named_by,
 )
-from k8s_ucp.gitops.imports.flux_builds import FluxBuild, is_filled
+from k8s_ucp.gitops.imports.flux.builds import FluxBuild, is_filled
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import join

@@ -11,7 +11,7 @@ import pytest
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.environment_mapping import request_of
 from k8s_ucp.gitops.imports.findings import Discovery, RemoteSource
-from k8s_ucp.gitops.imports.flux_builds import Build
+from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
 from tests.unit.gitops.imports.test_detection import CONFIG, flux, found, overlay, place, refusal
 

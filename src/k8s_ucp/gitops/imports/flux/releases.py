@@ -15,7 +15,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     in_path,
 )
-from k8s_ucp.gitops.imports.flux_beside import (
+from k8s_ucp.gitops.imports.flux.beside_releases import (
     API,
     ReleaseOfBuild,
     beside_builds,
@@ -24,7 +24,7 @@ from k8s_ucp.gitops.imports.flux_beside import (
     objects_beside,
     unfilled,
 )
-from k8s_ucp.gitops.imports.flux_builds import (
+from k8s_ucp.gitops.imports.flux.builds import (
     CHANGES,
     BuiltDocument,
     FluxBuild,
@@ -32,7 +32,7 @@ from k8s_ucp.gitops.imports.flux_builds import (
     documents_of,
     values_of_config_map,
 )
-from k8s_ucp.gitops.imports.flux_charts import (
+from k8s_ucp.gitops.imports.flux.charts import (
     FluxContext,
     NotAlone,
     chart_of,

@@ -1,0 +1,1 @@
+"""What Flux deploys: releases of charts, as files and kustomizations have them."""
