@@ -30,6 +30,8 @@ Manifests = Mapping[str, Mapping[str, bytes]]
 """{app: {path below its folder: content}}"""
 MOST_BYTES = 4_000_000
 """Of one file: more is no manifest, and no chart."""
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins whose content Git LFS keeps elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,19 @@ def _brought(
     files = place.below(path)
     form = find_form(files, app.as_).form
     if form in ("directory", "kustomize"):
+        _refuse_pointers(files)
         return {name: files[name] for name in manifest_files(files)}
     return files
+
+
+def _refuse_pointers(files: Files) -> None:
+    """A pointer holds no object: an app would lack what it stands for. Raises UsageError."""
+    for name, content in sorted(files.items()):
+        if name.endswith((".yaml", ".yml", ".json")) and content.startswith(LFS_POINTER):
+            raise UsageError(
+                f"{name} is a pointer of Git LFS, not the manifest itself",
+                next="run `git lfs pull` in a clone and add that folder",
+            )
 
 
 def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict[str, bytes]:

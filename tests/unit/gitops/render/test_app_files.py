@@ -115,6 +115,16 @@ def test_manifests_that_are_no_yaml(tmp_path: Path) -> None:
         rendered(App(name="own", path="own"), tmp_path)
 
 
+def test_a_pointer_of_git_lfs_is_not_left_out_of_an_app(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/web.yaml").write_text("{apiVersion: v1, kind: Service, metadata: {name: w}}")
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"
+    (tmp_path / "own/dashboard.json").write_text(pointer)
+    with pytest.raises(UsageError, match=r"dashboard\.json is a pointer of Git LFS") as caught:
+        rendered(App(name="own", path="own"), tmp_path)
+    assert "git lfs pull" in str(caught.value.next)
+
+
 def test_manifests_of_a_repository() -> None:
     app = App(name="far", repo="https://g/far.git", path="deploy/base", revision="v1.0")
     files = rendered(app)
