@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
             # A module may say another one, which a mark of the test would hide.
             if "kind" in item.keywords or item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 420))
+                item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 900))
 
 
 def _is_ours(item: pytest.Item) -> bool:

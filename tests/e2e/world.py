@@ -119,7 +119,7 @@ class World:
         if self.watched and set(words[:1]) & canaries.ENDS:
             canaries.learn(self)
         given = ["--workspace", str(self.workspace), *words]
-        seconds = timeout or (1200 if self.real else 180)
+        seconds = timeout or (1200 if self.real else 300)
         if self.watched and (self.as_user, self.command) == ((), UCP):
             done = forked_commands.run(given, env=self.env, cwd=self.home, timeout=seconds)
         else:
@@ -341,7 +341,7 @@ class World:
         raise AssertionError(f"still running: {self.processes()}")
 
 
-def until(what: str, met: Callable[[], Any], seconds: float = 150) -> Any:
+def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet.
 
     It rests thrice as long as a look takes: what is waited for needs the processor, too.

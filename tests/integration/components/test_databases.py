@@ -59,7 +59,7 @@ def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dic
     }
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
     assert Ports(tmp_path / "ports.json").owners() == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
