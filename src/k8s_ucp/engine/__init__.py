@@ -1,1 +1,1 @@
-"""Runs a plan: independent steps side by side, waits, a journal of what was done."""
+"""Runs a plan: independent steps in parallel, waits, and a journal of what was done."""

@@ -1,4 +1,4 @@
-"""What a step would do: the lines of `--plan`."""
+"""What a step would do: the lines that `--plan` prints."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class Foreseen:
     object: str
     reason: str
     lost: str = ""
-    """Data that would be lost for good, in words."""
+    """Description of the data that would be lost for good."""

@@ -1,12 +1,12 @@
 """The journal of a topology: its runs, step by step, and the lock that guards it.
 
-That a step begins stands on the disk before it does, and how it ended after it. The journal decides
-nothing where steps can look at the world themselves; it tells people and `ucp status` what a run
-that was cut off was doing, and which command continues it. Commands that take several commits keep
+The start of a step is written to disk before the step begins, its outcome after it ends. Steps
+find out the real state themselves; the journal only tells people and `ucp status` what a run that
+was cut off was doing, and which command continues it. Commands that make several commits also store
 what a rerun could find nowhere else (`Journal.keep`).
 
-`journal.json` holds the last start, stop, recreate or destroy, each of which takes the place of the
-one before. A command about one thing has a file of its own in `unfinished/`, until it is done.
+`journal.json` holds the last start, stop, recreate or destroy; each replaces the one before. A
+command that concerns a single object has its own file in `unfinished/` until it is done.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
 
 VERSION = 2
-"""1 told no version, no command and no start of the process."""
+"""Version 1 recorded no version, no command and no start time of the process."""
 EDIT = "edit"
-"""File of an edit of ucp.yaml that a start, or the next edit, brings to its end."""
+"""File of an edit of ucp.yaml; a start or the next edit completes it."""
 UPGRADE = "upgrade"
-"""File of an upgrade: a start in between takes back components, and leaves clusters to the next."""
+"""File of an upgrade. A start rolls components back and leaves clusters to the next upgrade."""
 _DONE = "done"
 _ENDED = {
     "running": "is running",
@@ -42,31 +42,31 @@ _ENDED = {
 
 
 class UnreadableJournal(UcpError):
-    """A newer version wrote it, or it is corrupt."""
+    """The journal was written by a newer version, or is corrupt."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What the journal tells of a run."""
+    """What the journal recorded of a run."""
 
     plan: str
     outcome: str
-    """running (or killed meanwhile), done, failed or interrupted: a key of _ENDED."""
+    """A key of _ENDED; a killed run is still recorded as running (see `state`)."""
     began: str
     steps: Sequence[Mapping[str, Any]]
     command: str = ""
-    """What was typed."""
+    """The command as it was typed."""
     next: str = ""
-    """Continues it."""
+    """The command that continues the run."""
     pid: int = 0
     start: str = ""
-    """Of the process, as `ProcessIdentity.start` tells it."""
+    """Start of the process, as in `ProcessIdentity.start`."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """What the command keeps for a rerun."""
+    """Data that the command stored for a rerun."""
 
     @property
     def unfinished(self) -> list[str]:
-        """Titles of the steps that had begun and did not end well."""
+        """Titles of the steps that began and did not succeed."""
         bad = (StepState.RUNNING, StepState.FAILED, StepState.CANCELLED)
         return [str(each["title"]) for each in self.steps if each["state"] in bad]
 
@@ -89,10 +89,10 @@ class RunRecord:
 
 
 class Journal:
-    """Writes one run down as it goes. Each change replaces the whole file, so it is never torn.
+    """Records one run as it proceeds. Each change replaces the whole file, so it is never torn.
 
-    A run has one plan, or several and waits between them (`begin_part`, `step`).
-    path: None where nothing is to be written.
+    A run has one plan, or several plans with waits between them (`begin_part`, `step`).
+    path: None if nothing is to be written.
     """
 
     def __init__(self, path: Path | None, plan: str, command: str = "", next: str = "") -> None:
@@ -117,20 +117,20 @@ class Journal:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """What this run, or the one that it continues, has kept."""
+        """Data stored by this run or by the one that it continues."""
         kept: Mapping[str, Any] = self._content["data"]
         return kept
 
     def keep(self, **data: Any) -> None:
-        """What a rerun could find nowhere else stands with the next step: JSON, no secrets."""
+        """Store data for a rerun, written with the next step: JSON, no secrets."""
         self._content["data"].update(data)
 
     def begin_part(self) -> None:
-        """Steps noted so far stay; those of another plan follow."""
+        """Keep the steps recorded so far; those of another plan follow."""
         self._earlier = list(self._content["steps"])
 
     def drop_part(self) -> None:
-        """What the part did was taken back. Without anything before it there is no run."""
+        """Drop a part that was rolled back. If nothing came before it, drop the whole run."""
         self._content["steps"] = self._earlier
         if self._earlier or self.resumed:
             self.end("failed")
@@ -138,7 +138,7 @@ class Journal:
             self.discard()
 
     def note(self, event: StepEvent) -> None:
-        """Keep a change of state; reports on the way are not worth a write."""
+        """Record a change of state. Progress messages are not worth a write."""
         states = [each["state"] for each in self._earlier] + [each.state for each in event.steps]
         if states != [each["state"] for each in self._content["steps"]]:
             self._content["steps"] = [*self._earlier, *(asdict(each) for each in event.steps)]
@@ -146,7 +146,7 @@ class Journal:
 
     @contextlib.contextmanager
     def step(self, title: str, id: str) -> Iterator[None]:
-        """One that is in no plan, such as a wait."""
+        """Record a step that is in no plan, such as a wait."""
         self.begin_part()
         step = StepRun(id, title, StepState.RUNNING)
         self.note(StepEvent(step, [step]))
@@ -166,7 +166,7 @@ class Journal:
 
     @contextlib.contextmanager
     def until_done(self) -> Iterator[Journal]:
-        """The file goes once all went well; else it tells how the run ended, if it had begun."""
+        """Delete the file on success; on failure record the outcome, if any step had begun."""
         try:
             yield self
         except BaseException as error:
@@ -178,7 +178,7 @@ class Journal:
             self.discard()
 
     def discard(self) -> None:
-        """Nothing of this run is left to do."""
+        """Delete the file: nothing of this run is left to do."""
         self._written = False
         if self._path:
             with contextlib.suppress(OSError):
@@ -187,7 +187,7 @@ class Journal:
     def _write(self) -> None:
         if self._path is None:
             return
-        # On a full disk the step that needs the room says so, better than this file could.
+        # On a full disk, the step that needs the space reports it better than this file could.
         with contextlib.suppress(OSError, UcpError):
             if not self._path.parent.exists():
                 make_private_folder(self._path.parent)
@@ -196,7 +196,7 @@ class Journal:
 
 
 def read(path: Path) -> RunRecord | None:
-    """A run; None where there was none. Raises UnreadableJournal."""
+    """Read a run; None if there was none. Raises UnreadableJournal."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -213,7 +213,7 @@ def read(path: Path) -> RunRecord | None:
         steps = [{"title": e["title"], "state": e["state"], **e} for e in content["steps"]]
         texts = {name: _text(content[name]) for name in ("plan", "outcome", "began")}
         if version == 1 and texts["plan"] == "publish":
-            texts["outcome"] = _DONE  # It left nothing when it failed, and any start brings it.
+            texts["outcome"] = _DONE  # A failed publish leaves nothing; any start repeats it.
         if texts["outcome"] not in _ENDED:
             raise ValueError(f"unknown outcome {texts['outcome']!r}")
         return RunRecord(
@@ -230,10 +230,7 @@ def read(path: Path) -> RunRecord | None:
 
 
 def unfinished(state: StateFolder) -> tuple[list[RunRecord], list[str]]:
-    """The runs of a topology that are going on or were cut off, the last begun first.
-
-    And, in words, the files that can't be read.
-    """
+    """(runs in progress or cut off, newest first; errors of files that can't be read)"""
     found: list[RunRecord] = []
     problems: list[str] = []
     for path in (state.journal, *sorted(state.unfinished.glob("*.json"))):
@@ -248,7 +245,7 @@ def unfinished(state: StateFolder) -> tuple[list[RunRecord], list[str]]:
 
 
 def set_aside(path: Path) -> str:
-    """Keep a journal that can't be read out of the way of a new one; the sentence to say, or ""."""
+    """Rename a journal that can't be read; returns the message to print, or ""."""
     try:
         read(path)
     except UnreadableJournal as error:
@@ -262,7 +259,7 @@ def set_aside(path: Path) -> str:
 
 
 def unfinished_at(path: Path, plan: str) -> RunRecord | None:
-    """A run of that plan which was cut off; None where there is none, or none that can be read."""
+    """The run of this plan that was cut off; None if there is none, or it can't be read."""
     try:
         record = read(path)
     except UnreadableJournal:
@@ -283,10 +280,10 @@ def _line(error: Exception) -> str:
 
 @contextlib.contextmanager
 def held(lock: Path, topology: str, command: str) -> Iterator[None]:
-    """Hold the lock of a topology: one command changes it at a time; the kernel frees the lock.
+    """Hold the lock of a topology, so that one command at a time changes it.
 
-    command: what is typed, for the message of the next one. Raises UcpError, at once, naming PID
-    and command of the holder.
+    The kernel releases the lock when the process ends. command: as typed, shown to whoever is
+    refused. Raises UcpError at once, with the PID and the command of the holder.
     """
     with lock.open("a+", encoding="utf-8") as stream:
         if not locks.take(stream.fileno()):

@@ -1,8 +1,8 @@
-"""Runs a plan: steps in the order of what they need, side by side where nothing forbids it.
+"""Runs a plan: steps in the order of their dependencies, in parallel where possible.
 
-A step is safe to run again, so a plan that was cut off is resumed by running it once more: what is
-there already is kept. The first failure, or Ctrl-C, keeps further steps from starting, tells those
-that run (`Cancel`) and waits for them a while; the error then says what is left standing.
+Steps are idempotent, so a plan that was cut off is resumed by running it again; completed work is
+kept. After the first failure, or Ctrl-C, no further step starts; running steps are told to give up
+(`Cancel`) and get some time to end. The error then says how far the plan came.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ World = TypeVar("World", contravariant=True)
 Report = Callable[[str], None]
 
 PATIENCE = 10.0
-"""Seconds that running steps get to end after a failure or Ctrl-C."""
+"""Seconds that running steps have to end after a failure or Ctrl-C."""
 
 
 class RunInterrupted(UcpError):
-    """Ctrl-C: what is left standing, and how to go on."""
+    """Ctrl-C was pressed: how far the plan came, and how to continue."""
 
     exit_code = 130
     still_running = False
-    """Steps did not give up in time: nobody knows what they will have done."""
+    """Some steps did not give up in time, so what they will have done is unknown."""
 
 
 @dataclass(frozen=True)
 class Step(Generic[World]):
-    """One small piece of work."""
+    """One unit of work that can be run again."""
 
     id: str
-    """The verb and the object, with hyphens: start-core."""
+    """Verb and object with hyphens: start-core."""
     title: str
-    """What a person reads while it runs: Start the core cluster."""
+    """Shown while it runs: Start the core cluster."""
     run: Callable[[World, Report], None]
-    """Do it, or see that it is done. report: one line on how far it is. Raises UcpError."""
+    """Do the work, or find that it is done. report: takes a line of progress. Raises UcpError."""
     foresee: Callable[[World], Iterable[Foreseen]] = lambda _: ()
-    """What `run` would do, from the real state, changing nothing. Raises UcpError."""
+    """What `run` would do given the real state; changes nothing. Raises UcpError."""
 
 
 def step(
@@ -54,36 +54,36 @@ def step(
     foresee: Callable[[World], Iterable[Foreseen]] = lambda _: (),
     id: str | None = None,
 ) -> Callable[[Callable[[World, Report], None]], Step[World]]:
-    """Make a function a step. id: where it is not the function's name."""
+    """Make a function a step. id: default is the function's name, with hyphens."""
     return lambda run: Step(id or run.__name__.replace("_", "-"), title, run, foresee)
 
 
 @dataclass(frozen=True)
 class Task(Generic[World]):
-    """A step in a plan, and what must be done before it."""
+    """A step in a plan, with its dependencies."""
 
     step: Step[World]
     after: tuple[str, ...] = ()
-    """Ids of steps."""
+    """Ids of the steps that must be done before."""
     when: bool = True
-    """False: this run does without it, and nobody waits for it."""
+    """False: this run skips it, and no other task waits for it."""
 
 
 @dataclass(frozen=True)
 class Plan(Generic[World]):
-    """What happens in which order."""
+    """Tasks and their order."""
 
     name: str
-    """Of the command: start, stop."""
+    """Name of the command: start, stop."""
     tasks: tuple[Task[World], ...]
-    """Once made, only those that the run needs."""
+    """After construction, only those with `when`."""
     checks: tuple[Callable[[World], None], ...] = ()
-    """What is looked at before the first change. Each raises UcpError."""
+    """Checks before the first change. Each raises UcpError."""
     whole: bool = False
-    """It is done whole or not at all: after a failure nothing of it is kept."""
+    """All or nothing: after a failure nothing of it is kept."""
 
     def __post_init__(self) -> None:
-        """A step comes after those that it needs, which rules out circles."""
+        """Check that each step comes after its dependencies, which rules out cycles."""
         seen: set[str] = set()
         for task in self.tasks:
             unknown = set(task.after) - seen
@@ -100,7 +100,7 @@ class Plan(Generic[World]):
 
 
 class StepState(StrEnum):
-    """Of a step in one run."""
+    """State of a step in one run."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -111,7 +111,7 @@ class StepState(StrEnum):
 
 @dataclass
 class StepRun:
-    """How one step fares in one run."""
+    """Progress of a step in one run."""
 
     id: str
     title: str
@@ -120,12 +120,12 @@ class StepRun:
     """Seconds since the run began."""
     seconds: float = 0.0
     message: str = ""
-    """The last thing reported; the error of a failed step."""
+    """The last progress message, or the error of a failed step."""
 
 
 @dataclass(frozen=True)
 class StepEvent:
-    """A step changed its state, or reported something."""
+    """A step changed its state, or reported progress."""
 
     step: StepRun
     steps: Sequence[StepRun]
@@ -137,7 +137,7 @@ OnEvent = Callable[[StepEvent], None]
 
 @dataclass
 class _Run(Generic[World]):
-    """One run of a plan. Its state is touched by the thread that called `run` only."""
+    """One run of a plan. Only the thread that called `run` may touch its state."""
 
     plan: Plan[World]
     world: World
@@ -157,7 +157,7 @@ class _Run(Generic[World]):
         }
 
     def to_the_end(self) -> None:
-        """Or to the first failure."""
+        """Run until all steps are done or one fails."""
         self.launch_ready()
         while self.running() and self.failure is None:
             self.hear(self.news.get())
@@ -165,7 +165,7 @@ class _Run(Generic[World]):
                 self.launch_ready()
 
     def wind_down(self, patience: float) -> None:
-        """Let running steps give up, for `patience` seconds."""
+        """Tell running steps to give up and wait for them, `patience` seconds at most."""
         self.cancel.request()
         until = self.clock() + patience
         while self.running() and (left := until - self.clock()) > 0:
@@ -188,19 +188,19 @@ class _Run(Generic[World]):
         run.state = StepState.RUNNING
         run.began = self.clock() - self.began
         self.tell(run)
-        # Daemons: a step that does not give up must not keep the command from ending.
+        # A daemon thread: a step that does not give up must not keep the command from ending.
         thread = threading.Thread(target=self.work, args=(step,), name=step.id, daemon=True)
         thread.start()
 
     def work(self, step: Step[World]) -> None:
-        """In a thread of its own."""
+        """Run a step in its own thread."""
 
         def report(message: str) -> None:
             self.news.put((step.id, StepState.RUNNING, message))
 
         try:
             step.run(self.world, report)
-        except BaseException as error:  # noqa: BLE001 (it is raised by the calling thread)
+        except BaseException as error:  # noqa: BLE001 (the calling thread raises it)
             self.news.put((step.id, StepState.FAILED, error))
         else:
             self.news.put((step.id, StepState.DONE, ""))
@@ -233,11 +233,11 @@ def run(
     again: str | None = None,
     patience: float = PATIENCE,
 ) -> None:
-    """Run a plan to its end. Call it from the main thread: Ctrl-C arrives there.
+    """Run a plan to its end. Call it from the main thread, since Ctrl-C arrives there.
 
-    on_event: called in this thread, one call at a time. again: the command that goes on from here.
-    Raises the first failure of a step, its message completed by what is left standing, or
-    Interrupted. Steps that did not give up in time are still busy then, in daemon threads.
+    on_event: called in this thread, one call at a time. again: the command that continues the run.
+    Raises RunInterrupted, or the first failure of a step; the message says how far the plan came.
+    Steps that did not give up in time are still running then, in daemon threads.
     """
     again = again or f"ucp {plan.name}"
     if not plan.whole:
@@ -266,7 +266,7 @@ def run(
 
 
 def preflight(plan: Plan[World], world: World) -> None:
-    """Make all checks of a plan. Raises one UcpError with all that is wrong."""
+    """Run all checks of a plan. Raises one UcpError with all problems."""
     errors: list[UcpError] = []
     for check in plan.checks:
         try:
@@ -285,7 +285,7 @@ def preflight(plan: Plan[World], world: World) -> None:
 
 
 def foresee(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
-    """The data of `--plan`: what each step says, in the order of the plans. Raises UcpError."""
+    """The output of `--plan`: what each step foresees, in order. Raises UcpError."""
     found = [
         (task.step.id, each)
         for plan in plans
@@ -302,7 +302,7 @@ def foresee(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
 
 
 def left_standing(steps: Iterable[StepRun]) -> str:
-    """One line on how far a plan came that did not end, in the words of its display."""
+    """One line on how far an unfinished plan came, in the words of its display."""
     steps = list(steps)
     by_state: dict[StepState, list[str]] = {}
     for each in steps:

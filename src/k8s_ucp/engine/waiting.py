@@ -1,4 +1,4 @@
-"""Waiting that ends: by the state that was wanted, by a deadline, or because all is given up."""
+"""Waits that end: in the wanted state, at a deadline, or when the plan is canceled."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 
 
 class Cancelled(UcpError):
-    """A step gave up because another one failed or the user said so."""
+    """A step gave up because another one failed or the user pressed Ctrl-C."""
 
 
 class Cancel:
-    """Tells running steps to give up. Threads can't be ended from outside: waits must ask."""
+    """Tells running steps to give up. Threads can't be killed, so waits have to ask."""
 
     def __init__(self) -> None:
         self.programs = process.RunningPrograms()
-        """Handed to process.run, so that external programs end at once."""
+        """Passed to process.run, so that external programs end at once."""
         self._event = threading.Event()
 
     @property
@@ -31,12 +31,12 @@ class Cancel:
         self.programs.end()
 
     def check(self) -> None:
-        """Raises Cancelled when the plan has been given up."""
+        """Raises Cancelled if the plan was canceled."""
         if self._event.is_set():
             raise Cancelled("canceled")
 
     def pause(self, seconds: float) -> None:
-        """Sleep. Raises Cancelled, at once, when the plan is given up."""
+        """Sleep. Raises Cancelled as soon as the plan is canceled."""
         if self._event.wait(seconds):
             raise Cancelled("canceled")
 
@@ -50,9 +50,9 @@ def wait_until(
     pause: float = 0.1,
     next: str | None = None,
 ) -> None:
-    """Wait until `look` returns nothing. What it returns is the state that is seen meanwhile.
+    """Wait until `look` returns "". Until then it returns the state that it sees.
 
-    Raises DeadlineExceeded with the last state seen, Cancelled when the plan is given up.
+    Raises DeadlineExceeded with the last state, Cancelled if the plan is canceled.
     """
     until = time.monotonic() + seconds
     while state := look():

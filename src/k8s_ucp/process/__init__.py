@@ -1,6 +1,6 @@
-"""The door to other programs: run one, start one that stays, recognise one again.
+"""The only way to other programs: run one, start one that outlives us, recognize one later.
 
-argv is public on every machine: secrets go through `stdin` or `env`, never through argv.
+Any user of a machine can read argv, so secrets are passed by `stdin` or `env`, never by argv.
 """
 
 from k8s_ucp.process.identity import (

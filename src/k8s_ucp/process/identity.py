@@ -1,8 +1,7 @@
-"""Recognising a process, and ending that one and no other.
+"""Recognizes a process, and ends that one and no other.
 
-A PID alone proves nothing (it may have been given to a stranger since), so a process is known by
-PID, executable and start: which boot of the machine, and how many ticks after it. As a time of day
-the start of the same process is another one after each step of the clock.
+The kernel reuses PIDs, so a process is identified by PID, executable and start: the boot of the
+machine and the ticks since then. The start as a time of day would change whenever the clock is set.
 """
 
 from __future__ import annotations
@@ -28,40 +27,40 @@ _TIME = re.compile(r"[0-9]+\.[0-9]+")
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """A process that can be recognised after a restart of ours, or of the machine."""
+    """Identifies a process, also after a restart of ucp or of the machine."""
 
     pid: int
     executable: str
     started_at: float
-    """Seconds since the epoch, as the clock says now; what older versions wrote down."""
+    """Seconds since the epoch by the current clock; older versions recorded this."""
     start: str = ""
-    """As `start_of` tells it; empty in what older versions wrote down."""
+    """Boot and ticks (see `_start_of`); empty in records of older versions."""
 
     def same_start(self, now: ProcessIdentity) -> bool:
-        """Of what has its PID now: it began when this one did."""
+        """Whether `now`, which has its PID, started when this process did."""
         return is_start_of(self.start or f"{self.started_at:.2f}", now)
 
 
 def is_start_of(start: str, found: ProcessIdentity) -> bool:
-    """Whether a process began then, by `ProcessIdentity.start` or by the time of day."""
+    """Whether a process started then. start: as `ProcessIdentity.start`, or a time of day."""
     if _TIME.fullmatch(start):
         return abs(found.started_at - float(start)) < _SAME_START
     return start == found.start
 
 
 def _start_of(process: psutil.Process) -> str:
-    """Boot and ticks since then; a time of day where the system tells no such thing."""
+    """Boot and ticks since then; a time of day on systems without /proc."""
     try:
         boot = _BOOT.read_text("ascii").strip()
         words = Path(f"/proc/{process.pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return f"{process.create_time():.2f}"
-    # After the name, which may hold anything: the 22nd field of all.
+    # The 22nd field; the name before it may contain anything.
     return f"{boot}:{words.rpartition(')')[2].split()[19]}"
 
 
 def identify(pid: int) -> ProcessIdentity | None:
-    """Who has this PID now; None where nobody has (a zombie counts as nobody)."""
+    """The process that has this PID now; None if there is none, or a zombie."""
     try:
         process = psutil.Process(pid)
         if process.status() == psutil.STATUS_ZOMBIE:
@@ -72,7 +71,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 
 def is_running(identity: ProcessIdentity) -> bool:
-    """That very process still runs."""
+    """Whether this very process still runs."""
     now = identify(identity.pid)
     return (
         now is not None
@@ -83,15 +82,15 @@ def is_running(identity: ProcessIdentity) -> bool:
 
 
 def terminate(identity: ProcessIdentity, *, grace: float) -> None:
-    """End that very process: SIGTERM, and SIGKILL after `grace` seconds. A stranger is left alone.
+    """End this very process: SIGTERM, then SIGKILL after `grace` seconds. Others are left alone.
 
-    Raises DeadlineExceeded when even SIGKILL does not end it within 5 s.
+    Raises DeadlineExceeded if even SIGKILL does not end it within 5 s.
     """
     terminate_all([identity], grace=grace)
 
 
 def terminate_all(identities: Iterable[ProcessIdentity], *, grace: float) -> None:
-    """End several processes at once, like `terminate`; the grace runs for all of them together."""
+    """Like `terminate`, for several processes at once, with one grace period for all of them."""
     left = [each for each in identities if _signal(each, signal.SIGTERM)]
     left = _still_running(left, grace)
     for each in left:
@@ -108,9 +107,9 @@ def _still_running(identities: Sequence[ProcessIdentity], seconds: float) -> lis
 
 
 def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
-    """True once that process is gone, False if it still runs after `seconds`.
+    """True once the process is gone, False if it still runs after `seconds`.
 
-    Gone includes its ports and files: these outlive the first of its threads by moments.
+    Gone includes its ports and files, which outlive its first thread by moments.
     """
     until = time.monotonic() + seconds
     try:
@@ -131,7 +130,7 @@ def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
 
 
 def _poll_gone(identity: ProcessIdentity, until: float) -> bool:
-    """For systems without pidfd."""
+    """Like `wait_gone`, on systems without pidfd."""
     while is_running(identity):
         if time.monotonic() > until:
             return False
@@ -141,7 +140,7 @@ def _poll_gone(identity: ProcessIdentity, until: float) -> bool:
 
 
 def _is_or_was(identity: ProcessIdentity) -> bool:
-    """That very process still has its PID, be it that it is just ending."""
+    """Whether this very process still has its PID, even if it is about to end."""
     try:
         process = psutil.Process(identity.pid)
         now = ProcessIdentity(identity.pid, "", process.create_time(), _start_of(process))

@@ -1,4 +1,4 @@
-"""Acting for a folder's owner: what root does to it would be root's, and in root's home."""
+"""Acts as a folder's owner, since what root creates belongs to root, or is in root's home."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 from k8s_ucp.errors import UcpError
 
 NEEDED = (Path(__file__), Path(os.__file__), Path(sys.executable))
-"""What runs the command: our modules, Python's, and Python itself."""
+"""What the command needs: our modules, Python's, and Python itself."""
 _OF_ROOT = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 
 def act_as_owner(
     folder: Path, say: Callable[[str], None], *, needed: Sequence[Path] = NEEDED
 ) -> None:
-    """Where root calls, begin this command anew as the folder's owner.
+    """If root runs this command, execute it again as the folder's owner.
 
-    Nothing happens for everybody but root, for a folder that is root's own or isn't there, and
-    where the owner is no user of this machine, as in a container. say: is told whose it is.
-    needed: what the owner has to be able to read. Raises UcpError where that can't be done.
+    Does nothing for other users, for a folder that belongs to root or doesn't exist, and if this
+    machine doesn't know the owner, as in a container. say: takes the message about the change of
+    user. needed: what the owner must be able to read. Raises UcpError if it can't act as the owner.
     """
     if os.geteuid() != 0:
         return
@@ -61,6 +61,6 @@ def act_as_owner(
     say(f"acting as {name}, to whom {folder} belongs")
     environment = {key: value for key, value in os.environ.items() if key not in _OF_ROOT}
     environment |= {"HOME": owner.pw_dir, "USER": name, "LOGNAME": name}
-    # Anew: nothing that was read or set up as root goes on, and /proc lets it see itself.
+    # A new process keeps nothing that root read or set up, and may read its own /proc entries.
     arguments = [sys.executable, *sys.orig_argv[1:]]
     os.execve(sys.executable, arguments, environment)  # noqa: S606 (this very command)

@@ -1,4 +1,4 @@
-"""Running programs: one that is waited for, one that stays."""
+"""Runs programs: one to its end, or one that outlives us."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing
 from k8s_ucp.process.identity import ProcessIdentity, identify
 
 OUTPUT_KEPT = 200
-"""Lines of output that an error carries."""
+"""Lines of output that an error contains."""
 
 
 class RunningPrograms:
-    """Programs that `run` waits for in other threads, so that Ctrl-C in this one can end them."""
+    """Programs that `run` waits for in other threads, so that Ctrl-C can kill them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,11 +29,11 @@ class RunningPrograms:
 
     @property
     def ended(self) -> bool:
-        """Nothing more is to be started: threads that wait for their turn should give up."""
+        """No more programs may start; threads that are about to start one should give up."""
         return self._ended
 
     def end(self) -> None:
-        """Kill them with all that they started; one that starts later is killed at once."""
+        """Kill them and their process groups. A program that starts later is killed at once."""
         with self._lock:
             self._ended = True
             for running in self._running.values():
@@ -62,9 +62,9 @@ def run(
 ) -> str:
     """Run a program to its end and return its stdout.
 
-    timeout: seconds, then its process group is killed. env: the whole environment, None inherits.
-    on_line: called with each line of stdout and stderr as it comes. programs: where it is noted
-    while it runs. Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+    timeout: in seconds; then its process group is killed. env: the whole environment; None: ours.
+    on_line: called with each line of stdout and stderr. programs: lists it while it runs.
+    Raises CommandFailed, ProgramMissing, DeadlineExceeded.
     """
     import sh
 
@@ -97,7 +97,7 @@ def run(
         expired.set()
         _kill_group(running)
 
-    # sh's own timeout ends the program alone and leaves what it started.
+    # sh's own timeout ends the program alone, and not the processes that it started.
     timer = threading.Timer(timeout, expire)
     timer.daemon = True
     try:
@@ -107,12 +107,12 @@ def run(
             _bg_exc=False,
             _env=dict(env) if env is not None else None,
             _cwd=str(cwd) if cwd else None,
-            # Empty, not None: with None sh keeps a pipe open and takes 0.1 s longer to end.
+            # Empty instead of None: with None, sh keeps a pipe open and takes 0.1 s longer to end.
             _in=stdin or "",
             _out=printed,
             _err=heard,
             _encoding="utf-8",
-            # A file name in another encoding is no reason to fail; strict, sh hands out bytes.
+            # A file name in another encoding must not fail the run; with "strict", sh passes bytes.
             _decode_errors="replace",
             _tty_out=False,
             _tty_in=False,
@@ -137,7 +137,7 @@ def run(
 
 
 def _kill_group(running: Any) -> None:
-    """End a program that `run` started, and all that it started in its session."""
+    """Kill a program that `run` started, and its process group."""
     if running is not None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
@@ -150,9 +150,9 @@ def spawn(
     cwd: Path,
     log: Path,
 ) -> ProcessIdentity:
-    """Start a program that outlives us, in a session of its own, printing to `log` (0600).
+    """Start a program that outlives us, in its own session, with its output in `log` (0600).
 
-    Files that it makes are the user's alone.
+    Only the user can access the files that it creates (umask 077).
     """
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -180,7 +180,7 @@ def spawn(
 
 
 def find_program(name: str) -> Path | None:
-    """Where a program lies on PATH; None where it doesn't."""
+    """Path of a program on PATH; None if it isn't there."""
     found = shutil.which(name)
     return Path(found) if found else None
 
@@ -191,11 +191,11 @@ PASSED_ON = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),
 )
-"""Variables that find a person's files and the way to the network. All others may hold secrets, or
-lead elsewhere: what git tells its hooks, cloud keys, tokens."""
+"""Variables that locate the user's files and the network. Others may contain secrets (cloud keys,
+tokens) or redirect the program (what git passes to its hooks)."""
 
 
 def passed_on(caller: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of `caller` (None: this process) that such a program gets, in English."""
+    """The variables of `caller` (None: this process) that a program gets, with English messages."""
     caller = os.environ if caller is None else caller
     return {name: caller[name] for name in PASSED_ON if name in caller} | {"LC_ALL": "C"}

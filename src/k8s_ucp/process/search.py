@@ -1,4 +1,4 @@
-"""Finding processes by what they carry, where they work and what they listen on."""
+"""Finds processes by their environment, working folder and ports."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import psutil
 from k8s_ucp.process.identity import ProcessIdentity, identify
 
 _LISTEN = "0A"
-"""State of a socket in /proc/net/tcp."""
+"""State LISTEN in /proc/net/tcp."""
 
 
 def marked(*marks: tuple[str, str]) -> list[tuple[ProcessIdentity, int]]:
-    """This user's processes whose environment holds one of the entries, with their sessions' ids.
+    """(process, session id) of this user's processes whose environment has one of the entries.
 
-    marks: (name, value). A proof of descent: only what we started with that entry, and what that
-    started, has it. For root everybody's: `sudo ucp stop` is to find what the owner started.
+    marks: (name, value). It proves descent: only processes that we started with that entry, and
+    their descendants, have it. Root sees all users': `sudo ucp stop` has to find the owner's.
     """
     found = []
     for process in psutil.process_iter():
@@ -41,7 +41,7 @@ def marked(*marks: tuple[str, str]) -> list[tuple[ProcessIdentity, int]]:
 
 
 def is_marked(pid: int, name: str, value: str) -> bool:
-    """That process is this user's and its environment holds name=value."""
+    """Whether the process is this user's and its environment has name=value."""
     try:
         process = psutil.Process(pid)
         return _is_ours(process) and _environment(process).get(name) == value
@@ -54,17 +54,17 @@ def _is_ours(process: psutil.Process) -> bool:
 
 
 def _environment(process: psutil.Process) -> Mapping[str, str]:
-    """A program that just began has none for a moment: the kernel fills it in after the start."""
+    """The environment of a process. It is empty for a moment after the start, so wait for it."""
     for _ in range(40):
         environment = process.environ()
-        if environment or not process.exe():  # a thread of the kernel never has one
+        if environment or not process.exe():  # kernel threads never have one
             break
         time.sleep(0.005)
     return environment
 
 
 def working_in(folder: Path) -> list[ProcessIdentity]:
-    """Processes that work in `folder` or below it: what an interrupted run left behind."""
+    """Processes whose working folder is `folder` or below it: leftovers of an interrupted run."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -74,9 +74,9 @@ def working_in(folder: Path) -> list[ProcessIdentity]:
 
 
 def is_mentioned(folder: Path) -> bool:
-    """A process runs a program of this folder, or has its path in its words or environment.
+    """Whether a process runs a program of this folder, or has its path in argv or environment.
 
-    Of all processes that this user may look at.
+    Considers all processes that this user can inspect.
     """
     text = f"{folder}{os.sep}"
     for process in psutil.process_iter():
@@ -90,13 +90,13 @@ def is_mentioned(folder: Path) -> bool:
 def listeners(*pids: int) -> list[tuple[str, int]]:
     """(address, port) of every TCP socket that processes listen on; see proc_pid_net(5).
 
-    psutil reads all connections of the machine once for each process: 8 ms of CPU time, each time,
-    where the kernel's table is large.
+    Not by psutil: it reads all connections of the machine for each process, which takes 8 ms of
+    CPU time each if the kernel's table is large.
     """
     own = {each for pid in pids for each in _sockets(pid)}
     found = []
     for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError):  # a machine without IPv6
+        with contextlib.suppress(OSError):  # no IPv6 on this machine
             for line in Path("/proc/net", name).read_text("ascii").splitlines()[1:]:
                 words = line.split()
                 if words[3] == _LISTEN and words[9] in own:
@@ -105,7 +105,7 @@ def listeners(*pids: int) -> list[tuple[str, int]]:
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    """Numbers of a process's sockets; none where it is gone or another user's."""
+    """Inode numbers of a process's sockets; none if it is gone or another user's."""
     with contextlib.suppress(OSError):
         for each in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):
@@ -115,19 +115,19 @@ def _sockets(pid: int) -> Iterator[str]:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """As the kernel writes it: hexadecimal words of 32 bits, each in the machine's byte order."""
+    """Parse the kernel's form: hexadecimal 32-bit words, each in the machine's byte order."""
     host, _, port = text.partition(":")
     words = [bytes.fromhex(host[at : at + 8]) for at in range(0, len(host), 8)]
     if sys.byteorder == "little":
         words = [each[::-1] for each in words]
     address = ipaddress.ip_address(b"".join(words))
-    # gRPC listens for IPv4 on sockets of IPv6.
+    # gRPC listens for IPv4 on IPv6 sockets.
     mapped = address.ipv4_mapped if address.version == 6 else None
     return str(mapped or address), int(port, 16)
 
 
 def peak_bytes(pid: int) -> int:
-    """Memory that a process has had at most; 0 where that can't be known."""
+    """Peak memory of a process (VmHWM); 0 if unknown."""
     try:
         text = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
     except OSError:
@@ -137,5 +137,5 @@ def peak_bytes(pid: int) -> int:
 
 
 def available_memory() -> int:
-    """Bytes that new processes can have without anything being swapped out."""
+    """Bytes that new processes can use without swapping."""
     return int(psutil.virtual_memory().available)
