@@ -1,6 +1,6 @@
-"""The door to Kubernetes API servers: plain dicts in, plain dicts out, every request bounded.
+"""The only way to Kubernetes API servers: plain dicts in and out, every request bounded.
 
-Foreign errors become ours at this door and carry method, path and the server's message, never a
+Errors of libraries are translated here. They contain method, path and the server's message, never a
 header or a body.
 """
 

@@ -1,4 +1,4 @@
-"""The verbs of the API: plain dicts in, plain dicts out."""
+"""The verbs of the Kubernetes API, with plain dicts in and out."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from k8s_ucp.kube.limits import RequestLimits
 
 FIELD_MANAGER = "k8s-ucp"
 PAGE = 500
-"""Objects of a list that are asked for at once; fewer where they are too large together."""
+"""Objects per page of a list; fewer if a page is too large."""
 MOST_OBJECTS = 100_000
 LIST_SECONDS = 300.0
-"""What a list may have and take as a whole: the server alone decides how many pages there are."""
+"""Limits of a whole list, since the server decides how many pages it has."""
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
@@ -46,7 +46,7 @@ _PATCH_CONTENT = {
 
 
 class Kube(Connection):
-    """One API server as one identity. Safe to share between threads."""
+    """Client of one API server with one identity. Safe to share between threads."""
 
     def __init__(
         self,
@@ -56,16 +56,16 @@ class Kube(Connection):
         longest: float = float("inf"),
         largest: int = LARGEST,
     ) -> None:
-        """As Connection is made."""
+        """See Connection."""
         super().__init__(config, token=token, longest=longest, largest=largest)
         self._discovered: dict[tuple[str, str], Kind] = {}
         self._lock = threading.Lock()
 
     @classmethod
     def from_file(cls, path: Path) -> Kube:
-        """Read a kubeconfig file; a token is read again once the server turns it down.
+        """Read a kubeconfig file; a token is read again when the server rejects it.
 
-        Raises UcpError when there is none or it can't be used.
+        Raises UcpError if the file is missing or can't be used.
         """
         config = read_kubeconfig(path)
         user = current_context(config)[1]
@@ -76,7 +76,7 @@ class Kube(Connection):
     def in_cluster(
         cls, folder: Path = SERVICE_ACCOUNT_FOLDER, *, longest: float = float("inf")
     ) -> Kube:
-        """The cluster whose pod this is, as its ServiceAccount; the kubelet renews the token.
+        """The cluster of this pod, as its ServiceAccount; the kubelet renews the token.
 
         Raises UcpError outside of a pod.
         """
@@ -100,7 +100,7 @@ class Kube(Connection):
         return cls(config, token=TokenFile(folder / "token"), longest=longest)
 
     def ready(self, *, timeout: float = 2.0) -> bool:
-        """The server says that it is ready."""
+        """Whether the server reports that it is ready."""
         try:
             self.request("GET", "/readyz", timeout=timeout)
         except KubeError:
@@ -108,7 +108,7 @@ class Kube(Connection):
         return True
 
     def server_certificate(self, *, timeout: float = 2.0) -> bytes:
-        """What the server shows of itself, as PEM; its authority isn't asked. Raises KubeError."""
+        """The server's certificate as PEM, not verified. Raises KubeError."""
         where = urlsplit(self.server)
         try:
             pem = ssl.get_server_certificate(
@@ -128,7 +128,7 @@ class Kube(Connection):
         return answer
 
     def find(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
-        """Like get, None where it (or its kind) does not exist."""
+        """Like get, but None if the object or its kind does not exist."""
         try:
             return self.get(kind, name, namespace)
         except NotFound:
@@ -142,7 +142,7 @@ class Kube(Connection):
         labels: str | None = None,
         fields: str | None = None,
     ) -> list[Object]:
-        """All objects of a kind, in pages of 500; apiVersion and kind are filled in."""
+        """All objects of a kind, read in pages; apiVersion and kind are filled in."""
         items, _ = self.list_with_version(kind, namespace, labels=labels, fields=fields)
         return items
 
@@ -158,7 +158,7 @@ class Kube(Connection):
     ) -> tuple[list[Object], str]:
         """The objects, and the resource version to watch from. timeout: seconds for one page.
 
-        keep: what of each is returned, None for nothing; never more than a page is held whole.
+        keep: reduces each object, or drops it (None), so that at most one page is held in full.
         """
         query = _present(labelSelector=labels, fieldSelector=fields, limit=str(PAGE))
         items: list[Object] = []
@@ -205,7 +205,7 @@ class Kube(Connection):
         """Changes after `since` as (ADDED|MODIFIED|DELETED|BOOKMARK, object).
 
         Ends when the server ends it (after `seconds`); `silence` is the longest wait in seconds
-        for one event. Raises Expired when `since` is too old, Unreachable on a broken connection.
+        for one event. Raises Expired if `since` is too old, Unreachable if the connection breaks.
         """
         query = _present(
             watch="true",
@@ -219,7 +219,7 @@ class Kube(Connection):
         wait = silence or seconds + REQUEST_SECONDS
         limits = RequestLimits(time.monotonic() + wait, self._largest)
         raw = self._send("GET", path, query, None, "application/json", limits)
-        # From here on each event has its own time; the server ends it, or we do.
+        # From here on the timeout is per event; the server ends the watch, or we do.
         limits.wait, limits.until = wait, time.monotonic() + seconds + wait
         try:
             for line in _lines(raw, limits):
@@ -234,7 +234,7 @@ class Kube(Connection):
                 raw.close()
 
     def create(self, item: Object) -> Object:
-        """Raises Conflict where it exists."""
+        """Create an object. Raises Conflict if it exists."""
         kind, namespace, _ = self._place(item)
         answer: Object = self.request(
             "POST", kind.path(namespace), query={"fieldManager": FIELD_MANAGER}, body=item
@@ -251,9 +251,9 @@ class Kube(Connection):
         subresource: str = "",
         timeout: float = 30.0,
     ) -> Object:
-        """Server-side apply: our fields become as given, others' fields stay.
+        """Server-side apply: sets our fields as given and keeps those of others.
 
-        subresource: apply to that part only, such as `status`; NotFound where there is no object.
+        subresource: apply only that, such as `status`. Raises NotFound if there is no object.
         """
         kind, namespace, name = self._place(item)
         query = _present(
@@ -281,7 +281,7 @@ class Kube(Connection):
         type: PatchType = "merge",
         subresource: str = "",
     ) -> Object:
-        """Patch one object, or its subresource such as `status`."""
+        """Patch one object, or a subresource of it such as `status`."""
         path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         answer: Object = self.request(
             "PATCH",
@@ -293,7 +293,7 @@ class Kube(Connection):
         return answer
 
     def replace(self, item: Object, *, subresource: str = "") -> Object:
-        """Write the whole object; Conflict when it changed since it was read."""
+        """Write the whole object. Raises Conflict if it changed since it was read."""
         kind, namespace, name = self._place(item)
         path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         answer: Object = self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=item)
@@ -308,9 +308,9 @@ class Kube(Connection):
         uid: str | None = None,
         propagation: str = "Background",
     ) -> bool:
-        """Delete one object; False where there was none.
+        """Delete one object; False if it did not exist.
 
-        uid: only if it is still that object (Conflict otherwise).
+        uid: delete only the object with this UID; otherwise raises Conflict.
         """
         body: Object = {"propagationPolicy": propagation}
         if uid:
@@ -324,7 +324,7 @@ class Kube(Connection):
     def request_token(
         self, namespace: str, service_account: str, *, seconds: int
     ) -> tuple[str, str]:
-        """A token of a ServiceAccount: (token, expiry as RFC 3339; the granted one)."""
+        """A token of a ServiceAccount: (token, granted expiry as RFC 3339)."""
         answer = self.request(
             "POST",
             SERVICE_ACCOUNT.path(namespace, service_account) + "/token",
@@ -342,7 +342,7 @@ class Kube(Connection):
         return token, str(status.get("expirationTimestamp", ""))
 
     def kind_of(self, api_version: str, kind: str) -> Kind:
-        """Look a kind up on the server (remembered). Raises NotFound."""
+        """Look up a kind on the server; the result is cached. Raises NotFound."""
         known = KNOWN.get((api_version, kind)) or self._discovered.get((api_version, kind))
         if known:
             return known
@@ -360,9 +360,9 @@ class Kube(Connection):
         return found
 
     def namespaced_kinds(self) -> list[Kind]:
-        """Every kind that lies in namespaces and can be listed, each in one version.
+        """Every namespaced kind that can be listed, each in one version.
 
-        Raises KubeError, also where one of the server's groups does not answer.
+        Raises KubeError, also if a single API group does not respond.
         """
         roots = ["/api/v1"]
         for group in self.request("GET", "/apis")["groups"]:
@@ -400,7 +400,7 @@ def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:
 
 
 def _is_list(page: Any) -> bool:
-    """An API server's list, as far as it is read here."""
+    """Whether a response has the form of a list, as far as it is used here."""
     return (
         isinstance(page, dict)
         and isinstance(page.get("metadata"), dict)

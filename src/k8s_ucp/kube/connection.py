@@ -1,4 +1,4 @@
-"""Requests to one API server as one identity, every one of them bounded.
+"""Requests to one API server with one identity, all of them bounded.
 
 The official client's generated model classes are not used, since most objects here (Argo CD,
 Crossplane, our own) have none.
@@ -25,15 +25,15 @@ from k8s_ucp.kube.transport import open_pool
 
 REQUEST_SECONDS = 10.0
 LARGEST = 64 * 1024 * 1024
-"""Bytes of an answer of a server that we trust: a page of a list, with its objects at their largest
-now and then."""
+"""Largest response in bytes of a server that we trust: a page of a list with some objects of the
+largest size."""
 LARGEST_OF_OTHERS = 4 * 1024 * 1024
-"""The same of an app cluster. One object fits in always; what somebody made to be large takes up
-twenty times as much once it is parsed."""
+"""The same for app clusters. Any single object fits; one that is large on purpose takes twenty
+times as much memory when parsed."""
 
 
 class Connection:
-    """Safe to share between threads."""
+    """Connection to one API server. Safe to share between threads."""
 
     def __init__(
         self,
@@ -43,12 +43,12 @@ class Connection:
         longest: float = float("inf"),
         largest: int = LARGEST,
     ) -> None:
-        """config: a kubeconfig whose current context holds inlined data only.
+        """config: a kubeconfig whose current context has inlined data only.
 
-        token: takes the place of the user's credentials; after a 401 it is asked once more.
-        longest: seconds that any answer may take, whatever the request allows; not for watches.
-        largest: bytes that any answer may have, or any event of a watch.
-        Exec plugins and file references are never followed: they raise UcpError.
+        token: replaces the user's credentials; after a 401 it is called once more.
+        longest: upper limit in seconds for every request, except watches.
+        largest: upper limit in bytes for every response, or event of a watch.
+        Raises UcpError for exec plugins and file references, which are never followed.
         """
         cluster, user = current_context(config)
         if token is not None:
@@ -62,7 +62,7 @@ class Connection:
         if user.get("token"):
             self._headers["Authorization"] = f"Bearer {user['token']}"
         self.warnings: set[str] = set()
-        """What the server has warned of, such as versions that it will lack."""
+        """Warnings of the server, such as deprecated API versions."""
         self._opening = threading.Lock()
         self._opened: PoolManager | None = None
 
@@ -77,7 +77,7 @@ class Connection:
                 try:
                     self._opened = open_pool(self._cluster, self._user, self._proxy)
                 except (OSError, ValueError) as error:
-                    # Never its text: it may quote what was to be read.
+                    # Without its text, which may quote the credential.
                     raise Unreachable(
                         f"{self.server} can't be connected to: the kubeconfig's address, "
                         "certificates or key are not valid"
@@ -94,9 +94,9 @@ class Connection:
         content: str = "application/json",
         timeout: float = REQUEST_SECONDS,
     ) -> Any:
-        """One request; the decoded JSON answer, or the text where it isn't JSON.
+        """Send a request; returns the decoded JSON, or the text if it isn't JSON.
 
-        timeout: seconds for all of it, however the answer trickles in. Raises KubeError.
+        timeout: seconds for the whole exchange, even if the response trickles in. Raises KubeError.
         """
         limit = min(timeout, self._longest)
         limits = RequestLimits(time.monotonic() + limit, self._largest, seconds=limit)
@@ -116,7 +116,7 @@ class Connection:
         content: str,
         limits: RequestLimits,
     ) -> BaseHTTPResponse:
-        """An answer whose headers are there. Raises KubeError."""
+        """Send a request; returns once the headers are read. Raises KubeError."""
         url = f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = dict(self._headers)
         if body is not None:
@@ -132,7 +132,7 @@ class Connection:
                     body=body if body is None or isinstance(body, str) else json.dumps(body),
                     timeout=Timeout(connect=min(wait, REQUEST_SECONDS), read=wait),
                     retries=False,
-                    # Never followed: it would lead our credential somewhere else.
+                    # Never followed: it would send our credential to another server.
                     redirect=False,
                     preload_content=False,
                 )
@@ -143,7 +143,7 @@ class Connection:
             try:
                 return send()
             except ClosedPoolError:
-                # Another thread's failure closed it before anything was sent.
+                # Another thread's failure closed the pool before anything was sent.
                 return send()
 
         try:
@@ -160,7 +160,7 @@ class Connection:
             text = self._read(method, path, response, limits)
             sent = headers.get("Authorization", "").removeprefix("Bearer ")
             if sent:
-                # Its words end up in logs and conditions: it may repeat what it was sent.
+                # The server may echo the token, and its message ends up in logs and conditions.
                 text = text.replace(sent.encode(), b"***")
             try:
                 answer = json.loads(text or b"{}")
@@ -173,7 +173,7 @@ class Connection:
     def _read(
         self, method: str, path: str, response: BaseHTTPResponse, limits: RequestLimits
     ) -> bytes:
-        """The whole content, as it was sent: what is packed is not unpacked."""
+        """The whole content as it was sent: not decompressed, which would evade the limit."""
         try:
             return b"".join(response.stream(65536, decode_content=False))
         except (HTTPError, OSError, ValueError) as error:
@@ -182,8 +182,8 @@ class Connection:
     def _unreachable(
         self, method: str, path: str, error: Exception, limits: RequestLimits
     ) -> Unreachable:
-        # Other idle connections went the same way to the same server: one that is half-open would
-        # cost the next request its whole timeout.
+        # Close idle connections to the same server, too: if one is half-open, the next request
+        # would wait for its whole timeout.
         self.close()
         if limits.exceeded:
             where = f"{method} {self.server}{path}"
@@ -193,7 +193,7 @@ class Connection:
 
 
 def _warnings(headers: Iterable[str]) -> Iterator[str]:
-    """Texts of those with the code 299, which Kubernetes uses: 299 - "text"."""
+    """Texts of warnings with the code 299, which Kubernetes uses: 299 - "text"."""
     for each in headers:
         if found := _WARNING.match(each):
             yield re.sub(r"\\(.)", r"\1", found[1])

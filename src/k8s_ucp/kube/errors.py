@@ -1,4 +1,4 @@
-"""What an API server refuses or fails at, in our words: method, path and the server's message."""
+"""Errors of API servers, with method, path and the server's message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.errors import UcpError
 
 
 class KubeError(UcpError):
-    """An API server refused or failed a request. status: HTTP code, 0 where none came back."""
+    """An API server refused or failed a request. status: HTTP code; 0 without a response."""
 
     def __init__(self, message: str, *, status: int = 0, reason: str = "") -> None:
         self.status = status
@@ -26,11 +26,11 @@ class NotFound(KubeError):
 
 
 class Conflict(KubeError):
-    """It exists already, or changed since it was read, or another manager owns a field."""
+    """The object exists, changed since it was read, or another manager owns a field (409)."""
 
 
 class Forbidden(KubeError):
-    """Known identity, not allowed (403)."""
+    """The identity is known, but lacks the permission (403)."""
 
 
 class Unauthorized(KubeError):
@@ -46,15 +46,15 @@ class Expired(KubeError):
 
 
 class Unreachable(KubeError):
-    """No answer: refused, timed out, TLS failure, or the server is failing (5xx, 429)."""
+    """No response (refused, timeout, TLS failure), or the server is failing (5xx, 429)."""
 
 
 class TooLarge(Unreachable):
-    """The answer is larger than the connection takes."""
+    """The response is larger than the connection accepts."""
 
 
 LONGEST_MESSAGE = 1_000
-"""Characters of what a server says of a refusal: it is written into logs and conditions."""
+"""Characters kept of a server's message, which ends up in logs and conditions."""
 
 _BY_STATUS: dict[int, type[KubeError]] = {
     400: Invalid,
@@ -69,7 +69,7 @@ _BY_STATUS: dict[int, type[KubeError]] = {
 
 
 def refusal(method: str, path: str, status: int, answer: Any) -> KubeError:
-    """What an answer of 400 and above means. answer: its body, a Status as a rule."""
+    """The error for a response of 400 and above. answer: its body, usually a Status."""
     reason, message = (
         str(answer.get(each) or "")[:LONGEST_MESSAGE] if isinstance(answer, dict) else ""
         for each in ("reason", "message")
@@ -80,7 +80,7 @@ def refusal(method: str, path: str, status: int, answer: Any) -> KubeError:
 
 
 def plain(error: BaseException, seconds: float) -> str:
-    """Why no answer came, in plain words. seconds: what the request was allowed."""
+    """Why there was no response, in plain words. seconds: the timeout of the request."""
     for each in _causes(error):
         for kind, words in _WORDS:
             if isinstance(each, kind):
@@ -90,7 +90,7 @@ def plain(error: BaseException, seconds: float) -> str:
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """The innermost first: libraries wrap what the system says."""
+    """Causes of an error, the innermost first: libraries wrap the system's error."""
     found: list[BaseException] = []
     todo: list[object] = [error]
     while todo:
@@ -105,7 +105,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
     (ssl.SSLCertVerificationError, "its certificate is not trusted: {said}"),
     (ssl.SSLError, "no TLS connection: {said}"),
     (socket.gaierror, "its host name can't be resolved: {said}"),
-    # One of these is a ConnectionResetError, too.
+    # First, since it is also a ConnectionResetError.
     (http.client.RemoteDisconnected, "it closed the connection without a response"),
     (ConnectionRefusedError, "connection refused"),
     (ConnectionResetError, "the connection was reset"),
@@ -117,7 +117,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def _said(error: BaseException) -> str:
-    """An error's own words, without the object addresses that urllib3 puts around them."""
+    """The text of an error without the object addresses that urllib3 adds."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message or "not trusted"
     if isinstance(error, OSError) and error.strerror:

@@ -1,4 +1,4 @@
-"""Who a connection is: tokens that change while it is used."""
+"""Identity of a connection: tokens that change while it is used."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _KEPT_SECONDS = 60.0
 
 
 class TokenSource(Protocol):
-    """Where a connection's token comes from, asked for every request."""
+    """Source of a connection's token, called for every request."""
 
     def __call__(self, *, rejected: str | None = None) -> str:
-        """The token to use now; rejected: the server just turned this one down, so not it again.
+        """The token to use now. rejected: a token that the server just rejected.
 
         Raises KubeError, UcpError.
         """
 
 
 class TokenFile:
-    """A pod's projected token: the kubelet writes it anew long before it expires."""
+    """A pod's projected token, which the kubelet renews long before it expires."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +44,7 @@ class TokenFile:
 
 
 class KubeconfigToken:
-    """A kubeconfig's token, which somebody may renew in the file."""
+    """The token of a kubeconfig; read again when rejected, since it may be renewed there."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path

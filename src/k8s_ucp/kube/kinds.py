@@ -1,4 +1,4 @@
-"""Kinds that this project speaks of, and where their objects live in the API."""
+"""Kinds that this project uses, and the API paths of their objects."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from urllib.parse import quote
 
 Object = dict[str, Any]
-"""As the API server writes it in JSON."""
+"""An object in the JSON form of the API."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Where objects of one kind live in the API."""
+    """A kind with its resource name and scope in the API."""
 
     api_version: str
     kind: str
@@ -21,11 +21,11 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """Of the API; empty for the core's."""
+        """API group; empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     def object(self, name: str, namespace: str | None = None, **parts: Any) -> Object:
-        """One of them, to be written. parts: `labels` and `annotations` go into its metadata."""
+        """A new object. parts: its keys; labels, annotations and owners go to the metadata."""
         metadata: Object = {"name": name} | ({"namespace": namespace} if namespace else {})
         for each in ("labels", "annotations", "ownerReferences"):
             if each in parts:
@@ -41,7 +41,7 @@ class Kind:
 
 
 def controller_reference(item: Object) -> Object:
-    """For metadata.ownerReferences of what goes when this object goes."""
+    """An entry for metadata.ownerReferences of objects that are deleted with this one."""
     metadata = item["metadata"]
     return {
         "apiVersion": item["apiVersion"],
@@ -54,7 +54,7 @@ def controller_reference(item: Object) -> Object:
 
 
 KNOWN: dict[tuple[str, str], Kind] = {}
-"""Those below, by API version and kind: no server is asked for them."""
+"""The kinds below by API version and kind, which need no discovery request."""
 
 
 def _known(api_version: str, kind: str, plural: str, *, namespaced: bool = True) -> Kind:

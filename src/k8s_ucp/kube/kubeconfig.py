@@ -1,4 +1,4 @@
-"""Parses kubeconfig files: runs no program and opens no file that they name."""
+"""Parses kubeconfig files, without running programs or opening files that they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.errors import UcpError
 
 
 def read_kubeconfig(path: Path) -> dict[str, Any]:
-    """Parse a kubeconfig file. Raises UcpError when it is missing or is no mapping."""
+    """Parse a kubeconfig file. Raises UcpError if it is missing or not a mapping."""
     try:
         content = yaml_io.load(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -26,7 +26,7 @@ def read_kubeconfig(path: Path) -> dict[str, Any]:
 def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(cluster, user) of the current context.
 
-    Raises UcpError when there is none, or when it refers to files or exec plugins.
+    Raises UcpError if there is none, or it refers to files or exec plugins.
     """
 
     def named(section: str, key: str, name: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def current_context(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
 
 
 def proxy_of(cluster: Mapping[str, Any]) -> str | None:
-    """The proxy that a cluster asks for. Raises UcpError for one that we can't go through."""
+    """`proxy-url` of a cluster. Raises UcpError if it is not supported."""
     url = cluster.get("proxy-url")
     if not url:
         return None
@@ -74,7 +74,7 @@ def proxy_of(cluster: Mapping[str, Any]) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """A name or address stands for this machine."""
+    """Whether a host name or address is this machine's loopback."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

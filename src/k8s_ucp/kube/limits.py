@@ -1,8 +1,8 @@
-"""A bound on everything that one answer may cost: seconds from beginning to end, and bytes.
+"""Limits what a response may cost: total seconds, and bytes.
 
-A timeout of a socket counts from byte to byte, and urllib3 reads lines and headers of any length:
-a server that sends a byte now and then holds a request for ever, one that never ends fills the
-memory. So the sockets below urllib3 are read through one that knows the request's own bounds.
+A socket's timeout restarts with every byte, and urllib3 reads lines and headers of any length: a
+server that sends a byte now and then would hold a request for ever, and an endless response would
+fill the memory. So urllib3's sockets are read through a wrapper that enforces the request's limits.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
 _HEADERS = 65_536
-"""Bytes that an answer's headers may have beside its content."""
+"""Bytes allowed for the headers, in addition to the content."""
 
 
 @dataclass
 class RequestLimits:
-    """What is left of one request."""
+    """Limits of one request, and how much is used."""
 
     until: float
-    """On the monotonic clock."""
+    """Deadline on the monotonic clock."""
     largest: int
     wait: float = float("inf")
-    """Seconds that any single byte may take to come."""
+    """Longest wait in seconds for the next bytes."""
     seconds: float = 0.0
-    """What all of it was allowed, for messages; 0 where that isn't told."""
+    """Timeout of the whole request, for messages; 0 to leave it out."""
     exceeded: bool = False
     _read: int = 0
 
     def remaining(self) -> float:
-        """Seconds to wait for more. Raises TimeoutError where none are left."""
+        """Seconds to wait for more. Raises TimeoutError if none are left."""
         left = self.until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the response exceeded the total time limit")
         return min(left, self.wait)
 
     def count(self, read: int) -> None:
-        """So many bytes came. Raises OSError where they are too many."""
+        """Count received bytes. Raises OSError if there are too many."""
         self._read += read
         if self._read > self.largest + _HEADERS:
             self.exceeded = True
             raise OSError(f"the response is larger than {self.largest} bytes")
 
     def start_anew(self) -> None:
-        """What came so far was a whole answer: one event of a watch."""
+        """Count from zero again, after an event of a watch is complete."""
         self._read = 0
 
 
@@ -66,7 +66,7 @@ _CURRENT = _Current()
 
 @contextmanager
 def bounded(limits: RequestLimits) -> Iterator[None]:
-    """Answers that begin in this thread meanwhile are read within these limits."""
+    """Apply the limits to responses that begin in this thread inside the context."""
     before, _CURRENT.limits = _CURRENT.limits, limits
     try:
         yield
@@ -75,11 +75,11 @@ def bounded(limits: RequestLimits) -> Iterator[None]:
 
 
 class _Bounded(io.RawIOBase):
-    """Bytes of a socket, within limits."""
+    """Reads a socket within limits."""
 
     def __init__(self, of: socket.socket, limits: RequestLimits) -> None:
         super().__init__()
-        # The socket counts its readers: one that the connection closes stays open for this one.
+        # The socket counts its readers, so it stays open for this one if the connection closes.
         self._raw = of.makefile("rb", buffering=0)
         self._socket = of
         self._limits = limits
@@ -125,5 +125,5 @@ class _HttpsPool(HTTPSConnectionPool):
 
 
 def bound(manager: PoolManager) -> None:
-    """Have a pool manager, before its first request, heed the limits of `bounded`."""
+    """Make a pool manager apply the limits of `bounded`; call it before the first request."""
     manager.pool_classes_by_scheme = {"http": _HttpPool, "https": _HttpsPool}

@@ -1,9 +1,8 @@
-"""The way to an API server: sockets with TLS, kept for the next request.
+"""Connections to an API server: TLS sockets that are kept for the next request.
 
-A server of this machine (an embedded control plane, kind's published port) needs nothing beyond
-that, and urllib3 does it. To any other the official client goes: it knows proxies and their
-exceptions, keeps connections alive through what lies between, and its import costs 0.12 s of CPU,
-which no command pays that talks to this machine alone.
+For a server on this machine (an embedded control plane, kind's published port) urllib3 is enough.
+For any other, the official client is used, which supports proxies and their exceptions and TCP
+keepalive. Its import takes 0.12 s of CPU, which commands that only use this machine avoid.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from k8s_ucp.kube.kubeconfig import is_loopback
 from k8s_ucp.kube.limits import bound
 
 _MOST_KEPT = 16
-"""Idle connections: as many as threads talk to one server at once."""
+"""Idle connections kept: one for each thread that uses a server at the same time."""
 
 _IMPORTING = threading.Lock()
-"""Of threads that import a package's parts at once, one may see the package half made."""
+"""Threads that import parts of a package at the same time may see it half initialized."""
 
 
 def open_pool(
@@ -36,9 +35,9 @@ def open_pool(
 ) -> PoolManager:
     """Connections to the server of a kubeconfig's cluster, with the user's client certificate.
 
-    cluster, user: as `current_context` returns them. proxy: URL of one to go through.
-    The limits of `bounded` apply. Raises OSError or ValueError for an address, a certificate or a
-    key that is none.
+    cluster, user: as returned by `current_context`. proxy: URL of an HTTP proxy.
+    The limits of `bounded` apply. Raises OSError or ValueError if the address, a certificate or
+    the key is not valid.
     """
     context = _tls_context(cluster, user)
     server, name = str(cluster["server"]), cluster.get("tls-server-name")
@@ -58,7 +57,7 @@ def _official_pool(server: str, proxy: str | None, name: str | None) -> PoolMana
         from kubernetes.client.rest import RESTClientObject
 
     settings = Configuration(host=server)
-    # The kubeconfig's alone: HTTPS_PROXY would lead requests to clusters nearby away.
+    # Only the kubeconfig's proxy: HTTPS_PROXY would also apply to clusters nearby.
     settings.proxy, settings.no_proxy = proxy, ""
     settings.tls_server_name = name
     settings.connection_pool_maxsize = _MOST_KEPT
@@ -83,9 +82,9 @@ def _tls_context(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> ssl.SSL
 
 @contextmanager
 def _as_file(data: str) -> Iterator[str]:
-    """A path to what is encoded, for a library that takes nothing else.
+    """A path with the decoded data, for a library that takes paths only.
 
-    It has no name that lasts, however this process ends, and where the system allows it no disk.
+    It has no name, so nothing remains however this process ends; if possible it is in memory.
     """
     with _unnamed_file() as file:
         file.write(base64.b64decode(data))
