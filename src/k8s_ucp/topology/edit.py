@@ -1,8 +1,8 @@
 """Edits the user's ucp.yaml: adds or removes an item, and keeps every other line.
 
-Text is put in or cut out at the places that YAML's marks name, so indentation, line ends, quotes
-and comments are the file's own. What comes of it is read again; where it says something else than
-was meant (anchors, several lines of text), the library writes the file anew, which re-indents.
+Text is inserted or cut at the marks of YAML nodes, so that indentation, line endings, quotes and
+comments are preserved. The result is parsed; if it is not what was intended (anchors, multi-line
+text), the YAML library dumps the whole file, which changes its indentation.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from k8s_ucp.topology.places import (
 )
 
 _OF_ENVIRONMENTS = ("values", "overlays")
-"""Keys of an app whose values are by environment."""
+"""Keys of an app with one value per environment."""
 
 
 def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple[str, Topology]:
-    """Add an item to the list `spec.<key>`: (text, what it now says).
+    """Add an item to the list `spec.<key>`: (text, its topology).
 
-    path: of the file, for messages. Raises UsageError where one of that name is there, or where
-    the result is no topology.
+    path: of the file, for messages. Raises UsageError if the name exists, or the result is not a
+    valid topology.
     """
     names = _names(text, key)
     if item["name"] in names:
@@ -57,7 +57,7 @@ def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple
 
 
 def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topology]:
-    """Take an item out of the list `spec.<key>`. Raises UsageError where there is none."""
+    """Remove an item from the list `spec.<key>`. Raises UsageError if it does not exist."""
     names = _names(text, key)
     if name not in names:
         known = f"; available: {', '.join(map(str, names))}" if names else ""
@@ -73,7 +73,7 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
 
 
 def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology]:
-    """Take an environment out, and what apps say of it. Raises UsageError where there is none."""
+    """Remove an environment, also from apps. Raises UsageError if it does not exist."""
     if name not in _names(text, "environments"):
         return without_item(text, "environments", name, path)
     place = _names(text, "environments").index(name)
@@ -109,9 +109,9 @@ def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology
 def with_overlays(
     text: str, folders: Mapping[str, str], environment: str, path: Path
 ) -> tuple[str, Topology]:
-    """Name the overlays that apps have for an environment. folders: {app: folder}
+    """Set the overlays of apps for an environment. folders: {app: folder}
 
-    Raises UsageError where there is no such app, or where the result is no topology.
+    Raises UsageError if an app does not exist, or the result is not a valid topology.
     """
     known = _names(text, "apps")
     if unknown := [each for each in folders if each not in known]:
@@ -140,9 +140,9 @@ def with_overlays(
 
 
 def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple[str, Topology]:
-    """Set `state` of environments; running, as the default, is not written.
+    """Set `state` of environments; the default, running, is not written.
 
-    Raises UsageError where there is none of such a name.
+    Raises UsageError if an environment does not exist.
     """
     wanted, known = list(names), _names(text, "environments")
     if unknown := [each for each in wanted if each not in known]:
@@ -185,9 +185,9 @@ def _with_state_at(text: str, place: int, state: str) -> str:
 def with_words(
     text: str, key: tuple[str, str], words: Iterable[str], path: Path
 ) -> tuple[str, Topology]:
-    """Add words to the list `spec.<part>.<key>`, on one line where it is new.
+    """Add words to the list `spec.<part>.<key>`; a new list is written on one line.
 
-    Raises UsageError where the result is no topology.
+    Raises UsageError if the result is not a valid topology.
     """
     part, name = key
     new = list(words)
@@ -207,7 +207,7 @@ def with_words(
 
 
 def _names(text: str, key: str) -> list[Any]:
-    """Of the items of `spec.<key>`."""
+    """Names of the items of `spec.<key>`."""
     spec = (_safe(text) or {}).get("spec") or {}
     return [each.get("name") for each in spec.get(key) or ()]
 
@@ -218,7 +218,7 @@ def _changed(
     change: Callable[[Any, Callable[[], Any]], None],
     by_text: Callable[[str], str],
 ) -> tuple[str, Topology]:
-    """The text after a change of its places; where that says something else, dumped anew."""
+    """The changed text: edited in place, or dumped if that gives another result than `change`."""
     meant = copy.deepcopy(_safe(text))
     change(meant, list)
     try:
@@ -239,7 +239,7 @@ def _changed(
 
 
 def _take_out(text: str, key: str, place: int) -> str:
-    """One item of the list `spec.<key>`; with the last one the list goes."""
+    """Remove an item of the list `spec.<key>`, and the list if it was the last one."""
     spec = _at(text, ("spec",))
     if len(items_of(child(spec, key))) == 1:
         return remove_key(text, spec, key)
@@ -249,9 +249,9 @@ def _take_out(text: str, key: str, place: int) -> str:
 def _put_in(
     text: str, way: tuple[str, ...], key: str, items: list[Any], *, one_line: bool = False
 ) -> str:
-    """Items at the end of a list, which is made where it is absent or empty.
+    """Append items to a list, which is created if it is missing or empty.
 
-    Raises LookupError where the way leads nowhere.
+    Raises LookupError if `way` does not exist.
     """
     if text and not text.endswith("\n"):
         text += line_end(text)
@@ -275,12 +275,12 @@ def _put_in(
 
 
 def _block(item: Any) -> list[str]:
-    """Lines of a value, one key a line."""
+    """A value in block style: one key per line."""
     return _dumped(_yaml(), item)
 
 
 def _flow(item: Any) -> str:
-    """A value on one line."""
+    """A value in flow style: on one line."""
     yaml = _yaml()
     yaml.default_flow_style = True
     return " ".join(_dumped(yaml, item))
@@ -299,7 +299,7 @@ def _root(text: str) -> Any:
 
 
 def _at(text: str, way: Iterable[str]) -> Any:
-    """The node to which a way of keys leads. Raises LookupError."""
+    """The node at a path of keys. Raises LookupError."""
     return functools.reduce(child, way, _root(text))
 
 

@@ -1,4 +1,4 @@
-"""Topology files: read and checked, and the one that is proposed."""
+"""Reads and checks topology files, and proposes a default one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from k8s_ucp.topology.rules.all_rules import find_problems
 def load(path: Path) -> Topology:
     """Read and check a topology file.
 
-    Raises UsageError that names line, nearest key and what is allowed; UcpError where the file
-    can't be read.
+    Raises UsageError with line, nearest key and allowed values; UcpError if the file can't be read.
     """
     try:
         text = path.read_text("utf-8")
@@ -36,7 +35,7 @@ def load(path: Path) -> Topology:
 def parse(text: str, path: Path, *, written: bool = True) -> Topology:
     """Check the text of a topology file. Raises UsageError.
 
-    path: for messages. written: the file says so; else a command was about to write it.
+    path: for messages. written: False if a command was about to write this text.
     """
     from k8s_ucp.topology.reading import BadYaml, read
 
@@ -71,10 +70,10 @@ def default(
     providers: Mapping[str, str] | None = None,
     clouds: Clouds | None = None,
 ) -> Topology:
-    """The topology that the wizard and `--yes` propose: each environment promotes the one before.
+    """The topology that the wizard and `--yes` propose: environments promote from the one before.
 
-    apps: names out of APPS. providers: of environments, by name; embedded where none is said.
-    Raises UsageError for an app that nobody knows.
+    apps: names from APPS. providers: by environment (default: embedded).
+    Raises UsageError for an unknown app.
     """
     names, made_by = list(environments), providers or {}
     wanted, clouds = tuple(known_app(each) for each in apps), clouds or Clouds()
@@ -105,18 +104,18 @@ APPS: dict[str, App] = {
     "echo-client": App(name="echo-client", path="ucp:echo-client"),
     "quote": App(name="quote", path="ucp:quote", hosts=("quote",), database="quotes"),
 }
-"""Apps that can be had by name."""
+"""Built-in apps by name."""
 
 APP_WORDS = {
     "echo": "a server that echoes requests and shows its tag",
     "echo-client": "a client that calls the echo server every ten seconds",
     "quote": "a web page with a backend and a Postgres",
 }
-"""What they are."""
+"""Descriptions of the built-in apps."""
 
 
 def known_app(name: str) -> App:
-    """One of the apps that can be had by name. Raises UsageError for another."""
+    """The built-in app of a name. Raises UsageError if there is none."""
     if name not in APPS:
         raise UsageError(
             f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",

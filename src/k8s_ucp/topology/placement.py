@@ -1,4 +1,4 @@
-"""Where the components run and what the core cluster is given, by its provider. Pure."""
+"""Where components run and what the core cluster needs, by its provider. Pure functions."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ NO_DATA = "simulated: holds no data"
 
 
 def in_pods(topology: Topology) -> bool:
-    """The components run as pods of the core cluster."""
+    """Whether the components run as pods of the core cluster."""
     return _core(topology).placement is Placement.PODS
 
 
 def core_is_existing(topology: Topology) -> bool:
-    """Somebody else made the core cluster."""
+    """Whether somebody else created the core cluster."""
     return _core(topology).adopts
 
 
 def can_load_images(topology: Topology) -> bool:
-    """This machine can copy images into the core's nodes; other nodes pull them."""
+    """Whether this machine can copy images to the core's nodes; otherwise nodes pull them."""
     return _core(topology).loads_images
 
 
 def needs_git_server(topology: Topology) -> bool:
-    """The repositories are local, and pods read them: a server in the core cluster has them."""
+    """Whether pods read local repositories, which needs a git server in the core cluster."""
     return in_pods(topology) and topology.spec.git.provider == "local"
 
 
 def is_simulated(topology: Topology, provider: str) -> bool:
-    """Clusters of this provider play their pods, by themselves or as their cloud is simulated.
+    """Whether clusters of this provider simulate their pods, or belong to a simulated cloud.
 
-    provider: also as a cluster names it, which may be of another version.
+    provider: may be unknown, if it comes from a cluster of another version.
     """
     info = PROVIDERS.get(provider)
     return info is not None and (info.simulated or info.cloud in topology.spec.clouds.simulated)
 
 
 def writes_elsewhere(topology: Topology) -> bool:
-    """The core, on this machine, writes to what a core on another machine could write to, too.
+    """Whether a core on this machine writes to clouds or clusters that another core can write to.
 
-    A core whose pods run elsewhere goes on when this machine is silent, so that says nothing of it.
+    False for cores elsewhere, which keep running when this machine doesn't respond.
     """
     core, spec = _core(topology), topology.spec
     if core.adopts or core.remote:
@@ -62,7 +62,7 @@ def writes_elsewhere(topology: Topology) -> bool:
 
 
 def runs_in_cluster(database: Database, environment: Environment) -> bool:
-    """The database is a pod of the environment's cluster: local, and pods there are real."""
+    """Whether the database is a pod in the environment's cluster: local, with real pods."""
     return (
         database.provider == "local"
         and (not database.environments or environment.name in database.environments)
@@ -71,9 +71,9 @@ def runs_in_cluster(database: Database, environment: Environment) -> bool:
 
 
 def proposed_database_provider(clouds: Clouds, environments: Iterable[Environment]) -> str:
-    """Of a database of which nothing is said: the one with which it holds data.
+    """Default provider of a database: one with which it holds data.
 
-    A simulated cloud's databases listen on this machine, where pods that run can't reach them.
+    A simulated cloud's databases listen on this machine, where real pods can't reach them.
     """
     played = [each for each in clouds.simulated if CLOUDS[each].services]
     infos = [PROVIDERS[each.cluster.provider] for each in environments]
@@ -83,7 +83,7 @@ def proposed_database_provider(clouds: Clouds, environments: Iterable[Environmen
 
 
 def simulated_databases(topology: Topology) -> dict[str, list[str]]:
-    """Local databases that hold no data: the environments where they are a connection only."""
+    """{local database: environments where it is a connection only and holds no data}"""
     spec = topology.spec
     found = {
         each.name: [

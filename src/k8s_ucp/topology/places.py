@@ -1,7 +1,7 @@
-"""Positions in a YAML text, to insert and delete by the marks of its nodes. Pure.
+"""Inserts and deletes parts of a YAML text at the marks of its nodes. Pure functions.
 
-Nodes are those of `reading.compose`. A block list or map ends, by its mark, where the next thing
-begins: comments and empty lines in between belong to what comes after.
+Nodes are those of `reading.compose`. The end mark of a block list or map is where the next node
+begins, so comments and empty lines in between must be left to what follows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _OURS = object()
 
 
 def child(node: Any, key: str, *, missing: Any = _OURS) -> Any:
-    """The value of a key. Raises LookupError where there is none, or gives `missing`."""
+    """The value of a key. If there is none: `missing`, or raises LookupError."""
     for name, value in _pairs(node):
         if name.value == key:
             return value
@@ -23,17 +23,17 @@ def child(node: Any, key: str, *, missing: Any = _OURS) -> Any:
 
 
 def items_of(node: Any) -> list[Any]:
-    """Of a list; none where it is something else."""
+    """Items of a list; none if the node is something else."""
     return list(node.value) if node is not None and node.id == "sequence" else []
 
 
 def line_end(text: str) -> str:
-    """CRLF where the file has it."""
+    """Line ending of a text: CRLF if it has any."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def indentation_of_lists(spec: Any) -> int:
-    """Columns between a key and the hyphens of its list, as the file has it."""
+    """Columns between a key and the hyphens of its list, as in the file."""
     for name, value in _pairs(spec):
         if value.id == "sequence" and not value.flow_style and value.value:
             return int(value.start_mark.column - name.start_mark.column)
@@ -41,7 +41,7 @@ def indentation_of_lists(spec: Any) -> int:
 
 
 def append_item(text: str, node: Any, block: list[str], flow: str) -> str:
-    """One more item at the end of a list that has some."""
+    """Append an item to a list that is not empty."""
     last = node.value[-1]
     if node.flow_style:
         place = last.end_mark.index
@@ -52,7 +52,7 @@ def append_item(text: str, node: Any, block: list[str], flow: str) -> str:
 
 
 def append_key(text: str, node: Any, block: list[str], flow: str) -> str:
-    """One more key at the end of a map. Raises LookupError where it is none."""
+    """Append a key to a map. Raises LookupError for an empty block."""
     pairs = _pairs(node)
     if not pairs and not node.flow_style:
         raise LookupError("an empty map")
@@ -65,7 +65,7 @@ def append_key(text: str, node: Any, block: list[str], flow: str) -> str:
 
 
 def remove_item(text: str, node: Any, place: int) -> str:
-    """An item of a list that has others."""
+    """Remove an item of a list that has others."""
     items = node.value
     if node.flow_style:
         if place + 1 < len(items):
@@ -81,7 +81,7 @@ def remove_item(text: str, node: Any, place: int) -> str:
 
 
 def remove_key(text: str, node: Any, key: str) -> str:
-    """A key of a map, with its value."""
+    """Remove a key of a map, with its value."""
     pairs = _pairs(node)
     place = next(number for number, pair in enumerate(pairs) if pair[0].value == key)
     name, value = pairs[place]
@@ -101,7 +101,7 @@ def _pairs(node: Any) -> list[tuple[Any, Any]]:
 
 
 def _end_of(text: str, node: Any) -> int:
-    """Where the line after a node begins, without comments and empty lines that follow."""
+    """Start of the line after a node, before comments and empty lines that follow."""
     begin, end = node.start_mark.index, node.end_mark.index
     if node.id == "scalar" or node.flow_style:
         return _end_of_line(text, end)

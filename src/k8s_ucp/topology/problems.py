@@ -1,6 +1,6 @@
-"""Problems of a topology file in words: line, key, how to fix it.
+"""Describes problems of a topology file: line, key, how to fix it.
 
-Pure: text and pydantic's findings in, sentences out.
+Pure functions: text and pydantic's errors in, sentences out.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Loc = tuple[str | int, ...]
 _LOGINS = (("spec", "git", "auth"), ("spec", "git", "readAuth"))
 
 SHOWN = 10
-"""Problems shown at once."""
+"""Most problems shown at once."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong. at: path of keys and indexes; on_key: the key itself is wrong."""
+    """A problem. at: path of keys and indexes; on_key: the key itself is wrong."""
 
     at: Loc
     message: str
@@ -36,14 +36,14 @@ class Problem:
 
 
 def from_pydantic(errors: Iterable[Mapping[str, Any]], model: type[BaseModel]) -> list[Problem]:
-    """pydantic's findings as problems; model: the class of the whole file."""
+    """Convert pydantic's errors. model: the class of the whole file."""
     return [_translate(each, model) for each in errors]
 
 
 def sentences(problems: Iterable[Problem], text: str, name: str | None) -> list[str]:
     """`<name>:<line>: <message>` for each problem, in the order of the file.
 
-    name: None leaves the place out.
+    name: None leaves out the file name and line.
     """
     from k8s_ucp.topology.reading import compose
 
@@ -63,19 +63,19 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """A question about the nearest of them; empty where none is near."""
+    """A question about the nearest known word; empty if none is near."""
     near = nearest(word, known)
     return f"did you mean '{near}'? " if near else ""
 
 
 def some(names: Iterable[str]) -> str:
-    """The first of them, for a message; "none" where there are none."""
+    """The first names, for a message; "none" if there are none."""
     found = list(itertools.islice(names, SHOWN + 1))
     return ", ".join([*found[:SHOWN], *(["..."] if len(found) > SHOWN else [])]) or "none"
 
 
 def shown(loc: Loc) -> str:
-    """A path for people: spec.environments[0].name."""
+    """A path as shown to people: spec.environments[0].name."""
     text = ""
     for each in loc:
         text += f"[{each}]" if isinstance(each, int) else f".{each}"
@@ -108,11 +108,11 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
 
 
 _MEANING: dict[str, str] = {}
-"""What a pattern of the topology means, by pattern."""
+"""Descriptions of the topology's patterns, by pattern."""
 
 
 def means(pattern: str, words: str) -> str:
-    """Register the words for a pattern; the pattern."""
+    """Register the description of a pattern; returns the pattern."""
     _MEANING[pattern] = words
     return pattern
 
@@ -128,14 +128,14 @@ def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:
 
 
 def unknown_value(value: Any, allowed: Sequence[str]) -> str:
-    """What is wrong with a value that isn't one of those allowed."""
+    """The message for a value that is not allowed."""
     value = _repeatable((), value)
     near = hint(value, allowed) if isinstance(value, str) and len(allowed) > 1 else ""
     return f"unknown value {_yaml(value)}: {near}allowed: {', '.join(allowed)}"
 
 
 def _keys(model: type[BaseModel], loc: Loc) -> list[str]:
-    """The keys allowed at a place, as the file writes them."""
+    """The keys allowed at a path, as written in the file."""
     current: Any = model
     for each in loc:
         if isinstance(each, str):
@@ -159,14 +159,14 @@ def _model_in(annotation: Any) -> Any:
 
 
 def _printable(text: str) -> str:
-    """One line, and nothing that a terminal would obey."""
+    """The text on one line, with control characters escaped."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def _repeatable(loc: Loc, value: Any) -> Any:
-    """A wrong value as a message may repeat it: logs of CI are read by many.
+    """A wrong value, redacted for a message, since many people can read CI logs.
 
-    Where a credential is only named, people paste the credential itself.
+    Where the name of a credential is expected, people paste the credential itself.
     """
     if not isinstance(value, str):
         return value
@@ -179,14 +179,14 @@ def _yaml(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int) and value.bit_length() > 200:
-        # Python refuses to write thousands of digits.
+        # Python refuses to convert thousands of digits to a string.
         return "this long number"
     text = f"'{value}'" if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _line(root: Any, problem: Problem) -> int:
-    """Line (from 1) of the key or value at a path, or of the nearest thing around it.
+    """Line (from 1) of the key or value at a path, or of the nearest node around it.
 
     root: the node of the whole file.
     """

@@ -1,4 +1,4 @@
-"""Reads the YAML of a topology file: whatever the text is, an answer or an error with its line."""
+"""Reads the YAML of a topology file. Any text gives a result, or BadYaml with the line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ruamel.yaml.scanner import Scanner, ScannerError
 __all__ = ["BadYaml", "MappingNode", "SequenceNode", "compose", "read"]
 
 DEEPEST = 50
-"""Lists and maps in each other; a topology needs seven."""
+"""Levels of nested lists and maps; a topology needs seven."""
 
 
 class BadYaml(ValueError):
-    """line: from 1, where it is known."""
+    """Text that is not valid YAML. line: from 1, if known."""
 
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)
@@ -39,7 +39,7 @@ class _Scanner(Scanner):
 
 @contextlib.contextmanager
 def _at(node: Any) -> Iterator[None]:
-    """What goes wrong with a value gets the value's place."""
+    """Convert errors of a value to YAML errors with its position."""
     try:
         yield
     except YAMLError:
@@ -58,17 +58,17 @@ class _Constructor(SafeConstructor):
             return super().construct_object(node, deep)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        # Called later than its object, once what it holds can be made.
+        # Called after construct_object has returned, so its errors need the position, too.
         with _at(node):
             return super().construct_mapping(node, deep)
 
 
 def read(text: str) -> Any:
-    """What a text says; the caller's own. Raises BadYaml."""
+    """The content of a text, as a copy that the caller may change. Raises BadYaml."""
     return copy.deepcopy(_read(text))
 
 
-# An edit looks at the same text a dozen times, for some milliseconds each.
+# Cached: an edit reads the same text a dozen times, which takes milliseconds each.
 @functools.lru_cache(maxsize=4)
 def _read(text: str) -> Any:
     try:
@@ -79,7 +79,7 @@ def _read(text: str) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def compose(text: str) -> Any:
-    """The tree of nodes with their lines, for nobody to change. Raises BadYaml."""
+    """The tree of nodes with their lines; shared, so don't change it. Raises BadYaml."""
     try:
         return _yaml().compose(text)
     except (YAMLError, ValueError) as error:

@@ -12,16 +12,16 @@ from typing import Any
 from k8s_ucp.topology import model, parts
 
 NAME = "ucp.schema.json"
-"""Lies beside ucp.yaml, in the workspace and in the core repository."""
+"""File beside ucp.yaml, in the workspace and in the core repository."""
 
 
 def schema_text() -> str:
-    """The file, as it is committed below templates/core."""
+    """The content of the file that is committed in templates/core."""
     return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def json_schema() -> dict[str, Any]:
-    """As editors want it: with a text for each key and no titles."""
+    """The schema for editors: with a description for each key and without titles."""
     schema = model.Topology.model_json_schema(by_alias=True)
     definitions = schema["$defs"]
     for module in (model, parts):
@@ -38,7 +38,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _descriptions(module: ModuleType) -> Iterator[tuple[str, str, str]]:
-    """(class, key, the text below the field); read here, since reading it costs time at import."""
+    """(class, key, text below the field). Not read by pydantic, to keep imports fast."""
     for part in ast.parse(inspect.getsource(module)).body:
         if not isinstance(part, ast.ClassDef):
             continue
@@ -56,7 +56,7 @@ def _descriptions(module: ModuleType) -> Iterator[tuple[str, str, str]]:
 
 
 def _drop_titles(value: Any) -> None:
-    """pydantic repeats every name as a title."""
+    """Remove titles, in which pydantic repeats every name."""
     if isinstance(value, dict):
         if isinstance(value.get("title"), str):
             del value["title"]

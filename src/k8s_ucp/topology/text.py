@@ -1,4 +1,4 @@
-"""The `ucp.yaml` that the wizard and `--yes` write: what was chosen, and words on what can be."""
+"""The `ucp.yaml` that the wizard and `--yes` write: the choices, with comments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ spec:
 
 
 def topology_text(topology: Topology) -> str:
-    """The file for a topology of the wizard: names, environments and apps; the rest is default."""
+    """The file for a topology of the wizard; what it doesn't ask for is left at the default."""
     spec = topology.spec
     text = _HEAD.format(
         name=_quoted(topology.name),
@@ -95,7 +95,7 @@ def _app(app: App) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as YAML text: `1`, `1e3` or `null` would be something else without quotes."""
+    """A name as YAML: without quotes, `1`, `1e3` or `null` would not be a string."""
     plain = name.isascii() and name[0].isalpha() and name not in _WORDS
     return name if plain else f'"{name}"'
 

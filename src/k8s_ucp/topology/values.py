@@ -1,4 +1,4 @@
-"""The kinds of text that a topology holds, each with its pattern and what the pattern means."""
+"""Types of the strings in a topology, each with a pattern and its description."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OneOf:
 
 
 def _fits(pattern: str, words: str, most: int | None = None) -> StringConstraints:
-    """A text is of a pattern, whose meaning is told to who writes another, and of `most` length."""
+    """A string with a pattern, described by `words` in errors, of at most `most` characters."""
     return StringConstraints(max_length=most, pattern=means(pattern, words))
 
 
@@ -42,7 +42,7 @@ NAME_PATTERN = means(
     "at most 40 characters (RFC 1123)",
 )
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-"""An RFC 1123 label, short enough to be a part of `<topology>-<environment>`."""
+"""An RFC 1123 label that is short enough for `<topology>-<environment>`."""
 
 ObjectName = Annotated[
     str,
@@ -175,7 +175,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
 def _between(least: str, most: str) -> Callable[[str], str]:
-    """A check of durations: what is out of these bounds can't work, or is a slip."""
+    """Check the bounds of a duration; outside of them it can't work, or is a mistake."""
 
     def check(value: str) -> str:
         if not in_seconds(least) <= in_seconds(value) <= in_seconds(most):
@@ -186,15 +186,15 @@ def _between(least: str, most: str) -> Callable[[str], str]:
 
 
 def in_seconds(duration: str) -> int:
-    """Of a duration that fits its pattern."""
+    """Seconds of a duration that matches its pattern."""
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
 
 
 Interval = Annotated[Duration, AfterValidator(_between("1s", "168h"))]
-"""How often something is looked at: a week at most."""
+"""Polling interval: a week at most."""
 
 Lifetime = Annotated[Duration, AfterValidator(_between("10m", "8760h"))]
-"""Of tokens: no API server grants less than ten minutes; more than a year is no lifetime."""
+"""Lifetime of tokens: API servers grant ten minutes or more; over a year is unsafe."""
 
 Word = Annotated[
     str,
@@ -203,7 +203,7 @@ Word = Annotated[
         "one word of letters, digits, '.', '-', '_', '@', ':' and '/'",
     ),
 ]
-"""What other people name: regions, machine types, networks, kubeconfig contexts."""
+"""A name chosen by others: regions, machine types, networks, kubeconfig contexts."""
 
 Version = Annotated[
     str, _fits(r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,40})?$", "a version such as 1.35.4")
@@ -249,13 +249,12 @@ Path = Annotated[
 
 
 def _url(value: str) -> str:
-    """Brackets and ports have to be right. Raises ValueError, without the URL: it may hold a
-    password."""
+    """Check brackets and port. Raises ValueError without the URL, which may contain a password."""
     try:
         parts = urlsplit(value)
         _ = parts.hostname, parts.port
     except ValueError as error:
-        # Some of the messages quote a part of the URL.
+        # Some messages quote a part of the URL.
         reason = "invalid host or port" if "'" in str(error) else str(error).partition(":")[0]
         raise ValueError(f"invalid URL: {reason}") from None
     return value
@@ -273,7 +272,7 @@ GitUrl = Annotated[
     ),
     AfterValidator(_url),
 ]
-"""git, kustomize, shells and pipelines read it: nothing in it means anything to them."""
+"""Without characters that are special to git, kustomize, shells or pipelines, which read it."""
 
 
 def _exact(value: str) -> str:
@@ -283,7 +282,7 @@ def _exact(value: str) -> str:
 
 
 TeamUrl = Annotated[GitUrl, AfterValidator(_exact)]
-"""Argo CD's projects take patterns where the repositories of others would match."""
+"""Argo CD's projects take patterns: brackets could match the repositories of others."""
 
 ChartRepository = Annotated[
     str,
@@ -316,7 +315,7 @@ ChartDigest = Annotated[
 
 
 def _ref(value: str) -> str:
-    """What `git check-ref-format` refuses beyond the patterns, and names that git reads otherwise.
+    """Check what the patterns don't: the rules of `git check-ref-format`.
 
     Raises ValueError.
     """
@@ -380,7 +379,7 @@ CloudEndpoint = Annotated[
     ),
     AfterValidator(_url),
 ]
-"""Credentials are sent there: in clear text only to this machine."""
+"""Credentials are sent there, so plain http is allowed on the loopback only."""
 
 PinnedUrl = Annotated[
     str,
