@@ -1,1 +1,1 @@
-"""Rules that a single value of a topology can't show. Pure."""
+"""Rules that need more than one value of a topology. Pure functions."""

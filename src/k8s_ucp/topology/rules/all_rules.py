@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.parts import Environment, Git
 
 _SHOWN = 10
-"""Environments of a circle that are named."""
+"""Most environments shown of a cycle."""
 
 
 def find_problems(topology: Topology) -> list[Problem]:
-    """What no single value shows: duplicates, references, lengths, combinations."""
+    """Problems between values: duplicates, references, lengths, combinations."""
     spec = topology.spec
     return [
         *_duplicates("environments", [each.name for each in spec.environments]),
@@ -79,7 +79,7 @@ def _bad_references(environments: tuple[Environment, ...]) -> Iterator[Problem]:
 
 
 def _cycles(sources: dict[str, str | None]) -> Iterator[list[str]]:
-    """Each circle once, from its first environment on. Every environment is walked over once."""
+    """Each cycle once, beginning with its first environment. Visits each environment once."""
     walked: set[str] = set()
     order = {name: place for place, name in enumerate(sources)}
     for start in sources:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
-    """What a cloud in use needs to be told."""
+    """Settings that the clouds in use require or don't support."""
     used: dict[str, Loc] = {}
     for index, database in enumerate(spec.databases):
         used.setdefault(database.provider, ("spec", "databases", index))
@@ -54,22 +54,22 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
 
 
 def a(provider: str) -> str:
-    """With its article."""
+    """A provider with its article: a kind, an embedded."""
     return f"{'an' if provider[0] in 'aeiou' else 'a'} {provider}"
 
 
 def which_cannot_run(core: str) -> str:
-    """The end of a clause on pods, where this core has none."""
+    """The end of a clause on pods, for a core without pods."""
     return f"which {a(core)} core can't run"
 
 
 def use_core(placement: Placement) -> str:
-    """What to do where the components have to run elsewhere."""
+    """The advice to use a core with another placement."""
     return f"use a core with provider: {' or '.join(offered_cores(placement))}"
 
 
 def how_to_simulate(cloud: str) -> str:
-    """The end of a sentence on what a core without pods can't run; empty for other clouds."""
+    """The advice to simulate a cloud, as the end of a sentence; empty if it can't be."""
     if cloud not in Clouds.model_fields:
         return ""
     return f", or simulate {cloud} on this machine: clouds: {{{cloud}: {{simulated: true}}}}"

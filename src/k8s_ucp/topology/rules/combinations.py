@@ -1,4 +1,4 @@
-"""Which core, which git and which environments go together, by what each reaches. Pure."""
+"""Combinations of core, git and environments that can reach each other. Pure functions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def environments_of(core: ProviderInfo) -> tuple[str, ...]:
-    """Providers of environments that this core can feed: it reaches their API servers."""
+    """Providers of environments whose API servers this core can reach."""
     reached = (each for each in environment_providers() if PROVIDERS[each].network >= core.network)
     return tuple(each for each in reached if each not in rendered_only(core))
 
 
 def git_of(core: ProviderInfo) -> tuple[str, ...]:
-    """Repositories that this core can read: those in a folder only where it is on this machine."""
+    """Git providers that this core can read; local folders only if it is on this machine."""
     return ("url",) if core.network is Network.WORLD else ("local", "url")
 
 
@@ -37,7 +37,7 @@ def rendered_only(core: ProviderInfo) -> tuple[str, ...]:
 
 
 def find_impossible(topology: Topology) -> Iterator[Problem]:
-    """Combinations that can never work, each with the nearest that does."""
+    """Combinations that can't work, with the nearest one that does."""
     spec = topology.spec
     core = PROVIDERS[spec.core.provider]
     repositories, environments = git_of(core), environments_of(core)
@@ -58,7 +58,7 @@ def find_impossible(topology: Topology) -> Iterator[Problem]:
 
 
 def find_unstartable(topology: Topology) -> Iterator[Problem]:
-    """What is rendered and checked but can't run from this core."""
+    """Parts that are rendered and checked, but can't be started from this core."""
     simulated = topology.spec.clouds.simulated
     unstartable = [
         each

@@ -1,5 +1,5 @@
-"""Rules about names: what they would collide with where they become files, objects and namespaces,
-and credentials in URLs. Pure."""
+"""Rules about names, which become files, objects and namespaces and may collide there, and about
+credentials in URLs. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec, Topology
 
 NAME_LENGTH = 63
-"""Longest RFC 1123 label: `<topology>-<environment>` is one, and a label value."""
+"""Longest RFC 1123 label and label value, as which `<topology>-<environment>` is used."""
 
 DATABASE_COPY = "database"
-"""The Secret that an app with a database reads, and the end of its Syncer's name."""
+"""Name of the Secret that an app with a database reads, and suffix of its Syncer's name."""
 
 PLATFORM_NAMESPACES = frozenset(
     [
@@ -27,14 +27,14 @@ PLATFORM_NAMESPACES = frozenset(
         *("argo-rollouts", "external-dns", "ingress-nginx", "monitoring", "traefik", "velero"),
     ]
 )
-"""Of Kubernetes, of clouds and kind; the reconciler's own, local databases'; of add-ons, whichever
-are on. Guard rails leave them alone."""
+"""Namespaces of Kubernetes, clouds and kind, of the reconciler and local databases, and of all
+add-ons. Guard rails exempt them."""
 
 LOCAL_DATABASES = "local-databases"
-"""The Syncer that brings databases in app clusters their passwords."""
+"""The Syncer that copies the passwords of databases to app clusters."""
 
 _GIT_SERVER = "git-server"
-"""An Application of templates/core/bootstrap whose name holds a hyphen, as those of apps do."""
+"""An Application of templates/core/bootstrap; it has a hyphen, as those of apps have."""
 
 PLATFORM_APPLICATIONS = frozenset(
     f"platform-{each}"
@@ -59,18 +59,18 @@ _NO_TEXT = re.compile(
     r"y|n|yes|no|on|off|true|false|null|[0-9]+|[0-9]+e-?[0-9]+|0x[0-9a-f]+|0o[0-7]+|0b[01]+"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 )
-"""Of all names, those that some version of YAML resolves to a truth, nothing, a number or a date.
+"""Names that some version of YAML resolves to a boolean, null, a number or a date.
 
-The names of environments are keys of a ConfigMap, where kustomize writes no quotes: it, or Argo CD
-after it, has an environment under another name or can't build the folder.
+Names of environments are keys of a ConfigMap, which kustomize writes without quotes: kustomize or
+Argo CD then reads another name, or can't build the folder.
 """
 
 _FILE_WITH_A_MEANING = "kustomization"
-"""A file of this name says what a folder is."""
+"""Files of this name are not manifests to kustomize and Argo CD."""
 
 
 def find_bad_names(topology: Topology) -> Iterator[Problem]:
-    """Names that are too long together, or taken by something else."""
+    """Names that are too long when combined, or that are reserved."""
     spec = topology.spec
     longest = max((each.name for each in spec.apps), key=len, default="")
     for place, each in enumerate(spec.environments):
@@ -85,7 +85,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
                 "than text, also where it is the key of a ConfigMap"
             )
             yield Problem(at, f"{words}: choose another name, such as env-{each.name}")
-        # With many apps on many environments only the longest name is worth joining.
+        # With many apps on many environments, it is enough to check the longest name.
         for name in (
             topology.app_cluster(each.name),
             *([f"{longest}-{each.name}"] if longest else []),
@@ -145,16 +145,16 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
 
 
 def reads_as_text(name: str) -> bool:
-    """It is a text for every version of YAML, also without quotes."""
+    """Whether every version of YAML reads the name as a string, even without quotes."""
     return _NO_TEXT.fullmatch(name) is None
 
 
 def shared_applications(
     pairs: Iterable[tuple[str, str]],
 ) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """Pairs of (app, environment) that stand for one Application: `<app>-<environment>` of both.
+    """Pairs of (app, environment) with the same Application name `<app>-<environment>`.
 
-    Argo CD drops both of them. The earlier pair comes first.
+    Argo CD generates neither of them. The earlier pair comes first.
     """
     first: dict[str, tuple[str, str]] = {}
     found = []
@@ -168,8 +168,8 @@ def shared_applications(
 def _shared_applications(spec: Spec) -> Iterator[Problem]:
     apps = {each.name: place for place, each in enumerate(spec.apps)}
     environments = {each.name for each in spec.environments}
-    # What is joined can be equal only where a name goes on with '-' in the other: not all pairs of
-    # thousands need be made.
+    # Joined names can be equal only if one name is the other plus '-…', so thousands of apps and
+    # environments don't need all of their pairs.
     rests = {name[cut + 1 :] for name in apps for cut in _hyphens(name) if name[:cut] in apps}
     ends = {
         each
@@ -214,7 +214,7 @@ def _hyphens(name: str) -> list[int]:
 
 
 def _long_hosts(spec: Spec) -> Iterator[Problem]:
-    """`<host>.<environment>.<domain>` is what the API server checks."""
+    """Hosts `<host>.<environment>.<domain>` that the API server would refuse as too long."""
     longest = max((each.name for each in spec.environments), key=len, default="")
     for index, app in enumerate(spec.apps):
         for place, host in enumerate(app.hosts):
@@ -229,17 +229,17 @@ def _long_hosts(spec: Spec) -> Iterator[Problem]:
 
 
 def closed_to_apps(namespace: str) -> bool:
-    """No app may write there."""
+    """Whether no app may write to a namespace."""
     return namespace == "default" or reserved_namespace(namespace)
 
 
 def reserved_namespace(name: str) -> bool:
-    """Of Kubernetes, of a component or of an add-on."""
+    """Whether a namespace belongs to Kubernetes, a component or an add-on."""
     return name.startswith("kube-") or name == "argocd" or name in PLATFORM_NAMESPACES
 
 
 def package_name(reference: str) -> str:
-    """The object that stands for a package of Crossplane: the last part of its repository."""
+    """Object name of a Crossplane package: the last part of its repository."""
     return reference.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
@@ -253,12 +253,12 @@ def _bad_packages(spec: Spec) -> Iterator[Problem]:
 
 
 def database_syncer(app: str) -> str:
-    """Name of the Syncer that brings an app its database's Secret."""
+    """Name of the Syncer that copies the Secret of an app's database."""
     return f"{app}-{DATABASE_COPY}"
 
 
 def taken_namespace(app: str) -> str | None:
-    """Why an app can't have this name: its namespace, which has the same, is another's."""
+    """Why an app can't have this name, which is also its namespace; None if it can."""
     if app == "default" or app.startswith("kube-"):
         return f"an app can't be named '{app}': its namespace is reserved for Kubernetes"
     if app in PLATFORM_NAMESPACES:
@@ -273,7 +273,7 @@ def _meaning(what: str) -> str:
 
 
 def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
-    """URLs of repositories that hold a password or a token; none is repeated."""
+    """URLs of repositories with a password or a token. Messages don't repeat the URL."""
     for key, url in (("core", spec.git.core), ("apps", spec.git.apps)):
         if url and _holds_credential(url):
             yield Problem(
@@ -306,7 +306,7 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
 
 
 def _holds_credential(url: str) -> bool:
-    """Over http(s) and oci whatever stands before the host is a password or a token."""
+    """Whether a URL has a credential: over http(s) and oci, any user is a token or password."""
     try:
         parts = urlsplit(url)
         return bool(parts.password) or (

@@ -1,4 +1,4 @@
-"""Rules about keys that need or exclude each other, and names that must exist. Pure."""
+"""Rules about keys that require or exclude each other, and names that must exist. Pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.parts import App, AppCluster, Checks, CoreCluster
 
 _EVERYWHERE = {"provider", "version"}
-"""Keys of a cluster that no provider needs to name."""
+"""Keys of a cluster that a provider doesn't list in its `keys`."""
 SHIPPED = ("quote", "echo-client")
 """Apps whose manifests come with ucp: `path: ucp:<name>`."""
 
 
 def find_bad_apps(spec: Spec) -> Iterator[Problem]:
-    """An app is an image, or manifests by path or repo; no host belongs to two apps."""
+    """Keys of apps that don't go together, and hosts of two apps."""
     taken: dict[str, str] = {}
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index)
@@ -74,7 +74,7 @@ def _paths(app: App, at: Loc) -> Iterator[tuple[Loc, str]]:
 
 
 def _bad_chart(app: App, at: Loc) -> Iterator[Problem]:
-    """Keys that don't go with a Helm chart, or with anything else."""
+    """Keys that are not allowed with a Helm chart, or with an image."""
     if app.chart:
         for key in ("image", "path", "repo"):
             if getattr(app, key):
@@ -199,7 +199,7 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
 
 
 def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
-    """A credential comes from one place, and is one of a cloud or the one that git is given."""
+    """Credentials with several sources, misspelled names, and clouds' credentials used for git."""
     used = {spec.git.auth, spec.git.read_auth}
     used |= {each.auth for each in spec.apps}
     used |= {each.chart.auth for each in spec.apps if each.chart}
@@ -210,7 +210,7 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
                 at, f"{shown(at)} requires exactly one of the keys file, env, onepassword"
             )
         if name not in (*CLOUDS, *used) and (near := nearest(name, CLOUDS)):
-            # Others may be there for an app that is yet to come (`ucp app add --auth`).
+            # Other unused credentials may be for a future app (`ucp app add --auth`).
             words = f"did you mean '{near}'? it is not used"
             yield Problem(at, f"{shown(at)}: {words}", on_key=True)
     for index, app in enumerate(spec.apps):

@@ -1,4 +1,4 @@
-"""Rules about teams: what their namespaces, claims and repositories would collide with. Pure."""
+"""Rules about teams: collisions of their namespaces, claims and repositories. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def find_bad_teams(spec: Spec, topology: str) -> Iterator[Problem]:
-    """Nothing of a team may be anything of somebody else's, on any cluster or in a cloud."""
+    """Collisions of a team with anything else, on a cluster or in a cloud."""
     used: dict[str | None, str] = {spec.git.core: "core", spec.git.apps: "apps"}
     for place, team in enumerate(spec.teams):
         at: Loc = ("spec", "teams", place, "name")
@@ -37,7 +37,7 @@ def _collisions(spec: Spec, team: Team, topology: str) -> Iterator[str]:
         yield f"the namespace {namespace} of the team {team.name} can't be a source namespace"
     if namespace in {each.name for each in spec.mirrors}:
         yield f"the mirror {namespace} has the name of the mirror of the team {team.name}"
-    # In a cloud a claim is called like itself, and claims of a team begin with its name.
+    # The name of a claim is also its name in the cloud, and begins with the team's name.
     for each in (other.name for other in spec.teams):
         if each.startswith(start):
             yield f"claims of the teams {team.name} and {each} could have the same names"
