@@ -6,6 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 ARGS ?=
+WORKERS ?= 3
 DURATIONS := --durations=30 --durations-min=5
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -40,7 +41,7 @@ test: .venv/ready-dev ## install what is missing, check the code, run every test
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install --source sources
 	@.venv/bin/ucp tools install helm argo-rollouts --source sources
-	@.venv/bin/python -m pytest -m "not soak and not kind" -n 3 --dist loadfile --no-loadscope-reorder \
+	@.venv/bin/python -m pytest -m "not soak and not kind" -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		$(DURATIONS) $(ARGS)
 
 test-kind: .venv/ready-dev ## the tests with real kind clusters; where none can be made it says so

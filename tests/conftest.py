@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,11 @@ CACHE = Path(
 )
 os.environ["UCP_CACHE_DIR"] = str(CACHE)
 
+UNTIL = "UCP_TESTS_UNTIL"
+"""Seconds since 1970 after which no test begins. Whoever ends a run that takes too long loses all
+that it has found; what is left over counts as skipped, and the summary tells how many.
+"""
+
 
 @pytest.fixture(scope="session")
 def toolbox() -> Toolbox:
@@ -71,6 +77,13 @@ def docker_restart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerR
     found = DockerRestart(shared / "docker-restart")
     yield found
     found.end()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    until = os.environ.get(UNTIL)
+    if until and time.time() > float(until):
+        pytest.skip(f"no time left: {UNTIL} is over")
 
 
 @pytest.hookimpl(optionalhook=True)
