@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         # A soak takes up to hours, and is read by whoever runs it.
         if "/unit/" not in item.path.as_posix() and "soak" not in item.keywords:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("UCP_TEST_RERUNS", 1))))
     kind = [each for each in items if each.get_closest_marker("kind")]
     if not kind:
         return
