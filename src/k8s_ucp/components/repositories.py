@@ -17,7 +17,7 @@ from k8s_ucp.gitops.publish.addresses import read_addresses, team_addresses
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import SECRET, Object
-from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS
+from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS, SECRET_TYPE
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.needed import refuse_other_versions
 from k8s_ucp.tools.toolbox import Toolbox
@@ -125,7 +125,7 @@ def repository_secrets(
         SECRET.object(
             f"repository-{name}",
             ARGOCD_NAMESPACE,
-            labels={"argocd.argoproj.io/secret-type": "repository", MANAGED_BY: OURS},
+            labels={SECRET_TYPE: "repository", MANAGED_BY: OURS},
             stringData={
                 "type": "git",
                 "url": url,

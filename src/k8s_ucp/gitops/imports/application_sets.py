@@ -18,6 +18,7 @@ from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, in_text
 from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
+from k8s_ucp.names import SECRET_TYPE
 
 _REASONS = {
     "clusterDecisionResource": "its generator queries a cluster",
@@ -32,8 +33,6 @@ _OF_CLUSTER = "(cluster)"
 """The environment that a cluster is; no template can name it."""
 _HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentName", "cluster")
 
-_CLUSTER = "argocd.argoproj.io/secret-type"
-"""The label that every cluster of an Argo CD has."""
 _OWN_CLUSTER = "in-cluster"
 """What Argo CD calls the cluster that it runs on; no environment is that."""
 
@@ -161,11 +160,13 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
     if around.tree.cluster_secrets:
         return _of_secrets(generator, around)
     names = list(around.clusters)
-    chosen = [str(each) for key, each in part(selector, "matchLabels").items() if key != _CLUSTER]
+    chosen = [
+        str(each) for key, each in part(selector, "matchLabels").items() if key != SECRET_TYPE
+    ]
     left_out: list[str] = []
     for rule in maps(selector, "matchExpressions"):
         listed = [str(each) for each in rule.get("values") or ()]
-        if rule.get("key") == _CLUSTER:
+        if rule.get("key") == SECRET_TYPE:
             continue
         if rule.get("operator") == "NotIn":
             left_out += [each for each in listed if each != _OWN_CLUSTER]

@@ -23,12 +23,12 @@ from k8s_ucp.gitops.manifests.reachable import (
 )
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part, plain_text
+from k8s_ucp.names import SECRET_TYPE
 
 _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
-_OF_ARGO = "argocd.argoproj.io/secret-type"
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that mean the newest commit."""
 LOCAL = "cnoe://"
@@ -161,10 +161,10 @@ class RepositoryTree:
         return tuple(
             each
             for name in self.names
-            if name.endswith((".yaml", ".yml")) and _OF_ARGO.encode() in self.read(name)
+            if name.endswith((".yaml", ".yml")) and SECRET_TYPE.encode() in self.read(name)
             for each in read_documents(self.read(name), name)
             if each.kind == "Secret"
-            and part(part(each.content, "metadata"), "labels").get(_OF_ARGO) == "cluster"
+            and part(part(each.content, "metadata"), "labels").get(SECRET_TYPE) == "cluster"
         )
 
     def _text(self, path: str) -> str:
