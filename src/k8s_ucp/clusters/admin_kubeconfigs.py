@@ -1,4 +1,4 @@
-"""Admin kubeconfigs on this machine, kept good where a provider's are short-lived."""
+"""Admin kubeconfigs on this machine, renewed if the provider's credentials are short-lived."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ RETRY_SECONDS = 60.0
 
 
 def write_access(provider: ClusterProvider, cluster: str, path: Path) -> None:
-    """Write the admin's kubeconfig where it is another than the file's. Raises UcpError."""
-    # JSON is YAML too, and much faster to write.
+    """Write the admin kubeconfig if it differs from the file. Raises UcpError."""
+    # JSON is valid YAML and much faster to write.
     text = json.dumps(provider.kubeconfig(cluster), indent=2, sort_keys=True) + "\n"
     if not path.exists() or path.read_text("utf-8") != text:
         write_private_file(path, text)
 
 
 def renew_access(provider: ClusterProvider, cluster: str, path: Path) -> None:
-    """Write it anew where there is one and half of its life is over. Raises UcpError."""
+    """Rewrite the kubeconfig if it exists and half of its lifetime is over. Raises UcpError."""
     lifetime = provider.info.access_seconds
     if lifetime and path.exists() and time.time() - path.stat().st_mtime > lifetime / 2:
         write_access(provider, cluster, path)
@@ -33,7 +33,7 @@ def renew_access(provider: ClusterProvider, cluster: str, path: Path) -> None:
 def keep_access(
     provider: ClusterProvider, cluster: str, path: Path, report: Callable[[str], None]
 ) -> None:
-    """Renew it for as long as this process lives; nothing to do where it lasts."""
+    """Renew the kubeconfig in a thread while this process lives, if it expires at all."""
     lifetime = provider.info.access_seconds
     if lifetime is None:
         return

@@ -1,4 +1,4 @@
-"""Whether an API server is ready, as a client sees it."""
+"""Checks whether an API server is ready, from a client's point of view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ READY = "/readyz"
 
 
 def not_ready(config: dict[str, Any]) -> str | None:
-    """Why the API server is not ready now; None where it is."""
+    """Reason why the API server is not ready now; None if it is."""
     kube = Kube(config)
     try:
         return ask(kube, READY)
@@ -21,7 +21,7 @@ def not_ready(config: dict[str, Any]) -> str | None:
 
 
 def ask(kube: Kube, path: str) -> str | None:
-    """Why a path of its health isn't answered well; None where it is."""
+    """Reason why a health path does not succeed; None if it does."""
     if not _accepts(kube.server):
         return "the API server is not listening yet"
     try:
@@ -32,7 +32,7 @@ def ask(kube: Kube, path: str) -> str | None:
 
 
 def _accepts(server: str) -> bool:
-    """Somebody listens there: much cheaper to ask than a request that fails."""
+    """Whether something listens there. Much cheaper than a request that fails."""
     address = urlsplit(server)
     try:
         socket.create_connection((address.hostname, address.port), timeout=1).close()

@@ -1,4 +1,4 @@
-"""Certificates of programs on this machine, for whoever makes an authority or has a key of one."""
+"""Signs certificates of authorities and of programs on this machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     SigningKey = EllipticCurvePrivateKey | RSAPrivateKey
 
 LIFETIME = timedelta(days=3650)
-"""Programs read their keys when they start, and a topology may run for long."""
+"""Ten years: programs read their keys only at start, and a topology may run for long."""
 _BACK = timedelta(days=1)
-"""Clocks are set back sometimes."""
+"""Tolerates clocks that are set back."""
 
 
 def sign_authority(
@@ -27,10 +27,10 @@ def sign_authority(
     length: int | None = None,
     signs_data: bool = False,
 ) -> x509.Certificate:
-    """An authority's certificate, by itself.
+    """A self-signed certificate of an authority.
 
-    length: how many authorities may follow below it, None for any number. signs_data: its key is
-    for more than certificates.
+    length: how many intermediate authorities may follow below it; None for any number. signs_data:
+    the key also signs data, not only certificates.
     """
     from cryptography import x509
 
@@ -48,7 +48,7 @@ def sign_program(
     *,
     now: datetime | None = None,
 ) -> x509.Certificate:
-    """A program's certificate. uses: to serve, to call, or both; names: those it is reached by."""
+    """A program's certificate. uses: server, client or both. names: its DNS names and addresses."""
     from cryptography import x509
 
     more = x509.ExtendedKeyUsage(uses), x509.SubjectAlternativeName(names)
@@ -102,7 +102,7 @@ def _sign(
 
 
 def key_of(authority: x509.Certificate | None) -> x509.AuthorityKeyIdentifier | None:
-    """How an authority calls its own key. Go and this library hash keys in different ways."""
+    """Key identifier in an authority's certificate. Go and this library compute it differently."""
     from cryptography import x509
 
     extensions = authority.extensions if authority else ()

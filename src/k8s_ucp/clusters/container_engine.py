@@ -1,7 +1,7 @@
-"""The container engine that kind works with: Docker, podman or nerdctl, by its command line.
+"""The container engine that kind uses: Docker, podman or nerdctl, through its command line.
 
-Only what their command lines have in common is used. Failures become sentences that say what to
-type: an engine that is missing, stopped, or closed to this user is the first thing people meet.
+Only features that all three command lines share are used. Errors say what to type, since a missing
+or stopped engine, or one that this user may not access, is the most common first problem.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpE
 
 ENGINES = ("docker", "podman", "nerdctl")
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
-"""kind's own variable for the engine: who set it gets that one, and kind is told ours by it."""
+"""kind's own variable for the engine. It overrides our choice, and passes our choice to kind."""
 CLUSTER_LABEL = "io.x-k8s.kind.cluster"
 MARKS = "/etc/k8s-ucp/"
-"""Folder in a node below which a mount tells whose cluster it is."""
+"""Folder in a node; the name of a mount below it identifies the owner of the cluster."""
 
 LOOKS, BETWEEN_LOOKS = 60, 0.25
-"""At the containers, and seconds: some go between two calls; one that is being made is listed while
-its volumes are filled, and can't be looked at."""
+"""Attempts to inspect the containers, and seconds between them. Some containers are deleted between
+`ps` and `inspect`; one that is being created is listed while its volumes are filled, but can't be
+inspected yet."""
 ASK_SECONDS = 20.0
 STOP_SECONDS = 10
-"""For a node to end politely; etcd loses nothing when it is killed."""
+"""Grace period for a node to stop; etcd loses nothing even if it is killed."""
 
 _TITLES = {"docker": "Docker", "podman": "podman", "nerdctl": "nerdctl"}
 _CLOSED = ("permission denied while trying to connect", "docker.sock: connect: permission denied")
@@ -47,12 +48,12 @@ _STOPPED = (
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """What an engine says of itself."""
+    """What an engine reports about itself."""
 
     memory: int
-    """Bytes of the machine, or virtual machine, that it runs containers on; 0: not told."""
+    """Bytes of memory of the machine, or virtual machine, that runs the containers; 0: unknown."""
     cgroup: int
-    """Version of control groups: 1 or 2."""
+    """cgroup version: 1 or 2."""
     rootless: bool
     version: str = ""
 
@@ -66,7 +67,7 @@ class ContainerNode:
     cluster: str
     running: bool
     owner: str
-    """Whose it is, as its mark says; empty where it carries none of ours."""
+    """Owner according to the mount below MARKS; empty if it is not one of ours."""
     ports: Mapping[int, tuple[str, int]] = field(default_factory=dict)
     """Port of the node -> address and port of this machine."""
     mounts: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +75,7 @@ class ContainerNode:
 
 
 class ContainerEngine:
-    """One engine of the user's. Nothing is asked of it before it is used."""
+    """A container engine of the user. It is not called before it is used."""
 
     def __init__(self, name: str | None = None) -> None:
         """name: one of ENGINES; None: the user's choice, or the first that is installed."""
@@ -82,18 +83,18 @@ class ContainerEngine:
 
     @property
     def name(self) -> str:
-        """Raises ProgramMissing where there is none, UcpError for an unknown choice."""
+        """Name of its command. Raises ProgramMissing if none is installed, or UcpError."""
         if self._name is None:
             self._name = find_engine()
         return self._name
 
     @property
     def title(self) -> str:
-        """How people call it."""
+        """Name for messages."""
         return _TITLES[self.name]
 
     def run(self, *words: str, timeout: float = ASK_SECONDS, stdin: str | None = None) -> str:
-        """Its answer on stdout. Raises UcpError in the user's words, DeadlineExceeded."""
+        """Run a command and return its stdout. Raises UcpError with advice, DeadlineExceeded."""
         try:
             return process.run([self.name, *words], timeout=timeout, stdin=stdin)
         except CommandFailed as error:
@@ -107,7 +108,7 @@ class ContainerEngine:
             ) from error
 
     def info(self) -> EngineInfo:
-        """Raises UcpError where it does not answer."""
+        """What the engine reports about itself. Raises UcpError if it does not respond."""
         return read_info(json.loads(self.run("info", "--format", "{{json .}}")))
 
     def nodes(self, cluster: str | None = None) -> list[ContainerNode]:
@@ -118,7 +119,8 @@ class ContainerEngine:
             try:
                 found = json.loads(self.run("inspect", "--type", "container", *ids)) if ids else []
             except CommandFailed:
-                # One of them, anybody's, comes or goes: the others are still there.
+                # Any container, even a foreign one, may have come or gone meanwhile: list them
+                # again.
                 if attempt == LOOKS - 1:
                     raise
                 time.sleep(BETWEEN_LOOKS)
@@ -127,11 +129,11 @@ class ContainerEngine:
         return sorted((read_node(each) for each in found), key=lambda each: each.name)
 
     def has_image(self, image: str) -> bool:
-        """It is there and need not be pulled."""
+        """Whether the image is present and need not be pulled."""
         return self.image_id(image) is not None
 
     def image_id(self, image: str) -> str | None:
-        """Tells the content of an image; None where it is not there."""
+        """ID of an image, which identifies its content; None if it is not present."""
         try:
             return self.run("image", "inspect", "--format", "{{.Id}}", image).strip()
         except CommandFailed:
@@ -139,7 +141,7 @@ class ContainerEngine:
 
     def save_images(self, images: Sequence[str], archive: Path, *, timeout: float) -> None:
         """Write images with their names into an archive that nodes can load. Raises UcpError."""
-        # podman keeps one image in an archive unless it is told.
+        # podman saves only one image per archive without this option.
         more = ("--multi-image-archive",) if self.name == "podman" else ()
         self.run("save", *more, "--output", str(archive), *images, timeout=timeout)
 
@@ -147,12 +149,12 @@ class ContainerEngine:
         self.run("start", *(each.id for each in nodes), timeout=timeout)
 
     def stop(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
-        """Politely, then by force."""
+        """Stop nodes with a grace period, then kill them."""
         grace = str(max(1, min(STOP_SECONDS, int(timeout / 2))))
         self.run("stop", "--time", grace, *(each.id for each in nodes), timeout=timeout + 10)
 
     def remove(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
-        """With the volumes that belong to them alone."""
+        """Remove nodes with their anonymous volumes."""
         self.run("rm", "--force", "--volumes", *(each.id for each in nodes), timeout=timeout)
 
     def execute(self, node: ContainerNode, *words: str, timeout: float = ASK_SECONDS) -> str:
@@ -164,7 +166,7 @@ class ContainerEngine:
         self.run("cp", str(file), f"{node.id}:{path}", timeout=timeout)
 
     def network(self, name: str) -> str | None:
-        """The id of a network, None where there is none of that name."""
+        """ID of a network; None if there is none of that name."""
         try:
             found = json.loads(self.run("network", "inspect", name))
         except CommandFailed:
@@ -172,14 +174,14 @@ class ContainerEngine:
         return str(found[0].get("Id") or found[0].get("id") or name) if found else None
 
     def users_of_network(self, name: str) -> list[str]:
-        """Containers that belong to it, running or not."""
+        """IDs of the containers attached to a network, running or not."""
         return self.run("ps", "--all", "--quiet", "--filter", f"network={name}").split()
 
     def remove_network(self, name: str) -> None:
         self.run("network", "rm", name)
 
     def environment(self) -> dict[str, str]:
-        """For kind: the user's, with this engine chosen."""
+        """Environment for kind: the user's, with this engine selected."""
         return {**os.environ, CHOICE: self.name}
 
     def _explained(self, error: CommandFailed) -> UcpError:
@@ -219,7 +221,7 @@ def find_engine(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def read_info(info: Mapping[str, Any]) -> EngineInfo:
-    """Docker's and nerdctl's `info`, or podman's."""
+    """Parse the `info` of Docker and nerdctl, or of podman."""
     if "host" in info:
         host = info["host"]
         return EngineInfo(
@@ -229,7 +231,7 @@ def read_info(info: Mapping[str, Any]) -> EngineInfo:
             version=str((info.get("version") or {}).get("Version", "")),
         )
     if errors := info.get("ServerErrors"):
-        # `docker info` ends well without a daemon on some versions.
+        # Some versions of `docker info` exit with 0 without a daemon.
         raise UcpError(f"Docker is not running: {errors[0]}", next=_start_it("docker"))
     return EngineInfo(
         memory=int(info.get("MemTotal") or 0),
@@ -240,7 +242,7 @@ def read_info(info: Mapping[str, Any]) -> EngineInfo:
 
 
 def read_node(found: Mapping[str, Any]) -> ContainerNode:
-    """A node out of the engine's `inspect`."""
+    """Parse a node from the engine's `inspect`."""
     labels = (found.get("Config") or {}).get("Labels") or {}
     mounts = {
         str(each["Destination"]): str(each.get("Source", "")) for each in found.get("Mounts") or []
@@ -268,12 +270,12 @@ def read_node(found: Mapping[str, Any]) -> ContainerNode:
 
 
 def mark_of(owner: str) -> str:
-    """Path in a node that says whose it is."""
+    """Mount path in a node that identifies its owner."""
     return MARKS + owner
 
 
 def mark_folder(cache: Path) -> Path:
-    """The empty folder that is mounted as a mark; engines make it again where it is missing."""
+    """The empty folder that is mounted as a mark; engines recreate it if it is missing."""
     return cache / "kind-mark"
 
 

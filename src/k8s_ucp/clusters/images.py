@@ -1,4 +1,4 @@
-"""Names of container images: which ones manifests ask for, and where a mirror has them."""
+"""Container images: which ones manifests reference, and their names in a mirror."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _NAMED = re.compile(r'^(\s*(?:- )?image: *)(["\']?)([^\s"\']+)\2[ \t]*$', re.M)
 
 
 def named_in(text: str) -> list[str]:
-    """The images that manifests name, each once, sorted."""
+    """Sorted images that manifests reference, without duplicates."""
     return sorted({match[3] for match in _NAMED.finditer(text)})
 
 
 def mirrored(image: str, mirror: str | None) -> str:
-    """The image's name at a mirror: its registry gives way, its path stays.
+    """The image's name in a mirror: the registry is replaced, the path stays.
 
-    mirror: `host[:port][/path]`; None leaves the name as it is.
+    mirror: `host[:port][/path]`; None leaves the name unchanged.
     """
     if not mirror:
         return image
@@ -28,7 +28,7 @@ def mirrored(image: str, mirror: str | None) -> str:
 
 
 def from_mirror(text: str, mirror: str | None) -> str:
-    """Manifests with every image taken from the mirror."""
+    """Replace every image in manifests by its name in the mirror."""
     if not mirror:
         return text
     return _NAMED.sub(lambda found: f"{found[1]}{mirrored(found[3], mirror)}", text)

@@ -1,4 +1,4 @@
-"""The makers of clusters that this machine drives, as one topology uses them."""
+"""The providers of clusters that run on, or are managed from, this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 REPOSITORIES = "/srv/k8s-ucp/git"
-"""Where the nodes of a core in containers see the folder with the bare repositories."""
+"""Path in the nodes at which the folder with the bare repositories is mounted."""
 COPY = "rehearsal"
 """Name of the throwaway copy of a core cluster."""
 
@@ -39,15 +39,15 @@ COPY = "rehearsal"
 def make(
     provider: str, workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> ClusterProvider:
-    """What the provider's row names, called with what a topology is run with."""
+    """Call the factory that the provider's row in PROVIDERS names."""
     made: ClusterProvider = resolve_name(PROVIDERS[provider].maker)(workspace, topology, toolbox)
     return made
 
 
 def remove_copies(workspace: Workspace, topology: Topology) -> None:
-    """Throwaway copies of the core, also those of a rehearsal that was killed: processes and data.
+    """Delete throwaway copies of the core, including those of a rehearsal that was killed.
 
-    The topology's lock is held: nobody works with them. Raises UcpError.
+    The caller holds the topology's lock, so that nobody uses them. Raises UcpError.
     """
     folder, provider = workspace.state(topology.name).copies, topology.spec.core.provider
     if not folder.is_dir() or not PROVIDERS[provider].can_copy:
@@ -59,9 +59,9 @@ def remove_copies(workspace: Workspace, topology: Topology) -> None:
 
 
 def linked_entries(state: StateFolder) -> set[str]:
-    """Entries of the cache that a topology's control planes run, or may go back to.
+    """Cache entries of the programs that a topology's control planes run, or may roll back to.
 
-    One that was upgraded alone runs what the topology as a whole does not keep.
+    A cluster that was upgraded separately may differ from the versions that the topology keeps.
     """
     found: set[str] = set()
     for name in clusters_in(state.clusters):
@@ -74,7 +74,7 @@ def linked_entries(state: StateFolder) -> set[str]:
 
 
 def why_unavailable(provider: str) -> UcpError | None:
-    """Why its clusters can't be made on this machine, and what helps."""
+    """Why the provider can't create clusters on this machine, with advice; None if it can."""
     check = PROVIDERS[provider].unavailable
     return cast(UcpError | None, resolve_name(check)()) if check else None
 
@@ -82,14 +82,14 @@ def why_unavailable(provider: str) -> UcpError | None:
 def local_makers(
     workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> Mapping[str, ClusterProvider]:
-    """Those that LocalClusters may ask for, by name. toolbox: None where nothing is made."""
+    """Providers that LocalClusters can use, by name. toolbox: None if nothing is created."""
     return {each: make(each, workspace, topology, toolbox) for each in local_providers()}
 
 
 def used_providers(
     workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> Mapping[str, ClusterProvider]:
-    """Those with clusters of the topology, as it is or as it was: nobody else need answer."""
+    """Providers that the topology uses or used; no others need to be available."""
     spec, root = topology.spec, workspace.state(topology.name).root
     names = {each.cluster.provider for each in spec.environments} & {*local_providers()}
     names.add(spec.core.provider)
@@ -101,7 +101,7 @@ def used_providers(
 
 
 def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
-    """The core cluster, for its provider."""
+    """Request for the core cluster."""
     core, info = topology.spec.core, PROVIDERS[topology.spec.core.provider]
     said = {CONTEXT: core.context, REGION: core.region, SIZE: core.size}
     parameters = {name: value for name, value in said.items() if value}
@@ -115,7 +115,7 @@ def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
 
 
 def environment_requests(topology: Topology) -> Mapping[str, list[ClusterRequest]]:
-    """The app clusters of running environments that this machine makes or adopts, by provider."""
+    """Requests for app clusters of running environments, by local provider."""
     found: dict[str, list[ClusterRequest]] = {each: [] for each in local_providers()}
     for each in topology.spec.environments:
         cluster, name = each.cluster, topology.app_cluster(each.name)

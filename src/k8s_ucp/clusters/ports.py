@@ -1,10 +1,10 @@
-"""Ports that no two of our processes get twice: reserved for a user across all workspaces.
+"""Reserves ports for a user across all workspaces, so that no two processes get the same.
 
-A registry file keeps who has which port, so a stopped cluster finds its own free again. Ports lie
-outside the range from which the kernel picks ports for outgoing connections: inside it any program
-could hold one by chance when a cluster starts again. An owner is a folder; once the folder is gone
-its ports are free again. Where the folder around it is gone, too, it may be on a disk that comes
-back: of those the last ones keep theirs.
+A registry file records the owner of each port, so that a stopped cluster finds its ports free
+again. Ports are outside the range from which the kernel picks ports of outgoing connections: within
+it, any program could hold one by chance when a cluster starts again. An owner is a folder; once the
+folder is deleted its ports are free again. If the parent folder is missing too, it may be on a disk
+that is mounted again later: the last MOST_AWAY of those owners keep their ports.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_f
 ADDRESS = "127.0.0.1"
 LOWEST, HIGHEST = 20000, 65000
 NODE_PORTS = range(30000, 32768)
-"""Kubernetes hands these out for Services of type NodePort: left alone."""
+"""Kubernetes allocates these for Services of type NodePort, so they are not used."""
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LOCK_SECONDS = 30.0
 MOST_AWAY = 100
-"""Owners that may come back with their disk."""
+"""Number of owners with a missing parent folder that keep their ports."""
 RECORD = "ports.json"
-"""In the folder of those who listen."""
+"""File in the folder of the processes that listen."""
 
 Table = dict[str, dict[str, int]]
 
 
 def default_registry() -> Path:
-    """The registry file shared by all of a user's workspaces."""
+    """The registry file that all of a user's workspaces share."""
     return cache_folder() / "ports.json"
 
 
 class Ports:
-    """Reservations in one registry file. Safe between threads and processes."""
+    """Reservations in one registry file. Safe across threads and processes."""
 
     def __init__(self, registry: Path) -> None:
         self._file = registry
@@ -50,11 +50,11 @@ class Ports:
     def reserve(
         self, owner: str, names: Sequence[str], *, known: Mapping[str, int] = MappingProxyType({})
     ) -> dict[str, int]:
-        """A port for each name; the same owner and names get the same ports again.
+        """Reserve a port for each name; the same owner and names get the same ports again.
 
-        owner: an absolute path that exists as long as the ports are wanted. known: what its
-        processes were started with, whatever this registry says, unless another owner has it here.
-        Raises UcpError when no port is free, DeadlineExceeded when the registry stays locked.
+        owner: an absolute path that exists as long as the ports are needed. known: ports with which
+        its processes were started; they override the registry, unless another owner has them.
+        Raises UcpError if no port is free, DeadlineExceeded if the registry stays locked.
         """
         with self._opened() as table:
             others = {port for who in table.keys() - {owner} for port in table[who].values()}
@@ -62,7 +62,7 @@ class Ports:
             mine.update({n: p for n, p in known.items() if n in names and p not in others})
             missing = [name for name in names if name not in mine]
             taken = {port for ports in table.values() for port in ports.values()}
-            # From a place of the registry's own: two registries (two users) seldom meet.
+            # The start depends on the registry's path, so two users' registries rarely collide.
             free = choose(
                 candidates(read_ephemeral(), start=_number(str(self._file))),
                 len(missing),
@@ -73,9 +73,9 @@ class Ports:
             return {name: mine[name] for name in names}
 
     def claim(self, owner: str, ports: Mapping[str, int]) -> None:
-        """Note ports that an owner has already, as when the registry file was lost.
+        """Register ports that an owner has already, such as after the registry file was lost.
 
-        Raises UcpError when another owner has one of them now.
+        Raises UcpError if another owner has one of them now.
         """
         with self._opened() as table:
             for other, theirs in table.items():
@@ -89,13 +89,13 @@ class Ports:
             table[owner] = {**table.get(owner, {}), **ports}
 
     def release(self, owner: str) -> None:
-        """Give back all ports of an owner; nothing to do when it has none."""
+        """Release all ports of an owner; does nothing if it has none."""
         if self._file.exists():
             with self._opened() as table:
                 table.pop(owner, None)
 
     def owners(self) -> list[str]:
-        """Who has ports now, sorted."""
+        """Sorted owners of ports."""
         return sorted(self._read())
 
     @contextlib.contextmanager
@@ -128,15 +128,16 @@ class Ports:
 
 
 def record(folder: Path, ports: Mapping[str, int]) -> None:
-    """Write into a folder with which ports its processes are started."""
+    """Record in a folder the ports with which its processes are started."""
     if recorded(folder) != ports:
         write_private_file(folder / RECORD, json.dumps(dict(ports), indent=1) + "\n")
 
 
 def recorded(folder: Path) -> dict[str, int]:
-    """What was written there; nothing where none were, or the record can't be read.
+    """The ports recorded in a folder; empty if there is no readable record.
 
-    A registry is a user's: cron with another home, or a user who lost the cache, has another one.
+    Needed because the registry belongs to a user: cron with another home, or a user whose cache was
+    deleted, has another one.
     """
     try:
         found = json.loads((folder / RECORD).read_text("utf-8"))
@@ -146,7 +147,7 @@ def recorded(folder: Path) -> dict[str, int]:
 
 
 def candidates(ephemeral: range, *, start: int) -> list[int]:
-    """Ports that may be given, in the order of trying; start: any number, picks the first."""
+    """Ports that may be reserved, in the order of trying; start: any number, selects the first."""
     usable = [port for port in range(LOWEST, HIGHEST) if port not in NODE_PORTS]
     outside = [port for port in usable if port not in ephemeral] or usable
     first = start % len(outside)
@@ -156,7 +157,7 @@ def candidates(ephemeral: range, *, start: int) -> list[int]:
 def choose(
     ports: Iterable[int], count: int, taken: set[int], is_free: Callable[[int], bool]
 ) -> list[int]:
-    """The first `count` ports that nobody has reserved and nobody listens on. Raises UcpError."""
+    """The first `count` ports that are neither reserved nor in use. Raises UcpError."""
     chosen: list[int] = []
     for port in ports:
         if len(chosen) == count:
@@ -173,7 +174,7 @@ def choose(
 
 
 def can_listen(port: int) -> bool:
-    """Nobody listens on that port of the loopback interface, nor on all interfaces."""
+    """Whether nothing listens on that port of the loopback interface or of all interfaces."""
     try:
         _listen(port)
     except OSError:
@@ -182,7 +183,7 @@ def can_listen(port: int) -> bool:
 
 
 def refuse_taken(ports: Mapping[str, int], where: str) -> None:
-    """Raises UcpError where another program listens on one of these, given by name."""
+    """Raises UcpError if another program listens on one of these ports. ports: by name."""
     for name, port in ports.items():
         if not can_listen(port):
             raise UcpError(
@@ -192,7 +193,7 @@ def refuse_taken(ports: Mapping[str, int], where: str) -> None:
 
 
 def is_taken(port: int) -> bool:
-    """Somebody listens on that port, also one that we may not listen on ourselves (below 1024)."""
+    """Whether something listens on that port, even if we may not bind it (below 1024)."""
     try:
         _listen(port)
     except PermissionError:
@@ -208,14 +209,14 @@ def is_taken(port: int) -> bool:
 
 def _listen(port: int) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do it: connections that just ended don't count as taken.
+        # Servers set it too: recently closed connections don't count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         probe.bind((ADDRESS, port))
         probe.listen(1)
 
 
 def read_ephemeral(path: Path = EPHEMERAL) -> range:
-    """The kernel's ports for outgoing connections; Linux's default where it can't be read."""
+    """The kernel's range of ports for outgoing connections; Linux's default if it can't be read."""
     try:
         low, high = path.read_text(encoding="ascii").split()
         return range(int(low), int(high) + 1)

@@ -1,9 +1,9 @@
-"""What new clusters are made with, in the user's cache: `seeds/<key>.json`.
+"""Caches the initial content of new clusters for a user: `seeds/<key>.json`.
 
-Kinds (CRDs), a file for each set of pins and kinds; default objects, a file for each API server;
-and definitions, a file for each set of settings. The first line tells what the second one, the
-content, must be: a file that is cut off, of another format, of somebody else or of other kinds is
-as good as none.
+There are CRDs (a file per set of pins and kinds), default objects (a file per API server version)
+and definitions (a file per set of settings). The first line is a header that must match the second
+line, the content: a file that is truncated, has another format, belongs to another user or has
+other kinds is ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 
 FORMAT = 1
 MOST = 12
-"""Files; the oldest go."""
+"""Number of files; the oldest are deleted."""
 LOCK_SECONDS = 10.0
 
 _GROUP = CRD.api_version.partition("/")[0]
@@ -31,7 +31,7 @@ _OTHERS_MAY_WRITE = 0o022
 
 
 def find(cache: Path, key: str) -> Seed | None:
-    """The seed of that key, where there is a whole one of this user."""
+    """The seed of that key; None if there is no valid file of this user."""
     if not (found := _read(cache, key)):
         return None
     digest, kinds = found
@@ -43,26 +43,26 @@ def find(cache: Path, key: str) -> Seed | None:
 
 
 def find_objects(cache: Path, key: str) -> Mapping[str, str] | None:
-    """What `keep_objects` kept under that key, where there is a whole file of this user."""
+    """Content stored by `keep_objects` under that key; None if there is no valid file."""
     found = _read(cache, key)
     return found[1] if found else None
 
 
 def keep(cache: Path, key: str, seed: Seed) -> None:
-    """Write a seed; not where another process does so now. Raises OSError."""
+    """Write a seed, unless another process is writing one. Raises OSError."""
     _write(cache, key, seed.digest, dict(seed.kinds))
 
 
 def keep_objects(cache: Path, key: str, objects: Mapping[str, str]) -> None:
-    """Write an API server's default objects, or a definition's files: names -> texts.
+    """Write an API server's default objects, or a definition's files: name -> text.
 
-    Not where another process does so now. Raises OSError.
+    Does nothing if another process is writing. Raises OSError.
     """
     _write(cache, key, "", dict(objects))
 
 
 def _read(cache: Path, key: str) -> tuple[str, dict[str, str]] | None:
-    """The digest and the content of a file."""
+    """(digest, content) of a valid file."""
     try:
         with _file(cache, key).open("rb") as file:
             about = os.fstat(file.fileno())
@@ -92,7 +92,7 @@ def _write(cache: Path, key: str, digest: str, content: Mapping[str, str]) -> No
 
 
 def prune(cache: Path, needed: Collection[str]) -> list[str]:
-    """Remove the seeds of other keys; returns them as `seeds/<key>.json`.
+    """Delete the seeds of other keys; returns them as `seeds/<key>.json`.
 
     Raises DeadlineExceeded, OSError.
     """
@@ -100,7 +100,7 @@ def prune(cache: Path, needed: Collection[str]) -> list[str]:
     if not folder.is_dir():
         return []
     with locked(folder / _LOCK, "the lock of the seeds", timeout=LOCK_SECONDS):
-        for left in folder.glob(".*.tmp"):  # A killed writer's: whoever writes has the lock.
+        for left in folder.glob(".*.tmp"):  # Remains of a killed writer: writers hold the lock.
             left.unlink()
         unused = sorted(each for each in folder.glob("*.json") if each.stem not in needed)
         for each in unused:
@@ -109,7 +109,7 @@ def prune(cache: Path, needed: Collection[str]) -> list[str]:
 
 
 def _is_kind(name: str, content: Mapping[str, Any]) -> bool:
-    """In any version: an API server that can't read one of its objects lists none of them."""
+    """Whether it is a CRD, in any version. One unreadable object breaks the list of all CRDs."""
     found = content["apiVersion"].partition("/")[0], content["kind"], content["metadata"]["name"]
     return found == (_GROUP, CRD.kind, name)
 

@@ -1,4 +1,4 @@
-"""Our clusters' contexts in the user's own kubeconfig: `ucp kubeconfig --merge` puts them there."""
+"""Manages our clusters' contexts in the user's kubeconfig (`ucp kubeconfig --merge`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import write_private_file
 
 WIDTH = 2**30
-"""Of lines: certificates stay on theirs."""
+"""Line width in YAML, so that certificates stay on one line."""
 LOCK_SECONDS = 5.0
 PARTS = ("clusters", "users", "contexts")
 
@@ -29,21 +29,22 @@ def own_file() -> Path:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """A kubeconfig of the user's, empty where there is none.
+    """A kubeconfig of the user; empty if there is none.
 
-    Raises UcpError where it can't be read or is something else.
+    Raises UcpError if it can't be read or is not a kubeconfig.
     """
     return _parsed(path, _text(path))
 
 
 def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Change a kubeconfig; comments and the order of what stays are kept, and so is JSON.
+    """Change a kubeconfig; keeps comments, the order of entries, and JSON if it was JSON.
 
-    kubectl's own lock is held from reading to writing: it writes the file as well. Raises UcpError.
+    Holds kubectl's own lock from reading to writing, since kubectl writes the file too. Raises
+    UcpError.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A link stays a link.
+        # A symbolic link stays a link.
         place = path.resolve()
         with _kubectl_locked(path):
             text = _text(place)
@@ -67,7 +68,7 @@ def _text(path: Path) -> str:
 
 
 def _parsed(path: Path, text: str, *, to_edit: bool = False) -> dict[str, Any]:
-    """to_edit: so that comments and quotes stay when it is written again."""
+    """to_edit: keep comments and quotes for writing."""
     from k8s_ucp import yaml_io
 
     try:
@@ -80,7 +81,7 @@ def _parsed(path: Path, text: str, *, to_edit: bool = False) -> dict[str, Any]:
 
 
 def _is_one(found: Any) -> bool:
-    """As kubectl would read it: named parts in lists, for nothing else is looked up here."""
+    """Whether it is a kubeconfig for kubectl: lists of named entries. Checks nothing else."""
     if not isinstance(found, dict):
         return False
     for part in PARTS:
@@ -95,7 +96,7 @@ def _is_one(found: Any) -> bool:
 
 
 def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:
-    """The file with that content."""
+    """The file's new content."""
     if not text.strip() or text.lstrip().startswith("{"):
         return json.dumps(wanted, indent=2) + "\n"
     from k8s_ucp import yaml_io
@@ -115,7 +116,7 @@ def _written(path: Path, text: str, wanted: dict[str, Any]) -> str:
 
 @contextmanager
 def _kubectl_locked(path: Path) -> Iterator[None]:
-    """As kubectl does it: a file beside the kubeconfig that is there while somebody writes."""
+    """Lock like kubectl: a file beside the kubeconfig that exists while somebody writes."""
     lock = path.with_name(f"{path.name}.lock")
     until = time.monotonic() + LOCK_SECONDS
     while True:
@@ -138,7 +139,7 @@ def _kubectl_locked(path: Path) -> Iterator[None]:
 
 
 def merged(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the parts of `config` in it; what has the same name gives way."""
+    """`base` with the entries of `config`; entries of the same name are replaced."""
     found = {"apiVersion": "v1", "kind": "Config", "preferences": {}, **base}
     for part in PARTS:
         new = {each["name"] for each in config[part]}
@@ -148,9 +149,9 @@ def merged(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_others(base: dict[str, Any], config: dict[str, Any], path: Path) -> None:
-    """What would give way is of the cluster itself, or of one that was on this machine before it.
+    """Refuse to replace entries, unless they are of this cluster or an earlier one on this machine.
 
-    A person may have credentials under the same name that are nowhere else. Raises UcpError.
+    The user may have credentials under the same name that exist nowhere else. Raises UcpError.
     """
     ours = config["clusters"][0]
     if found := next(_others(base, ours), ""):
@@ -167,7 +168,7 @@ def refuse_others(base: dict[str, Any], config: dict[str, Any], path: Path) -> N
 
 
 def _others(base: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
-    """In words: parts with the name of a cluster of ours that are about another one."""
+    """Descriptions of entries that have the name of our cluster but concern another one."""
     name = ours["name"]
     for each in base.get("clusters") or []:
         server = str((each.get("cluster") or {}).get("server") or "")
@@ -192,9 +193,9 @@ def _is_here(server: str) -> bool:
 
 
 def without(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """`base` without the parts of `config`, by name; as it is where the cluster is another one.
+    """`base` without the entries of `config`, by name; unchanged if it is another cluster's.
 
-    What proves a cluster is its certificate authority: a name and a port may be anybody's.
+    The certificate authority identifies the cluster: another one may have the same name and port.
     """
     ours = config["clusters"][0]
     theirs = next((each for each in base.get("clusters") or [] if _same(each, ours)), None)
@@ -213,13 +214,13 @@ def without(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
 
 
 def forget_contexts(config: dict[str, Any]) -> None:
-    """Take a cluster that is gone out of the user's kubeconfig; what can't be read is left alone.
+    """Remove a deleted cluster from the user's kubeconfig; an unreadable file is left alone.
 
     config: its kubeconfig, with the names under which it was merged.
     """
     try:
         path = own_file()
-        # Most have nothing of ours: those are neither locked nor made.
+        # Most kubeconfigs contain nothing of ours: those are neither locked nor created.
         base = read_file(path)
         if without(base, config) != base:
             change_file(path, lambda found: without(found, config))

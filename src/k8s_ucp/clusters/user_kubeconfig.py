@@ -1,7 +1,7 @@
-"""The user's own kubeconfig: which contexts there are, and one of them with all files inlined.
+"""Reads the user's own kubeconfig: its contexts, and a context with all files inlined.
 
-Read only. Exec plugins are not run: what they would print is a credential of their cloud's tools,
-made for people, and short-lived.
+Never writes. Exec plugins are not run: they print a short-lived credential from tools of a cloud
+that are meant for people.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from k8s_ucp.kube import current_context, read_kubeconfig
 from k8s_ucp.workspace import home_folder
 
 FILES = "UCP_USER_KUBECONFIG"
-"""In the environment of programs of ours whose KUBECONFIG is the core's: the user's files."""
+"""Environment variable with the user's files, for our programs whose KUBECONFIG is the core's."""
 
 _INLINED = {
     "certificate-authority": "certificate-authority-data",
@@ -27,20 +27,20 @@ _INLINED = {
 
 
 class UserKubeconfig:
-    """$KUBECONFIG, several files with `:` between perhaps, else ~/.kube/config."""
+    """The files in $KUBECONFIG, separated by `:`, or else ~/.kube/config."""
 
     def __init__(self, files: Sequence[Path] | None = None) -> None:
-        """files: instead of those; the first that has an entry counts, as for kubectl."""
+        """files: replace the default ones; the first with an entry wins, as in kubectl."""
         self._files = tuple(files) if files is not None else users_files()
 
     def contexts(self) -> list[str]:
-        """Names of all contexts, sorted."""
+        """Sorted names of all contexts."""
         return sorted({each["name"] for each, _ in self._entries("contexts")})
 
     def config(self, context: str, name: str) -> dict[str, Any]:
-        """A kubeconfig with that context alone, called `name`, and no reference to a file.
+        """A kubeconfig with only that context, renamed to `name`, and no references to files.
 
-        Raises UsageError where there is no such context, UcpError where it can't be used.
+        Raises UsageError if there is no such context, UcpError if it can't be used.
         """
         if context not in self.contexts():
             known = ", ".join(self.contexts()) or "none"
@@ -79,7 +79,7 @@ class UserKubeconfig:
 
 
 def users_files() -> tuple[Path, ...]:
-    """Absolute paths, there or not."""
+    """Absolute paths, whether or not the files exist."""
     named = os.environ.get(FILES) or os.environ.get("KUBECONFIG", "")
     paths = [Path(each).absolute() for each in named.split(os.pathsep) if each]
     return tuple(paths) or (home_folder("KUBECONFIG") / ".kube" / "config",)
@@ -103,7 +103,7 @@ def _refuse_plugins(user: Mapping[str, Any], context: str) -> None:
 
 
 def _inlined(entry: Mapping[str, Any], file: Path) -> dict[str, Any]:
-    """With the contents of the files that it names, relative to the kubeconfig's folder."""
+    """The entry with the contents of its files, which are relative to the kubeconfig's folder."""
     found = dict(entry)
     for key, data in _INLINED.items():
         path = found.pop(key, None)

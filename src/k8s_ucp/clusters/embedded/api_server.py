@@ -20,17 +20,17 @@ SERVING = (
     "/readyz?exclude=poststarthook/rbac/bootstrap-roles"
     "&exclude=poststarthook/scheduling/bootstrap-system-priority-classes"
 )
-"""Everything serves, for the admin. The two left out write default roles and priority classes one
-by one, a second or more: who comes with the admin's certificate need not wait for them."""
+"""Ready for the admin. The two excluded hooks write default roles and priority classes one by one,
+which takes a second or more; a client with the admin's certificate need not wait for them."""
 DEFAULTS_SECONDS = 20.0
 PAUSE = 0.05
 CHECK_SECONDS = 0.3
 LAST_WORDS = 3
-"""Lines of a dead process's log that an error shows."""
+"""Lines of a dead process's log that an error includes."""
 
 
 def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
-    """The admin's, certificates inlined. Raises UcpError when the cluster's keys are gone."""
+    """Admin kubeconfig, certificates inlined. Raises UcpError if the cluster's keys are missing."""
     name = folder.name
     try:
         ca, certificate, key = (
@@ -60,9 +60,9 @@ def kubeconfig(folder: ClusterFolder, port: int) -> dict[str, Any]:
 
 
 def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) -> None:
-    """Wait until the API server serves the admin. until: as time.monotonic() tells it.
+    """Wait until the API server serves the admin. until: on the clock of time.monotonic().
 
-    Raises UcpError as soon as a process without which it can't has ended, DeadlineExceeded.
+    Raises UcpError as soon as a vital process has exited, and DeadlineExceeded.
     """
     began = checked = time.monotonic()
     kube = Kube(config)
@@ -82,9 +82,9 @@ def wait_serving(folder: ClusterFolder, config: dict[str, Any], until: float) ->
 
 
 def has_defaults(config: dict[str, Any], until: float) -> bool:
-    """Whether a new API server has written its default objects, waiting for a while.
+    """Whether a new API server has written its default objects; waits up to DEFAULTS_SECONDS.
 
-    until: as time.monotonic() tells it.
+    until: on the clock of time.monotonic().
     """
     until = min(until, time.monotonic() + DEFAULTS_SECONDS)
     kube = Kube(config)
@@ -99,7 +99,7 @@ def has_defaults(config: dict[str, Any], until: float) -> bool:
 
 
 def gateway_kinds(config: dict[str, Any]) -> set[str] | None:
-    """The kinds of the Gateway API that somebody brought to it; None where it doesn't say."""
+    """Kinds of the Gateway API that the API server has; None if it can't be asked."""
     kube = Kube(config)
     try:
         found = kube.request("GET", GATEWAY_API, timeout=2)
@@ -115,10 +115,11 @@ def gateway_kinds(config: dict[str, Any]) -> set[str] | None:
 def wait_described(
     folder: ClusterFolder, config: dict[str, Any], kinds: Collection[str], until: float
 ) -> None:
-    """Wait until the OpenAPI document has these kinds of the Gateway API.
+    """Wait until the OpenAPI document includes these kinds of the Gateway API.
 
-    They are served a second or more before, and kwok ends itself over one that it doesn't find
-    there. until: as time.monotonic() tells it. Raises DeadlineExceeded with those that are missing.
+    The kinds are served a second or more before they are in the document, and kwok exits if one is
+    missing there. until: on the clock of time.monotonic(). Raises DeadlineExceeded with the missing
+    kinds.
     """
     began = time.monotonic()
     kube = Kube(config)
@@ -136,7 +137,7 @@ def wait_described(
 
 
 def _described(kube: Kube) -> Iterator[str]:
-    """Kinds of the Gateway API whose objects the OpenAPI document tells how to get."""
+    """Kinds of the Gateway API whose GET request is in the OpenAPI document."""
     try:
         found = kube.request("GET", f"/openapi/v3{GATEWAY_API}", timeout=2)
     except KubeError:
@@ -156,7 +157,7 @@ def _refuse_deaths(folder: ClusterFolder) -> None:
 
 
 def add_nodes(config: dict[str, Any], count: int) -> None:
-    """Simulated nodes node-0 … as far as they are missing; the kwok controller makes them Ready."""
+    """Add those of the simulated nodes node-0 … that are missing; kwok makes them Ready."""
     kube = Kube(config)
     try:
         present = {node["metadata"]["name"] for node in kube.list_all(NODE)}
@@ -168,9 +169,9 @@ def add_nodes(config: dict[str, Any], count: int) -> None:
 
 
 def _node(name: str) -> dict[str, Any]:
-    """A node without limits that matter: kwok gives it 1000 cores, 1 TiB, a disk and room for pods.
+    """A node with practically no limits: kwok gives it 1000 cores, 1 TiB, a disk and room for pods.
 
-    Pods that spread over zones are scheduled only to nodes that say theirs.
+    It has a zone because pods with topology spread constraints are only scheduled to such nodes.
     """
     machine = platform.machine()
     zone = int(name.rpartition("-")[2]) % len(_ZONES)
@@ -207,4 +208,4 @@ def _last_words(folder: ClusterFolder, component: str) -> str:
 
 
 _ERROR = re.compile(r'^[EF]\d{4} |"level":"(error|fatal|panic)"|^([Ee]rror|panic)\b')
-"""Errors as klog, etcd's JSON and the Go runtime write them."""
+"""Errors in the formats of klog, of etcd's JSON and of the Go runtime."""

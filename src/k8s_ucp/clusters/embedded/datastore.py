@@ -1,8 +1,8 @@
-"""The door to an embedded cluster's etcd: its JSON interface, on the socket in a private folder.
+"""Access to an embedded cluster's etcd: its JSON API, on the socket in a private folder.
 
-For health, copies, and what a new cluster is made with: it gets kinds and default objects past its
-API server, which learns in one go what it finds there as it starts. Kinds that are applied it
-learns one by one, at twice the CPU.
+Used for health checks, for copies, and for the content of a new cluster: CRDs and default objects
+are written directly to etcd, and the API server loads them all at once when it starts. CRDs that
+are applied it handles one by one, at twice the CPU.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 
 KINDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
-"""Prefix of the keys under which the API server keeps CRDs, by name, as JSON."""
+"""Prefix of the keys under which the API server stores CRDs, by name, as JSON."""
 SECONDS = 10.0
 PAUSE = 0.01
 MOST_BYTES = 1_000_000
-"""Of one request; etcd takes 1.5 MiB."""
+"""Per request; etcd accepts 1.5 MiB."""
 MOST_KEYS = 100
-"""Of one request; etcd takes 128."""
+"""Per request; etcd accepts 128."""
 PAGE_KEYS = 200
-"""Of one answer."""
+"""Keys per response."""
 
 
 def read_kinds(home: Path) -> dict[str, str]:
-    """The CRDs of a running cluster by name. home: where its etcd works. Raises UcpError."""
+    """CRDs of a running cluster by name. home: working folder of its etcd. Raises UcpError."""
     found = read(home, [KINDS])
     return {key.removeprefix(KINDS): _plain(value) for key, value in found.items()}
 
 
 def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
-    """What a running cluster's datastore holds under these prefixes: key -> value, as base64.
+    """Read the keys below these prefixes from a running cluster's etcd: key -> value in base64.
 
-    home: where its etcd works. prefixes: with a slash at their ends. Raises UcpError.
+    home: working folder of its etcd. prefixes: must end with a slash. Raises UcpError.
     """
     found: dict[str, str] = {}
     with contextlib.closing(_connected(home)) as connection:
@@ -54,14 +54,14 @@ def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
 
 
 def write_kinds(home: Path, kinds: Mapping[str, str]) -> None:
-    """Write CRDs, as `read_kinds` tells them, as soon as etcd answers. Raises UcpError."""
+    """Write CRDs, as returned by `read_kinds`, as soon as etcd responds. Raises UcpError."""
     write(home, {f"{KINDS}{name}": _coded(text) for name, text in kinds.items()})
 
 
 def write(home: Path, values: Mapping[str, str], *, absent: bool = False) -> None:
-    """Write what `read` tells, as soon as etcd answers. Raises UcpError.
+    """Write values, as returned by `read`, as soon as etcd responds. Raises UcpError.
 
-    absent: only keys that are not there.
+    absent: write only keys that do not exist.
     """
     with contextlib.closing(_connected(home)) as connection:
         for batch in _batches(values):
@@ -78,16 +78,16 @@ def _put(key: str, value: str, absent: bool) -> dict[str, Any]:
 
 
 def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, str]]:
-    """All that an etcd holds at one moment, page by page, as `read` tells it.
+    """All keys and values of an etcd at one revision, page by page, in the format of `read`.
 
-    without: prefixes of keys that are left out. Raises UcpError.
+    without: prefixes of keys to leave out. Raises UcpError.
     """
     left_out, start, revision = tuple(without), _coded("\0"), "0"
     with contextlib.closing(_connected(home)) as connection:
         while start:
             asked = {"key": start, "range_end": _ALL, "limit": PAGE_KEYS, "revision": revision}
             found = _ask(connection, "range", asked)
-            # Later pages are of the same moment, whatever has been written since.
+            # Later pages are read at the same revision, whatever has been written since.
             revision = found["header"]["revision"]
             pairs = {_plain(each["key"]): each.get("value", "") for each in found.get("kvs", [])}
             start = _coded(f"{max(pairs)}\0") if found.get("more") and pairs else ""
@@ -95,13 +95,13 @@ def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, st
 
 
 def clear(home: Path) -> None:
-    """Delete all that an etcd holds. Raises UcpError."""
+    """Delete all keys of an etcd. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
         _ask(connection, "deleterange", {"key": _coded("\0"), "range_end": _ALL})
 
 
 def trouble(home: Path) -> str:
-    """Why etcd is not well, by its own health check; empty where it is. Raises UcpError."""
+    """Why etcd is unhealthy, by its own health check; empty if it is healthy. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
         try:
             connection.request("GET", "/health")
@@ -130,7 +130,7 @@ def _plain(coded: str) -> str:
 
 
 class _SocketConnection(HTTPConnection):
-    """By the folder's descriptor: the socket's whole path may be longer than one may be."""
+    """Connects through the folder's descriptor, since the socket's full path may be too long."""
 
     def __init__(self, home: Path) -> None:
         super().__init__("etcd", timeout=SECONDS)
@@ -179,4 +179,4 @@ def _coded(text: str) -> str:
 
 
 _ALL = _coded("\0")
-"""As the end of a range: to the last key."""
+"""As the end of a range: up to the last key."""

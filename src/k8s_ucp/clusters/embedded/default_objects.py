@@ -1,10 +1,9 @@
-"""What an API server writes into an empty datastore, kept once and given to each new cluster.
+"""Caches the objects that an API server writes into an empty datastore, for new clusters.
 
 Roles, bindings, priority classes, flow schemas and APIServices: some 170 objects, the same in every
-cluster of that version, and written one by one at a seventh of the CPU that a new control plane
-takes. An API server that finds them compares, and writes nothing. They hold no secret; what
-identifies a cluster (namespaces, keys, tokens, configuration) is not among them, and each object
-gets a UID of its own.
+cluster of a version. Writing them one by one takes a seventh of the CPU that a new control plane
+needs; an API server that finds them only compares. They contain no secrets and nothing that
+identifies a cluster (namespaces, keys, tokens, configuration), and each object gets its own UID.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ PREFIXES = (
     "/registry/rolebindings/",
     "/registry/roles/",
 )
-"""Of the datastore's keys."""
+"""Prefixes of keys in etcd."""
 PROGRAMS = ("kube-apiserver", "etcd")
 _UID = re.compile(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def key(programs: Mapping[str, Path]) -> str:
-    """Of the programs whose objects these are, by their entries in the cache, which never change.
+    """Key of the cached objects, from the immutable cache entries of the programs that wrote them.
 
     programs: at least those of PROGRAMS.
     """
@@ -46,27 +45,27 @@ def key(programs: Mapping[str, Path]) -> str:
 
 
 def sow(home: Path, cache: Path, key: str) -> bool:
-    """Write the objects while the API server starts: it looks for them a second after etcd answers.
+    """Write the objects while the API server starts: it reads them a second after etcd responds.
 
-    home: where the new cluster's etcd works. What it has made by then stays. False where none are
-    kept: it makes all of them.
+    home: working folder of the new cluster's etcd. Objects that already exist are kept. Returns
+    False if none are cached; then the API server creates all of them.
     """
     objects = seeds.find_objects(cache, key)
     if not objects or not all(name.startswith(PREFIXES) for name in objects):
         return False
-    with contextlib.suppress(UcpError):  # What is missing the API server makes.
+    with contextlib.suppress(UcpError):  # The API server creates whatever is missing.
         datastore.write(home, {name: renewed(each) for name, each in objects.items()}, absent=True)
     return True
 
 
 def keep(home: Path, cache: Path, key: str) -> None:
-    """Keep the objects of a cluster that was just made, and that nobody else has access to yet."""
-    with contextlib.suppress(UcpError, OSError):  # It is a gain of later clusters alone.
+    """Cache the objects of a cluster that was just created and that nobody else can access yet."""
+    with contextlib.suppress(UcpError, OSError):  # Only later clusters benefit from the cache.
         seeds.keep_objects(cache, key, datastore.read(home, PREFIXES))
 
 
 def renewed(value: str) -> str:
-    """The same object with a UID of its own: protobuf or JSON, both hold it as text."""
+    """The same object with a new UID, which is plain text in both protobuf and JSON."""
     return base64.b64encode(_UID.sub(_fresh, base64.b64decode(value))).decode()
 
 

@@ -1,8 +1,8 @@
-"""What kwokctl writes down of a cluster, kept once and given to each new one.
+"""Caches the definition that kwokctl writes for a cluster, for new clusters.
 
-Before it starts anything, kwokctl asks five programs for their versions, one after the other: 0.2
-CPU seconds of each cluster. The same settings lead to the same definition but for folder, ports and
-token, so a cluster is started from the one that kwokctl wrote for a cluster before.
+Before kwokctl starts anything, it asks five programs for their versions, one after the other: 0.2
+CPU seconds per cluster. The same settings lead to the same definition except for folder, ports and
+token, so a cluster can be started from the one that kwokctl wrote for an earlier cluster.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 FILES = ("kwok.yaml", "kubeconfig.yaml")
-"""In the cluster's home; neither holds a key or a password."""
+"""In the cluster's home; neither contains a key or a password."""
 FOLDERS = ("bin", "etcd", "logs", "pids")
-"""What kwokctl makes beside them."""
+"""Folders that kwokctl creates beside them."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 """Paths that YAML never quotes."""
@@ -33,33 +33,33 @@ _PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
 @dataclass(frozen=True)
 class Particulars:
-    """What one cluster's definition has for itself."""
+    """The parts of a definition that are specific to one cluster."""
 
     folder: ClusterFolder
     ports: Mapping[str, int]
-    """By the names in PORTS."""
+    """Keys: the names in PORTS."""
     token: str
-    """Of its etcd."""
+    """Token of its etcd."""
 
     @property
     def are_plain(self) -> bool:
-        """Its paths look the same in any text."""
+        """Whether its paths need no quoting in any format."""
         return bool(_PLAIN.fullmatch(str(self.folder.home)))
 
     def generalized(self, text: str) -> str:
-        """A text of this cluster with names in the place of what is its own."""
+        """The text with placeholders for the values of this cluster."""
         for name, value in self._values().items():
             text = re.sub(rf"(?<![A-Za-z0-9/]){re.escape(value)}(?![A-Za-z0-9-])", name, text)
         return text
 
     def filled(self, text: str) -> str:
-        """The reverse: a generalized text, as this cluster has it."""
+        """The reverse: a generalized text with the values of this cluster."""
         for name, value in self._values().items():
             text = text.replace(name, value)
         return text
 
     def _values(self) -> dict[str, str]:
-        """The longer path comes first, as the other one begins it."""
+        """Placeholder -> value. The longer path comes first, since the other is a prefix of it."""
         return {
             "@home@": str(self.folder.home),
             "@root@": str(self.folder.root),
@@ -70,13 +70,13 @@ class Particulars:
 
 
 def key(cluster: Particulars, settings: Mapping[str, Any]) -> str:
-    """Of all clusters that kwokctl is told the same of."""
+    """Cache key, the same for all clusters with equal generalized settings."""
     told = cluster.generalized(json.dumps(settings, sort_keys=True))
     return "definition-" + hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 def key_of_all(paths: Mapping[str, Path], version: str, gogc: int) -> str:
-    """The same without a cluster. paths: of programs, as settings have them."""
+    """The same key without a cluster. paths: of programs, as in the settings."""
     ports = {name: 60001 + number for number, name in enumerate(PORTS)}
     one = Particulars(ClusterFolder(Path("/clusters"), "one"), ports, f"{0:016x}")
     settings = kwokctl.settings(one.folder, ports, paths, one.token, version=version, gogc=gogc)
@@ -86,7 +86,7 @@ def key_of_all(paths: Mapping[str, Path], version: str, gogc: int) -> str:
 def write(
     cluster: Particulars, settings: Mapping[str, Any], paths: Mapping[str, Path], cache: Path
 ) -> bool:
-    """Write a new cluster's definition, and link its programs, where one is kept; else nothing."""
+    """Write a new cluster's definition and link its programs if one is cached; returns whether."""
     kept = seeds.find_objects(cache, key(cluster, settings)) if cluster.are_plain else None
     if not kept or kept.keys() != set(FILES):
         return False
@@ -101,12 +101,12 @@ def write(
 
 
 def keep(cluster: Particulars, settings: Mapping[str, Any], cache: Path) -> None:
-    """Keep the definition of a cluster that kwokctl has just made, and that has come up."""
+    """Cache the definition of a cluster that kwokctl has just created and that has become ready."""
     if not cluster.are_plain:
         return
-    with contextlib.suppress(UcpError, OSError):  # It is a gain of later clusters alone.
+    with contextlib.suppress(UcpError, OSError):  # Only later clusters benefit from the cache.
         texts = {each: (cluster.folder.home / each).read_text("utf-8") for each in FILES}
         kept = {name: cluster.generalized(text) for name, text in texts.items()}
-        # A component of kwokctl's may be called as this cluster is there.
+        # A kwokctl component could have the same name as this cluster.
         if "@cluster@" not in kept["kwok.yaml"]:
             seeds.keep_objects(cache, key(cluster, settings), kept)

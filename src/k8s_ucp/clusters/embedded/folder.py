@@ -1,7 +1,8 @@
 """The folder of one embedded control plane.
 
-`<clusters>/<name>.lock` beside it guards it; within it lie our record, the mark that says that the
-cluster should run, and kwokctl's own folder. Light on purpose: the watcher imports it.
+`<clusters>/<name>.lock` beside the folder is its lock. The folder contains our record, the file
+that marks the cluster as running, and kwokctl's own folder. Imports little, because the watcher
+imports it.
 """
 
 from __future__ import annotations
@@ -22,28 +23,28 @@ COMPONENTS = (
     "kube-scheduler",
     "kwok-controller",
 )
-"""Names of the processes of a control plane, as kwokctl's PID and log files have them."""
+"""Names of the processes of a control plane, as in kwokctl's PID and log files."""
 
 VITAL = ("etcd", "kube-apiserver")
-"""Without these nothing answers; the others come back by themselves."""
+"""Without these the API does not respond; the others recover by themselves."""
 
 PORTS = tuple(each for each in COMPONENTS if each != "etcd")
-"""Who listens on a port; etcd listens on sockets in the cluster's folder."""
+"""Components that listen on a port; etcd listens on sockets in the cluster's folder."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What we know of a cluster that was made whole once."""
+    """The record of a cluster whose creation was completed."""
 
     version: str
-    """Kubernetes version with its v."""
+    """Kubernetes version with "v"."""
     ports: Mapping[str, int]
-    """By the names in PORTS."""
+    """Keys: the names in PORTS."""
 
 
 @dataclass(frozen=True)
 class ClusterFolder:
-    """One cluster's files; `clusters` is the folder of all of them."""
+    """One cluster's files; `clusters` is the folder of all clusters."""
 
     clusters: Path
     name: str
@@ -58,31 +59,31 @@ class ClusterFolder:
 
     @property
     def kwok(self) -> Path:
-        """kwokctl's folder: one for each cluster, so that none sees another's.
+        """kwokctl's folder; one per cluster, so that none sees another's.
 
-        It is `.kwok` in the home folder that kwokctl is given. KWOK_WORKDIR, which would name it
-        plainly, is silently ignored when the path holds a space.
+        It is `.kwok` in the home folder that kwokctl is given. KWOK_WORKDIR could name it directly,
+        but is silently ignored if the path contains a space.
         """
         return self.root / ".kwok"
 
     @property
     def kwok_config(self) -> Path:
-        """The settings that kwokctl is given."""
+        """The configuration that kwokctl is given."""
         return self.kwok / "kwok.yaml"
 
     @property
     def stages(self) -> Path:
-        """What kwok does to the cluster's objects, as it is told when it starts."""
+        """kwok's Stages for the cluster's objects; kwok reads the file when it starts."""
         return self.root / "stages.yaml"
 
     @property
     def kwokctl(self) -> Path:
-        """A link to the kwokctl that made the cluster: the watch starts processes with it."""
+        """Link to the kwokctl that created the cluster; the process monitor uses it too."""
         return self.root / "kwokctl"
 
     @property
     def home(self) -> Path:
-        """What kwokctl keeps of the cluster, and where its processes work."""
+        """kwokctl's files of the cluster; also the working folder of its processes."""
         return self.kwok / "clusters" / self.name
 
     def pid_file(self, component: str) -> Path:
@@ -96,7 +97,7 @@ class ClusterFolder:
         return self.home / "bin" / component
 
     def certificate(self, name: str) -> Path:
-        """ca.crt, admin.crt or admin.key."""
+        """Path of a file in the PKI folder: ca.crt, admin.crt or admin.key."""
         return self.home / "pki" / name
 
     @property
@@ -105,12 +106,12 @@ class ClusterFolder:
 
     @property
     def seed_note(self) -> Path:
-        """The digest of the seed that the cluster was made with, once it had all of it."""
+        """Digest of the cluster's seed; written once all of the seed is applied."""
         return self.root / "seed"
 
     @property
     def data(self) -> Path:
-        """Of etcd."""
+        """etcd's data."""
         return self.home / "etcd"
 
     @property
@@ -119,7 +120,7 @@ class ClusterFolder:
 
     @property
     def upgrade_note(self) -> Path:
-        """What the cluster ran before its programs were exchanged, until it is well with them."""
+        """The programs from before an upgrade, kept until the cluster is known to be healthy."""
         return self.root / "upgrade.json"
 
     @property
@@ -127,9 +128,9 @@ class ClusterFolder:
         return self.root / "running"
 
     def record(self) -> Record | None:
-        """None where there is no cluster, or only what a broken creation left.
+        """The record; None if there is no cluster or only remains of an interrupted creation.
 
-        Raises UcpError when the record can't be read.
+        Raises UcpError if the record can't be read.
         """
         try:
             text = self.record_file.read_text(encoding="utf-8")
@@ -147,7 +148,7 @@ class ClusterFolder:
         write_private_file(self.record_file, json.dumps(asdict(record), indent=1) + "\n")
 
     def should_run(self) -> bool:
-        """It was started and not stopped since: the watch keeps it alive."""
+        """Whether it was started and not stopped since: the process monitor keeps it alive."""
         return self.running_mark.exists()
 
     def mark_running(self) -> None:
@@ -157,7 +158,7 @@ class ClusterFolder:
         self.running_mark.unlink(missing_ok=True)
 
     def read_pid(self, component: str) -> int | None:
-        """The PID that kwokctl noted; says nothing about whose it is now."""
+        """The PID that kwokctl recorded, which may belong to another process by now."""
         try:
             number = int(self.pid_file(component).read_text(encoding="ascii"))
         except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -165,15 +166,15 @@ class ClusterFolder:
         return number if number > 0 else None
 
     def link(self, link: Path, program: Path) -> None:
-        """Point one of the cluster's links at a program."""
+        """Point one of the cluster's links to a program."""
         if not link.is_symlink() or link.readlink() != program:
             link.unlink(missing_ok=True)
             link.symlink_to(program)
 
     def remove(self) -> None:
-        """Remove the folder; its processes have ended.
+        """Remove the folder; its processes must have ended.
 
-        Cut off on the way it leaves no cluster: the record goes before the data does.
+        The record is deleted before the data, so that no cluster is left after an interruption.
         """
         self.record_file.unlink(missing_ok=True)
         if self.root.exists():
@@ -181,7 +182,7 @@ class ClusterFolder:
 
 
 def clusters_in(folder: Path) -> list[str]:
-    """Names of the clusters with a folder here, whole or not, sorted."""
+    """Sorted names of the clusters that have a folder here, complete or not."""
     if not folder.is_dir():
         return []
     return sorted(each.name for each in folder.iterdir() if each.is_dir())

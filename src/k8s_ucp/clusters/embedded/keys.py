@@ -1,7 +1,7 @@
-"""The keys of a new cluster: its authority, and what its admin and its programs show.
+"""Creates the keys of a new cluster: its CA, and the key of its admin and its programs.
 
-kwokctl would make RSA keys, which take a tenth of a second of CPU, and more at every connection.
-Names, group and uses are those that it writes.
+kwokctl would create RSA keys, which cost a tenth of a second of CPU, and more on every connection.
+Names, group and key usages are those that kwokctl writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ADDRESSES = ("127.0.0.1", "::1")
 
 
 def make_keys(folder: ClusterFolder) -> None:
-    """Write authority and admin, certificates and keys, where kwokctl makes none that are there."""
+    """Write certificates and keys of CA and admin; kwokctl keeps those that exist."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID

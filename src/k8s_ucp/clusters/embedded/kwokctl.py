@@ -1,7 +1,7 @@
-"""kwokctl, which makes and starts the processes of an embedded control plane.
+"""Runs kwokctl, which creates and starts the processes of an embedded control plane.
 
-It is told everything (ports, programs, addresses), so it downloads nothing and chooses nothing. It
-starts processes and returns at once; waiting for them is done in provider.py, at less cost.
+It is given everything (ports, programs, addresses), so it downloads nothing and chooses nothing. It
+starts processes and returns at once; provider.py waits for them, which is cheaper.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def settings(
 ) -> dict[str, Any]:
     """kwokctl's configuration of one cluster.
 
-    programs: paths of what kwokctl runs and of `true`. token: of this cluster alone; etcd's own
-    identity follows from it. version: of Kubernetes, with its v. gogc: how far Go lets the API
-    server's memory grow, in percent of what is in use.
+    programs: paths of kwokctl's programs and of `true`. token: unique to this cluster; etcd derives
+    its identity from it. version: of Kubernetes, with "v". gogc: GOGC of the API server, the growth
+    of its heap in percent.
     """
     return {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
@@ -48,9 +48,10 @@ def settings(
         "options": {
             "runtime": "binary",
             "bindAddress": ADDRESS,
-            # It picks flags and feature gates by it; its own default is that of its release.
+            # kwokctl selects flags and feature gates by it; its default is the version of its
+            # release.
             "kubeVersion": version,
-            # Not opened, see _SOCKETS; left out, kwokctl would look for free ones.
+            # Not opened, see _SOCKETS; without values, kwokctl would look for free ports.
             "etcdPort": 1,
             "etcdPeerPort": 1,
             "kubeApiserverPort": ports["kube-apiserver"],
@@ -62,8 +63,8 @@ def settings(
             "kubeControllerManagerBinary": str(programs["kube-controller-manager"]),
             "kubeSchedulerBinary": str(programs["kube-scheduler"]),
             "kwokControllerBinary": str(programs["kwok"]),
-            # It would run kubectl five times a second until the server answers, 0.1 s of CPU each.
-            # With a program that always succeeds it returns as soon as all is started.
+            # It would run kubectl five times a second until the server responds, 0.1 s of CPU each.
+            # With a program that always succeeds it returns as soon as everything is started.
             "kubectlBinary": str(programs["true"]),
         },
         "componentsPatches": [
@@ -92,9 +93,9 @@ def settings(
     }
 
 
-# etcd has no users here, so on a port any user of the machine could read every Secret from it. As
-# etcd writes them, these name sockets in the folder that it and the API server work in, which is
-# private; being relative they never meet the 107 bytes that a socket's path may have.
+# etcd has no authentication here, so on a port any user of the machine could read every Secret. In
+# etcd's notation these are sockets in the working folder of etcd and the API server, which is
+# private; relative paths never exceed the limit of 107 bytes for a socket's path.
 _CLIENT, _PEER = "unix://client.sock", "unix://peer.sock"
 _SOCKETS: Mapping[str, Mapping[str, str]] = {
     "etcd": {
@@ -107,23 +108,23 @@ _SOCKETS: Mapping[str, Mapping[str, str]] = {
     "kube-apiserver": {"etcd-servers": _CLIENT},
 }
 
-# etcd would hold its last 5000 writes in memory, kinds among them, for members that lag behind.
+# etcd would keep its last 5000 writes in memory, CRDs included, for members that lag behind.
 _NO_FOLLOWERS: Mapping[str, str] = {"snapshot-catchup-entries": "100"}
 
-# There is one of each: electing a leader would cost seconds at the start and writes for ever, and
-# both would end themselves when etcd is away for a moment.
+# There is one replica of each: leader election would cost seconds at the start and constant writes,
+# and both would exit if etcd is unavailable for a moment.
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
 _ALONE: Mapping[str, str] = {"leader-elect": "false"}
 
-# A node's lease outlives the kwok that held it by 200 s, and its successor is a stranger to it: for
-# so long no new pod would become Ready after a restart. Without leases kwok tells of a node every
-# ten minutes only; by then the controller-manager would have declared node and pods not ready.
+# A node's lease lasts 200 s longer than the kwok that held it, and the next kwok has another
+# identity: no new pod would become Ready for so long after a restart. Without leases, kwok updates
+# a node only every ten minutes, so the grace period of the controller manager must be longer.
 _NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
 _LONG_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
 
-# Without metrics the first would call every autoscaler broken; a stage gives them their numbers. No
-# kubelet attaches volumes; and what the type check of policies says nobody reads, though it takes
-# 7 MiB.
+# Without metrics the first would report every autoscaler as broken; a stage sets their status. No
+# kubelet attaches volumes. Nobody reads the warnings of the policies' type check, which takes 7
+# MiB.
 _OFF = (
     "horizontal-pod-autoscaler-controller",
     "persistentvolume-attach-detach-controller",
@@ -131,24 +132,24 @@ _OFF = (
 )
 _FEWER: Mapping[str, str] = {"controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])}
 
-# A quota that is as new as the kinds it counts refuses them until it is looked at again: by default
-# for up to five minutes, in which a new topology's teams could claim nothing.
+# A quota that is as new as the kinds that it counts rejects them until its next resync: by default
+# that can take five minutes, in which the teams of a new topology could create no claims.
 _COUNTING: Mapping[str, str] = {"resource-quota-sync-period": "15s"}
 
-# kwok holds the whole API group of each kind that it plays, and none of them has much to do: Go
-# collects more often, so that with the stages they take no more memory than without.
+# kwok caches the whole API group of each kind that it simulates, and none of the three has much to
+# do: a lower GOGC keeps their memory with the stages as low as without.
 _KWOK_GOGC, _MANAGER_GOGC, _ETCD_GOGC = 25, 50, 50
 
-# Bound to loopback alone, it looks for another address to tell clients of, and ends itself on a
-# machine without a network. As loopback can't be an endpoint of the Service `kubernetes`, nobody
-# would get it there; simulated pods ask for none.
+# The API server listens on loopback only, so it would look for another address to advertise, and
+# exit on a machine without a network. A loopback address can't be an endpoint of the Service
+# `kubernetes`; simulated pods don't need one.
 _HERE: Mapping[str, str] = {"advertise-address": ADDRESS, "endpoint-reconciler-type": "none"}
 
 
 def _serving(folder: ClusterFolder) -> dict[str, str]:
-    """What controllers serve with. Without it each makes two RSA keys as it starts: 0.1 s of CPU.
+    """Serving certificate for controllers, which else create two RSA keys at start: 0.1 s of CPU.
 
-    The API server and kwok are told the same by kwokctl.
+    kwokctl passes the same to the API server and kwok.
     """
     return {
         "tls-cert-file": str(folder.certificate("admin.crt")),
@@ -171,7 +172,7 @@ def _collecting(gogc: int) -> list[dict[str, str]]:
 def create(folder: ClusterFolder, *, defined: bool, timeout: float) -> None:
     """Start the processes of a new cluster. Raises UcpError, DeadlineExceeded.
 
-    defined: its definition is written; else kwokctl makes it of the settings.
+    defined: its definition is written already; otherwise kwokctl creates it from the settings.
     """
     write_stages(folder, kinds=())
     if defined:
@@ -181,7 +182,7 @@ def create(folder: ClusterFolder, *, defined: bool, timeout: float) -> None:
 
 
 def start(folder: ClusterFolder, *, timeout: float) -> None:
-    """Start the processes that are down, and no others, and none twice.
+    """Start only the processes that are down.
 
     Raises UcpError, DeadlineExceeded.
     """
@@ -190,7 +191,7 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
 
 
 def set_version(folder: ClusterFolder, before: str, after: str) -> None:
-    """Tell kwokctl which Kubernetes a cluster runs, with its v."""
+    """Set the Kubernetes version in kwokctl's definition. before, after: with "v"."""
     file = folder.home / "kwok.yaml"
     found = text = file.read_text("utf-8")
     for old, new in ((before, after), (before.removeprefix("v"), after.removeprefix("v"))):
@@ -200,10 +201,10 @@ def set_version(folder: ClusterFolder, before: str, after: str) -> None:
 
 
 def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
-    """Bring a cluster's settings up to date: for its kinds, and where an older version made it.
+    """Update a cluster's settings for its kinds, or if an older version of ucp created it.
 
-    kinds: of the Gateway API, None where the API server can't be asked. Returns the components
-    that have to start again to follow.
+    kinds: of the Gateway API; None if the API server can't be asked. Returns the components that
+    must be restarted.
     """
     changed = ["kwok-controller"] if write_stages(folder, kinds) else []
     file = folder.home / "kwok.yaml"
@@ -219,8 +220,8 @@ def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
 
 
 def updated(text: str, folder: ClusterFolder) -> str:
-    """What kwokctl keeps of a cluster's components, as this version would have it."""
-    # Of all components only the API server has the first argument, and so on.
+    """kwokctl's definition of a cluster with the arguments that this version of ucp sets."""
+    # Only the API server has the first argument; only the controller manager has the second.
     for after, arguments in (("etcd-prefix", _HERE), ("node-monitor-grace-period", _FEWER)):
         missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]
         more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)
@@ -229,8 +230,8 @@ def updated(text: str, folder: ClusterFolder) -> str:
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:
-    # Nothing of the user's environment: secrets may be in it, and the processes inherit this one.
-    # An empty PATH keeps kwokctl from using a kubectl it finds there.
+    # Nothing of the user's environment, which may contain secrets that the processes would inherit.
+    # An empty PATH keeps kwokctl from using a kubectl that it finds there.
     environment = {MARK: str(folder.root), "HOME": str(folder.root), "PATH": ""}
     kwokctl = [str(folder.kwokctl), verb, "cluster", "--name", folder.name, *arguments]
     try:
@@ -245,11 +246,11 @@ def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float
 
 
 _PRIVATELY = ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"')
-"""Keys, logs and sockets become the user's alone: kwokctl and etcd would let a group in."""
+"""Makes keys, logs and sockets private; kwokctl and etcd would give access to the group."""
 
 
 def explain(output: str) -> str:
-    """The errors out of kwokctl's log lines; all of it where none are found."""
+    """The errors in kwokctl's JSON log lines; the whole output if there are none."""
     found = []
     for line in output.splitlines():
         try:

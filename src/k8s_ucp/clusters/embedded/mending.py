@@ -1,7 +1,8 @@
-"""What a cut-off exchange of a cluster's programs needs before any of them is started.
+"""Repairs an interrupted exchange of a cluster's programs before any of them is started.
 
-Whoever starts a cluster mends it first, under its lock: no control plane runs with programs of two
-versions, and no etcd without the data that is being put back. Light on purpose: the watch does it.
+Every start of a cluster does this first, under the cluster's lock: no control plane runs with
+programs of two versions, and no etcd while its data is being restored. Imports little, because the
+process monitor uses it.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from k8s_ucp.clusters.embedded.processes import end_all
 from k8s_ucp.clusters.embedded.programs import ExchangePhase
 
 CLOSING_SECONDS = 5.0
-"""For etcd to close its data before it is killed; a killed one loses nothing either."""
+"""For etcd to close its data before it is killed; a killed etcd loses nothing either."""
 
 
 def mend(folder: ClusterFolder) -> None:
-    """Undo an exchange that was cut off before any newer program ran; end a going back.
+    """Undo an exchange that was interrupted before any newer program ran; complete a rollback.
 
-    One that came further is left to `ucp upgrade`. Raises UcpError.
+    An exchange that came further is left to `ucp upgrade`. Raises UcpError.
     """
     before = programs.noted(folder)
     if before is None or before.phase is ExchangePhase.EXCHANGED:
@@ -32,7 +33,7 @@ def mend(folder: ClusterFolder) -> None:
 
 
 def note_version(folder: ClusterFolder, before: str, after: str) -> None:
-    """Write down which Kubernetes a cluster runs from now on; both with their v."""
+    """Record the Kubernetes version that a cluster runs from now on; both with "v"."""
     kwokctl.set_version(folder, before, after)
     record = folder.record()
     if record and record.version != after:

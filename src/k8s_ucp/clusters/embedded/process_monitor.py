@@ -1,10 +1,10 @@
-"""Keep the embedded control planes alive: what died and should run is started again.
+"""Keeps the embedded control planes alive: restarts processes that exited and should run.
 
-The decision is pure (`plan`), the effect thin. Deaths are noticed at once through pidfds, waited
-for in one poll, so an idle watch costs next to nothing. It imports no client and no YAML.
+The decision is pure (`plan`), the effect thin. One poll over pidfds notices exits at once, so an
+idle monitor costs next to nothing. Imports no client and no YAML.
 
-A cluster should run from the end of `create` or `start` to the beginning of `stop` or `delete`; the
-cluster's lock keeps the watch away while one of these works.
+A cluster should run from the end of `create` or `start` to the beginning of `stop` or `delete`;
+while one of these works, the cluster's lock keeps the monitor away.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
 
 LOOK_SECONDS = 1.0
-"""How often the folder is looked at for clusters that came, went or were started."""
+"""Interval of looking for clusters that were created, deleted or started."""
 START_SECONDS = 30.0
 WINDOW = 120.0
-"""Restarts older than this are forgotten."""
+"""Older restarts don't count."""
 FREE_RESTARTS = 3
 LONGEST_PAUSE = 30.0
 LOGS_SECONDS = 30.0
-"""How often the room that logs take is looked at."""
+"""Interval of checking the disk space of logs."""
 LOG_BYTES = 8 * 1024 * 1024
 LOG_KEPT = 1024 * 1024
-"""Of a log that takes more room than LOG_BYTES, so much is kept, from the end."""
+"""Of a log that uses more than LOG_BYTES, this many bytes at the end are kept."""
 
 Process = tuple[str, str]
 """Cluster and component."""
@@ -45,7 +45,7 @@ Process = tuple[str, str]
 def pause_before_restart(restarts: Sequence[float], now: float) -> float:
     """Seconds to wait before the next restart: none at first, then 1, 2, 4 … up to LONGEST_PAUSE.
 
-    restarts: times of the restarts so far, rising; now: the same clock.
+    restarts: ascending times of earlier restarts; now: on the same clock.
     """
     recent = [at for at in restarts if now - at < WINDOW]
     if len(recent) < FREE_RESTARTS:
@@ -57,9 +57,9 @@ def pause_before_restart(restarts: Sequence[float], now: float) -> float:
 def plan(
     down: Mapping[str, Sequence[str]], history: Mapping[Process, Sequence[float]], now: float
 ) -> list[str]:
-    """Which clusters to start now: those with a dead component that need not pause.
+    """Which clusters to start now: those with a dead component whose restart need not wait.
 
-    down: the dead components of each cluster that should run; history: restarts of each component.
+    down: dead components of each cluster that should run; history: restarts of each component.
     """
     return [
         name
@@ -70,19 +70,19 @@ def plan(
 
 @dataclass
 class ProcessMonitor:
-    """Watches the clusters in one folder. Not shared between threads, but for `stop` of `run`."""
+    """Watches the clusters in one folder. Not thread-safe, except for `stop` of `run`."""
 
     folder: Path
     report: Callable[[str], None]
-    """Called with a line about each death, restart and failure."""
+    """Called with one line about each exit, restart and failure."""
     clock: Callable[[], float] = time.monotonic
     _alive: dict[Process, tuple[int, int]] = field(default_factory=dict)
-    """PID and pidfd of processes that were proven ours."""
+    """PID and pidfd of processes that were proven to be ours."""
     _history: dict[Process, list[float]] = field(default_factory=dict)
     _logs_seen: float = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
-        """Watch until `stop` is set; it is seen within LOOK_SECONDS."""
+        """Watch until `stop` is set; reacts to it within LOOK_SECONDS."""
         try:
             while not stop.is_set():
                 self.tick(LOOK_SECONDS)
@@ -90,7 +90,7 @@ class ProcessMonitor:
             self.close()
 
     def tick(self, timeout: float = LOOK_SECONDS) -> list[str]:
-        """Start what is dead and may be started now, then wait up to `timeout` for a death.
+        """Start what exited and may be started now, then wait up to `timeout` for an exit.
 
         Returns the names of the clusters that were started.
         """
@@ -106,7 +106,7 @@ class ProcessMonitor:
         return started
 
     def close(self) -> None:
-        """Give back the descriptors."""
+        """Close the descriptors."""
         for key in list(self._alive):
             self._forget(key)
 
@@ -130,7 +130,7 @@ class ProcessMonitor:
         opened = _open(pid)
         if opened is None:
             return False
-        # Proven while the descriptor holds on to the process: the PID can't be another's by now.
+        # Verified while the pidfd is open, so the PID can't have been reused.
         if find_component(folder, component) is None or _ended([opened]):
             os.close(opened)
             return False
@@ -140,7 +140,7 @@ class ProcessMonitor:
     def _restart(self, name: str, dead: Sequence[str]) -> bool:
         folder = self._of(name)
         with locked_now(folder.lock) as free:
-            # While somebody starts, stops or deletes it, it is theirs; they may also be through.
+            # Whoever holds the lock starts, stops or deletes the cluster, or may have just done so.
             if not free or not folder.should_run() or not find_down(folder):
                 return False
             for component in dead:
@@ -183,11 +183,11 @@ class ProcessMonitor:
 
 
 def free_old_lines(log: Path) -> None:
-    """Give the room of a log's beginning back to the disk, where it has grown large.
+    """Free the disk space at the beginning of a log that has grown large.
 
-    The process that writes has no way to be told of another file, and goes on at the place where
-    it was: a shortened file would get its length back. So the length stays, without content.
-    Where a file system can't do that, nothing happens.
+    The process that writes the log can't be told to reopen it and continues at its offset, so
+    truncation would only create a sparse file of the same length. Therefore a hole is punched and
+    the length stays. Does nothing on file systems without this feature.
     """
     try:
         found = log.stat()
@@ -201,7 +201,7 @@ def free_old_lines(log: Path) -> None:
 
 
 def _punch_hole(descriptor: int, end: int) -> None:
-    """Of a file from its beginning. Python has no name for it."""
+    """Punch a hole from the beginning of a file; Python has no function for it."""
     import ctypes
 
     keep_size, punch = 1, 2
@@ -221,7 +221,7 @@ def _open(pid: int) -> int | None:
 
 
 def _ended(descriptors: Sequence[int], timeout: float = 0.0) -> bool:
-    """One of the processes behind these pidfds has ended, within `timeout` seconds."""
+    """Whether one of the processes behind these pidfds exits within `timeout` seconds."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)

@@ -1,8 +1,9 @@
-"""Verifies that a process belongs to a control plane, before it is signaled.
+"""Verifies that a process belongs to a control plane before it is signaled.
 
-kwokctl judges and kills by PID file alone: after a reboot the number may be a stranger's. Ours is
-a process with two marks: its environment names this cluster's folder (kwokctl passes it on), and
-its executable is that of the component. Both also hold when the folder itself was removed.
+kwokctl identifies and kills processes by PID file alone, but after a reboot the PID may belong to
+another process. Two facts prove a process ours: its environment names this cluster's folder
+(kwokctl passes it on), and its executable is the component's. Both hold even if the folder was
+removed.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ MARK = "UCP_CONTROL_PLANE"
 LOOPBACK = ("127.0.0.1", "::1")
 
 _EXECUTABLES = {"kwok-controller": "kwok"}
-"""Names of executables where they differ from the component's."""
+"""Names of executables that differ from the component's."""
 
 
 def find_own(folder: ClusterFolder) -> list[ProcessIdentity]:
-    """Every component process of this cluster, also one without a PID file."""
+    """All component processes of this cluster, even without a PID file."""
     return [
         identity
         for identity in _marked(folder)
@@ -33,7 +34,7 @@ def find_own(folder: ClusterFolder) -> list[ProcessIdentity]:
 
 
 def find_component(folder: ClusterFolder, component: str) -> ProcessIdentity | None:
-    """The running process behind a PID file; None where it is gone or a stranger's number."""
+    """The running process of a PID file; None if it exited or the PID is not ours."""
     pid = folder.read_pid(component)
     identity = process.identify(pid) if pid else None
     if identity is None or not _runs(folder, component, identity):
@@ -42,10 +43,10 @@ def find_component(folder: ClusterFolder, component: str) -> ProcessIdentity | N
 
 
 def find_exposed(folder: ClusterFolder) -> str:
-    """What listens on more than the loopback interface, in words; empty where nothing does."""
+    """Which components listen on more than loopback, for a message; empty if none does."""
     found = [find_component(folder, each) for each in COMPONENTS]
     running = {each.pid: Path(each.executable).name for each in found if each}
-    # Of all at once: each look reads every connection of this machine.
+    # One call for all, since each call reads every connection of this machine.
     if all(address in LOOPBACK for address, _ in process.listeners(*running)):
         return ""
     return ", ".join(
@@ -62,11 +63,11 @@ def find_down(folder: ClusterFolder) -> list[str]:
 
 
 def forget_strangers(folder: ClusterFolder) -> None:
-    """Before kwokctl starts anything: PID files tell of this cluster's processes and no others.
+    """Make PID files list this cluster's processes and no others before kwokctl starts anything.
 
-    Files of dead or foreign processes go, so kwokctl starts those components and signals nobody.
-    Processes of ours that no file tells of (kwokctl was killed before it wrote one) are ended: they
-    hold ports and data of those that come.
+    Files of dead or foreign processes are deleted, so that kwokctl starts those components and
+    signals nobody else. Our processes without a file (kwokctl was killed before it wrote one) are
+    ended, because they hold ports and data that the new ones need.
     """
     known = set()
     for component in COMPONENTS:
@@ -80,11 +81,11 @@ def forget_strangers(folder: ClusterFolder) -> None:
 
 
 def end_all(folder: ClusterFolder, *, grace: float) -> None:
-    """End this cluster's processes: all but etcd hold nothing and go at once, etcd closes its data.
+    """End this cluster's processes: all at once but etcd, which gets time to close its data.
 
-    grace: seconds for etcd. Raises DeadlineExceeded when one does not end.
+    grace: seconds for etcd. Raises DeadlineExceeded if one does not end.
     """
-    # A kwokctl whose caller was killed still starts processes.
+    # A kwokctl whose caller was killed may still be starting processes.
     process.terminate_all([each for each in _marked(folder) if _is_kwokctl(each)], grace=0)
     own = find_own(folder)
     stores = [each for each in own if _runs(folder, "etcd", each)]
@@ -95,13 +96,13 @@ def end_all(folder: ClusterFolder, *, grace: float) -> None:
 
 
 def end_components(folder: ClusterFolder, components: Iterable[str]) -> None:
-    """End some of a cluster's processes, where they run, to start them anew."""
+    """End the processes of some components, so that they can be restarted."""
     found = [find_component(folder, each) for each in components]
     process.terminate_all([each for each in found if each], grace=0)
 
 
 def keep_last_words(folder: ClusterFolder, component: str) -> None:
-    """Set the log of a dead process aside: kwokctl starts with an empty one."""
+    """Rename the log of a dead process, because kwokctl starts with an empty one."""
     log = folder.log(component)
     with contextlib.suppress(FileNotFoundError):
         log.replace(log.with_suffix(".previous.log"))

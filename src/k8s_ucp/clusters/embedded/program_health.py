@@ -1,7 +1,7 @@
-"""Each program of a control plane, asked itself: a cluster can answer while some have ended.
+"""Health of each program of a control plane: the API can respond while some have exited.
 
-The watch starts what ended again. So which run of a program it is counts, too: one that ends itself
-over and over is up each time that somebody looks.
+The process monitor restarts what exited, so the state includes which run of a program it is: a
+program in a crash loop may be up each time that it is checked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _PATHS = {
     "kube-scheduler": "/readyz",
     "kwok-controller": "/healthz",
 }
-"""Of their own servers; the API server is asked by its clients."""
+"""Health paths of their own servers; the API server is checked by its clients."""
 
 
 def program_states(folder: ClusterFolder, record: Record) -> dict[str, ProgramHealth]:
-    """By the names in COMPONENTS; of one that does not run, `run` is empty."""
+    """Health by the names in COMPONENTS; `run` is empty if the program does not run."""
     return {each: _state(folder, record, each) for each in COMPONENTS}
 
 
@@ -68,7 +68,7 @@ def _server(port: int, component: str) -> str:
 
 
 def _anybody() -> ssl.SSLContext:
-    """In older clusters they sign for themselves; nothing is told to them but the path."""
+    """Verifies nothing: older clusters have self-signed certificates, and only a path is sent."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,7 +1,7 @@
-"""The programs of a cluster: links in its folder, by which kwokctl starts them.
+"""The programs of a cluster: links in its folder, through which kwokctl starts them.
 
-They stay what they are until they are exchanged. What was linked before is noted first, so that
-whoever finds the cluster unwell with the new ones, or was cut off, can go back.
+They change only by an exchange. The previous links are recorded first, so that an upgrade can be
+rolled back if the cluster is unhealthy with the new programs, or if it was interrupted.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from k8s_ucp.workspace import write_private_file
 
 
 class ProgramPaths(Protocol):
-    """Where installed programs lie; a Toolbox is one."""
+    """Paths of installed programs; implemented by Toolbox."""
 
     def path(self, program: str) -> Path: ...
 
 
 RUN = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-"""What kwokctl runs, by the names of the toolbox."""
+"""Programs that kwokctl runs, by the names in the toolbox."""
 _LINKED = (*RUN, "true")
 _COMPONENT_OF: Mapping[str, str] = {"kwok": "kwok-controller", "true": "kubectl"}
 _TOOLS: Mapping[str, str] = {"etcd": "etcd", "kube-apiserver": "kubernetes", "kwok": "kwok"}
-"""Program -> the tool that brings it, and those that go with it."""
+"""Program -> the tool that contains it and the related programs."""
 _PARTIAL, _ASIDE = "etcd-before.partial", "etcd-after"
-"""Beside the copy of the data: one that is being made, and data that gives way to it."""
+"""Beside the copy of the data: a copy in progress, and the data that the copy replaces."""
 
 
 def find(toolbox: ProgramPaths) -> dict[str, Path]:
-    """What kwokctl runs, kwokctl and `true`, by the names of the links. Raises ProgramMissing."""
+    """Paths of kwokctl, its programs and `true`, by names of the links. Raises ProgramMissing."""
     paths = {each: toolbox.path(each) for each in (*RUN, "kwokctl")}
     for each, path in paths.items():
         if not path.is_file():
@@ -51,13 +51,13 @@ def find(toolbox: ProgramPaths) -> dict[str, Path]:
 
 
 def links(folder: ClusterFolder) -> dict[str, Path]:
-    """Program, by the toolbox' name -> its link."""
+    """Program, by its name in the toolbox -> its link."""
     found = {each: folder.program(_COMPONENT_OF.get(each, each)) for each in _LINKED}
     return {**found, "kwokctl": folder.kwokctl}
 
 
 def entries(folder: ClusterFolder) -> dict[str, str]:
-    """Tool -> entry in the user's cache, of what a cluster runs."""
+    """Tool -> entry in the user's cache, for the programs that a cluster runs."""
     where = links(folder)
     return {
         tool: where[program].readlink().parent.parent.name
@@ -67,25 +67,25 @@ def entries(folder: ClusterFolder) -> dict[str, str]:
 
 
 class ExchangePhase(StrEnum):
-    """How far an exchange has come: what a run that was cut off has left."""
+    """Progress of an exchange; tells what an interrupted one has left."""
 
     BEGUN = "begun"
-    """Links may be of both; none of the newer programs has run."""
+    """Links may be of both versions; none of the newer programs has run."""
     EXCHANGED = "exchanged"
-    """The newer programs may run, and nobody has said that the cluster is well with them."""
+    """The newer programs may run, but the cluster is not yet known to be healthy with them."""
     RETURNING = "returning"
-    """It gets its old programs back, and its old data where they were copied."""
+    """Rollback: the cluster gets its old programs back, and its old data if it was copied."""
 
 
 @dataclass(frozen=True)
 class Noted:
-    """What a cluster ran before the exchange under way, and what it is to run."""
+    """The programs of a cluster before the exchange in progress, and its target version."""
 
     version: str
-    """Of Kubernetes, with its v, as below."""
+    """Kubernetes version with "v", like `newer`."""
     newer: str
     paths: Mapping[str, Path]
-    """The programs of before, by the names of the links."""
+    """The previous programs, by the names of the links."""
     phase: ExchangePhase
 
     @property
@@ -96,7 +96,7 @@ class Noted:
 
 
 def note_before(folder: ClusterFolder, record: Record, newer: str) -> None:
-    """Write down what a cluster runs before it is exchanged; an earlier note stays.
+    """Record a cluster's programs before the exchange; an earlier note is kept.
 
     newer: the Kubernetes version that it gets.
     """
@@ -107,7 +107,7 @@ def note_before(folder: ClusterFolder, record: Record, newer: str) -> None:
 
 
 def note_phase(folder: ClusterFolder, phase: ExchangePhase) -> None:
-    """How far the exchange has come by now."""
+    """Record the progress of the exchange."""
     if before := noted(folder):
         _write(folder, replace(before, phase=phase))
 
@@ -119,9 +119,9 @@ def _write(folder: ClusterFolder, note: Noted) -> None:
 
 
 def noted(folder: ClusterFolder) -> Noted | None:
-    """The note of the exchange under way; None without one.
+    """The note of the exchange in progress; None if there is none.
 
-    Raises UcpError where the note can't be read.
+    Raises UcpError if the note can't be read.
     """
     try:
         found = json.loads(folder.upgrade_note.read_text("utf-8"))
@@ -141,16 +141,16 @@ def noted(folder: ClusterFolder) -> Noted | None:
 
 
 def exchange(folder: ClusterFolder, paths: Mapping[str, Path]) -> None:
-    """Point the links at other programs; the processes have ended."""
+    """Point the links to other programs; the processes must have ended."""
     for name, link in links(folder).items():
         if name in paths:
             folder.link(link, paths[name])
 
 
 def copy_data(folder: ClusterFolder, etcd: Path) -> None:
-    """Keep etcd's data where the new one may write what the old one can't read: another minor.
+    """Copy etcd's data if etcd's minor version changes: the old one may not read the new format.
 
-    etcd: the new program. The processes have ended. Raises UcpError.
+    etcd: path of the new program. The processes must have ended. Raises UcpError.
     """
     before = entries(folder).get("etcd", "")
     if _minor(before) == _minor(etcd.parent.parent.name) or folder.data_copy.exists():
@@ -161,7 +161,7 @@ def copy_data(folder: ClusterFolder, etcd: Path) -> None:
         shutil.copytree(folder.data, partial)
         partial.rename(folder.data_copy)
     except OSError as error:
-        # On a full disk nothing else could be written, the way back among it.
+        # A full disk would prevent all other writes, the rollback among them.
         shutil.rmtree(partial, ignore_errors=True)
         raise UcpError(
             f"failed to copy the data of cluster {folder.name}: {error}",
@@ -170,9 +170,9 @@ def copy_data(folder: ClusterFolder, etcd: Path) -> None:
 
 
 def put_data_back(folder: ClusterFolder) -> None:
-    """The copy takes the place of the data, where there is one; the processes have ended.
+    """Replace the data with the copy, if there is one; the processes must have ended.
 
-    Cut off at any moment it can be done again: the data is never half of one and half of the other.
+    Safe to repeat after an interruption at any point: the data is never a mix of both.
     """
     if folder.data_copy.exists():
         aside = folder.data_copy.with_name(_ASIDE)
@@ -184,7 +184,7 @@ def put_data_back(folder: ClusterFolder) -> None:
 
 
 def forget_before(folder: ClusterFolder) -> None:
-    """The exchange is done with: there is no way back by the note any more."""
+    """Delete the note and the copies once the exchange is complete; rollback ends with them."""
     folder.upgrade_note.unlink(missing_ok=True)
     for name in (folder.data_copy.name, _PARTIAL, _ASIDE):
         shutil.rmtree(folder.root / name, ignore_errors=True)

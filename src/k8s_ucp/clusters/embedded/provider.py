@@ -1,8 +1,8 @@
 """The embedded provider: real control planes as processes of this machine, simulated nodes.
 
 kwokctl's binary runtime starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
-the kwok controller, which plays nodes and pods. Its processes are ended here, by proof of identity
-(processes.py), and kept alive by the watch (watching.py).
+the kwok controller, which simulates nodes and pods. processes.py verifies the identity of the
+processes and ends them; process_monitor.py keeps them alive.
 """
 
 from __future__ import annotations
@@ -87,15 +87,15 @@ NOT_COPIED = tuple(
         "admissionregistration.k8s.io/validatingwebhookconfigurations",
     )
 )
-"""Keys of the datastore. Webhooks and API services would be asked of those that serve the original;
-the API server makes its own API services anew."""
+"""Prefixes of keys in etcd. Webhooks and API services would call the servers of the original; the
+API server creates its own API services."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def check_path(folder: Path) -> None:
-    """Clusters can be made in this folder. Raises UcpError."""
-    # kwok's controller splits the path of its settings at these.
+    """Check that clusters can be created in this folder. Raises UcpError."""
+    # kwok's controller splits the path of its settings at these characters.
     if set(str(folder)) & set(',"\n\r'):
         raise UcpError(
             f"the embedded engine can't use the folder {str(folder)!r}: its path "
@@ -105,7 +105,7 @@ def check_path(folder: Path) -> None:
 
 
 class EmbeddedProvider:
-    """Control planes in `folder`, one topology's. Implements ClusterProvider."""
+    """Control planes of one topology, in `folder`. Implements ClusterProvider."""
 
     def __init__(
         self,
@@ -115,9 +115,9 @@ class EmbeddedProvider:
         version: str | None = None,
         ports: Ports | None = None,
     ) -> None:
-        """programs: None where only what exists is looked at, stopped or deleted.
+        """programs: None if existing clusters are only inspected, stopped or deleted.
 
-        version: Kubernetes version of the programs, None for the catalogue's.
+        version: Kubernetes version of the programs; None for the catalogue's.
         """
         self._base = folder.resolve()
         self._programs = programs
@@ -129,7 +129,7 @@ class EmbeddedProvider:
         return PROVIDERS["embedded"]
 
     def check_machine(self, _: int) -> None:
-        """Clusters can be made in the topology's folder. Raises UcpError."""
+        """Check that clusters can be created in the topology's folder. Raises UcpError."""
         check_path(self._base)
 
     def preflight(
@@ -138,7 +138,7 @@ class EmbeddedProvider:
         *,
         reach: Reach = Reach.MACHINE,  # noqa: ARG002 (topologies with pods are refused)
     ) -> None:
-        """Check everything checkable before the first change. Raises UcpError."""
+        """Check everything that can be checked before the first change. Raises UcpError."""
         if sys.platform != "linux":
             raise UcpError("the embedded engine runs on Linux only", next="use --core kind")
         if not _LABEL.fullmatch(request.name):
@@ -148,7 +148,7 @@ class EmbeddedProvider:
             )
         wanted = (request.version or self._available()).removeprefix("v")
         available = self._available().removeprefix("v")
-        # One that exists runs what it runs, whatever is asked for, until it is upgraded.
+        # An existing cluster keeps its version, whatever is requested, until it is upgraded.
         made = self._folder(request.name).record_file.exists()
         if not made and wanted != available and not available.startswith(wanted + "."):
             raise UsageError(
@@ -162,11 +162,11 @@ class EmbeddedProvider:
             self._paths()
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
-        """Bring the cluster up: made if absent, started if stopped, kept if it runs.
+        """Create the cluster if absent, start it if stopped, keep it if it runs.
 
-        It is up when its API server serves the admin; default roles, controllers, scheduler and
-        nodes follow within seconds (`state` tells).
-        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        Returns when the API server serves the admin; default roles, controllers, scheduler and
+        nodes become ready within seconds (see `state`). Raises DeadlineExceeded or UcpError; a
+        failed creation leaves nothing behind.
         """
         self.preflight(request)
         until = time.monotonic() + timeout
@@ -180,7 +180,7 @@ class EmbeddedProvider:
                 api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
                 return
             report(f"creating control plane {request.name}")
-            # What a creation left that was cut off.
+            # Remains of an interrupted creation.
             self._clear(folder)
             try:
                 self._make(folder, request, until)
@@ -204,7 +204,7 @@ class EmbeddedProvider:
             self._start(folder, self._existing(folder), until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
-        """Stop it and keep its data. Nothing to do when it is absent or stopped."""
+        """Stop it and keep its data. Does nothing if it is absent or stopped."""
         folder = self._folder(name)
         if not folder.root.exists():
             return
@@ -213,7 +213,7 @@ class EmbeddedProvider:
             end_all(folder, grace=min(CLOSING_SECONDS, timeout))
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
-        """Remove it and its data. Nothing to do when it is absent."""
+        """Delete it with its data. Does nothing if it is absent."""
         folder = self._folder(name)
         if not self._base.is_dir():
             return
@@ -250,11 +250,11 @@ class EmbeddedProvider:
         )
 
     def names(self) -> list[str]:
-        """Names of the clusters that exist here, whole or not, sorted."""
+        """Sorted names of the clusters that exist here, complete or not."""
         return clusters_in(self._base)
 
     def remains(self, names: Collection[str]) -> Mapping[str, str]:
-        """Processes, also where somebody removed the folder while they ran."""
+        """Running processes of these clusters, even if the folder was removed."""
         processes = ((name, find_own(ClusterFolder(self._base, name))) for name in names)
         return {
             name: ", ".join(f"{each.executable} (PID {each.pid})" for each in found)
@@ -263,17 +263,17 @@ class EmbeddedProvider:
         }
 
     def entries(self, name: str) -> Mapping[str, str]:
-        """Tool -> entry in the user's cache, of what a cluster runs; empty where there is none."""
+        """Tool -> entry in the user's cache, of a cluster's programs; empty if there is none."""
         return programs.entries(self._folder(name))
 
     def programs(self, name: str) -> Mapping[str, ProgramHealth]:
-        """Each program of its control plane, asked itself; empty where there is no cluster."""
+        """Health of each program of the control plane; empty if there is no cluster."""
         folder = self._folder(name)
         record = folder.record()
         return program_states(folder, record) if record else {}
 
     def cut_off(self, name: str) -> CutOffUpgrade | None:
-        """The upgrade that nobody has ended; None without one. Raises UcpError."""
+        """The upgrade that was not completed; None if there is none. Raises UcpError."""
         folder = self._folder(name)
         before = programs.noted(folder)
         if before is None:
@@ -282,10 +282,10 @@ class EmbeddedProvider:
         return CutOffUpgrade(before.entries, programs.entries(folder), exchanged=exchanged)
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
-        """Restart a cluster with the programs that this provider was given, and its own data.
+        """Restart a cluster with the programs of this provider and its own data.
 
-        It goes on until `settle_upgrade` says that it is well, or `roll_back` undoes it. Raises
-        UcpError, DeadlineExceeded where it doesn't come up.
+        The upgrade stays open until `settle_upgrade` confirms it or `roll_back` undoes it. Raises
+        UcpError, and DeadlineExceeded if the cluster does not become ready.
         """
         until = time.monotonic() + timeout
         folder, paths = self._folder(name), self._paths()
@@ -302,9 +302,9 @@ class EmbeddedProvider:
             self._start(folder, self._existing(folder), until)
 
     def roll_back(self, name: str, *, timeout: float = 120) -> None:
-        """Restart a cluster with what it ran before `upgrade`. Nothing to do without one.
+        """Restart a cluster with its programs from before `upgrade`. Does nothing without one.
 
-        Where etcd's minor version had changed it gets the data of before, too. Raises UcpError.
+        If etcd's minor version had changed, its data is restored too. Raises UcpError.
         """
         until = time.monotonic() + timeout
         folder = self._folder(name)
@@ -318,7 +318,7 @@ class EmbeddedProvider:
             self._start(folder, self._existing(folder), until)
 
     def settle_upgrade(self, name: str) -> None:
-        """It is well: what it ran before is forgotten."""
+        """Close an upgrade whose cluster is healthy; it can't be rolled back then."""
         folder = self._folder(name)
         with self._locked(folder, CLOSING_SECONDS):
             programs.forget_before(folder)
@@ -326,7 +326,7 @@ class EmbeddedProvider:
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
 
-        Its control planes listen on this machine's loopback interface, which no pod reaches.
+        The control planes listen on the loopback interface of this machine, which pods can't reach.
         """
         if reach is Reach.PODS:
             raise UcpError(
@@ -340,25 +340,25 @@ class EmbeddedProvider:
         return self._config(folder, record)
 
     def seeded_with(self, name: str) -> str:
-        """The digest of the whole seed that a cluster was made with; empty without."""
+        """Digest of the complete seed that a cluster was created with; empty if there was none."""
         try:
             return self._folder(name).seed_note.read_text("ascii")
         except (FileNotFoundError, NotADirectoryError):
             return ""
 
     def stored_kinds(self, name: str) -> Mapping[str, str]:
-        """A running cluster's CRDs by name, as a seed holds them. Raises UcpError."""
+        """A running cluster's CRDs by name, in the format of a seed. Raises UcpError."""
         return datastore.read_kinds(self._folder(name).home)
 
     def elsewhere(self, folder: Path) -> EmbeddedProvider:
-        """The same programs, for clusters in another folder."""
+        """A provider with the same programs, for clusters in another folder."""
         return EmbeddedProvider(folder, self._programs, version=self._version, ports=self._ports)
 
     def copy(self, original: str, folder: Path, name: str, *, timeout: float = 120) -> None:
-        """Make a cluster with all that a running one holds: own keys, own ports, another folder.
+        """Create a cluster with the data of a running one, but its own keys, ports and folder.
 
-        Nobody who may talk to the original can talk to it. Left out is what would have it call
-        others, and what lasts for moments. Raises UcpError, DeadlineExceeded.
+        Credentials for the original are not valid for the copy. Objects that would make the copy
+        call other servers, and short-lived ones, are left out. Raises UcpError, DeadlineExceeded.
         """
         until = time.monotonic() + timeout
         other = self.elsewhere(folder)
@@ -366,7 +366,7 @@ class EmbeddedProvider:
         other.create(ClusterRequest(name, None, parameters), lambda _: None, timeout=timeout)
         copied = other._folder(name)
         with other._locked(copied, _left(until)):
-            # Nobody acts on what is half there, and each reads all of it anew when it starts.
+            # No component acts on incomplete data, and each reads everything when it is restarted.
             end_components(copied, [each for each in COMPONENTS if each != "etcd"])
             datastore.clear(copied.home)
             for page in datastore.read_pages(self._folder(original).home, without=NOT_COPIED):
@@ -374,7 +374,7 @@ class EmbeddedProvider:
             other._start(copied, other._existing(copied), until)
 
     def peak_megabytes(self, name: str) -> int:
-        """Memory that the processes of a cluster have taken at most, each on its own."""
+        """Sum of the peak memory of each process of a cluster."""
         found = find_own(self._folder(name))
         return sum(process.peak_bytes(each.pid) for each in found) // 10**6
 
@@ -403,7 +403,7 @@ class EmbeddedProvider:
         self._await(folder, record, until)
         if not defined:
             definition.keep(own, settings, cache)
-        # APIServices of kinds that it was made with are no defaults.
+        # APIServices of a seed's CRDs are not defaults.
         unknown = not (has_defaults or request.seed)
         if unknown and api_server.has_defaults(self._config(folder, record), until):
             default_objects.keep(folder.home, cache, key)
@@ -433,7 +433,7 @@ class EmbeddedProvider:
     def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:
         api_server.wait_serving(folder, self._config(folder, record), until)
         if find_down(folder):
-            # On a slow machine a controller gives up before the API server answers.
+            # On a slow machine a controller may exit before the API server responds.
             kwokctl.start(folder, timeout=_left(until))
         exposed = find_exposed(folder)
         if exposed:
@@ -448,7 +448,7 @@ class EmbeddedProvider:
         self._ports.release(str(folder.root))
 
     def _link_programs(self, folder: ClusterFolder, record: Record) -> Record:
-        """Follow programs that were installed anew, where the cluster's own are gone."""
+        """Link newly installed programs if the cluster's own were removed."""
         gone = [name for name, link in programs.links(folder).items() if not link.exists()]
         if gone:
             paths = self._paths()
@@ -477,7 +477,7 @@ class EmbeddedProvider:
         return self._version
 
     def _tag(self) -> str:
-        """The same with its v."""
+        """The available version with "v"."""
         return "v" + self._available().removeprefix("v")
 
     def _folder(self, name: str) -> ClusterFolder:
@@ -491,9 +491,9 @@ class EmbeddedProvider:
 
 
 def _sow(folder: ClusterFolder, seed: Seed) -> None:
-    """Write the kinds while the API server starts: it reads them a second after etcd answers.
+    """Write the CRDs while the API server starts: it reads them a second after etcd responds.
 
-    What comes later it learns as it learns what is applied. Without the note, all are applied.
+    CRDs that are written later it handles like applied ones. Without the note, all are applied.
     """
     with contextlib.suppress(UcpError):
         datastore.write_kinds(folder.home, seed.kinds)

@@ -1,4 +1,4 @@
-"""Settings of one embedded cluster, out of the parameters of a request."""
+"""Settings of one embedded cluster, from the parameters of a request."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from k8s_ucp.errors import UsageError
 
 @dataclass(frozen=True)
 class Parameters:
-    """What `ClusterRequest.parameters` may hold; others (region, size …) mean nothing here."""
+    """Supported keys of `ClusterRequest.parameters`; others (region, size …) have no effect."""
 
     nodes: int = 1
     """Simulated nodes, 0 to 1000."""
     gogc: int = 75
-    """How far Go lets the API server's memory grow, in percent of what is in use, 50 to 1000.
+    """GOGC of the API server: growth of its heap in percent, 50 to 1000.
 
-    Instead of Go's own 100, 75 takes 25 MiB less and 0.1 s of CPU more at the start. 200: an API
-    server that takes in many kinds does with a fifth less CPU and a third more memory.
+    Compared with Go's default of 100, 75 takes 25 MiB less and 0.1 s more CPU at the start. With
+    200, an API server that gets many CRDs takes a fifth less CPU and a third more memory.
     """
 
     @classmethod
     def of(cls, request: ClusterRequest) -> Parameters:
-        """Raises UsageError."""
+        """Read the parameters of a request. Raises UsageError."""
         return cls(
             nodes=_number(request, "nodes", cls.nodes, 0, 1000),
             gogc=_number(request, "gogc", cls.gogc, 50, 1000),

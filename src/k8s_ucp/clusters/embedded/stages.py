@@ -1,6 +1,6 @@
 """Stages: what kwok does to the objects of a cluster, in a file that it reads when it starts.
 
-Light on purpose, as the folder: texts are put together, nothing is parsed.
+Concatenates texts and parses no YAML, since the process monitor imports it.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.workspace import write_private_file
 
 GATEWAY_API = "/apis/gateway.networking.k8s.io/v1"
-"""Where the API server tells which kinds of the Gateway API it has."""
+"""API path at which the API server lists the kinds of the Gateway API."""
 
 _SEPARATOR = "\n---\n"
 _KIND = re.compile(r"resourceRef: \{apiGroup: gateway\.networking\.k8s\.io/v1, kind: (\w+)\}")
 
 
 def write_stages(folder: ClusterFolder, kinds: Collection[str] | None) -> bool:
-    """Write the stages where they aren't as they should be; returns whether.
+    """Write the stages if they are not up to date; returns whether it did.
 
-    kinds: of the Gateway API, as the API server has them; None where it can't be asked now.
+    kinds: of the Gateway API, as the API server has them; None if it can't be asked now.
     """
     wanted, written = _wanted(folder, kinds), _written(folder)
     if wanted != written:
@@ -31,12 +31,12 @@ def write_stages(folder: ClusterFolder, kinds: Collection[str] | None) -> bool:
 
 
 def outdated(folder: ClusterFolder, kinds: Collection[str] | None) -> bool:
-    """The stages aren't as they should be. kinds: as in write_stages."""
+    """Whether the stages are not up to date. kinds: as in write_stages."""
     return _wanted(folder, kinds) != _written(folder)
 
 
 def stages(kinds: Collection[str]) -> str:
-    """The file for a cluster with these kinds of the Gateway API."""
+    """Content of the file for a cluster with these kinds of the Gateway API."""
     return _SEPARATOR.join(
         [
             _shipped("stages.yaml"),

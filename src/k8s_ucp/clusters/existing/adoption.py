@@ -1,8 +1,8 @@
 """Records which existing cluster is used: in the workspace, and by a mark on the cluster.
 
-The mark, a ConfigMap in kube-system, names the owner, so that two topologies never work on the same
-cluster. The note holds the identity of the cluster: a context that leads elsewhere one day leads
-nowhere for us.
+The mark, a ConfigMap in kube-system, names the owner, so that two topologies never use the same
+cluster. The note in the workspace contains the cluster's identity, so that a context that points to
+another cluster later is refused.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MARK, MARK_NAMESPACE = "k8s-ucp-cluster", "kube-system"
 
 @dataclass(frozen=True)
 class AdoptionRecord:
-    """What is remembered of an adopted cluster."""
+    """What the workspace records about an adopted cluster."""
 
     context: str
     uid: str
-    """Of its namespace kube-system: there is no better identity of a cluster."""
+    """UID of its namespace kube-system: Kubernetes has no better identity of a cluster."""
     version: str
     stopped: bool = False
     since: str = ""
-    """When the cluster was marked first, by its own clock: what is older was there before us."""
+    """When the cluster was first marked, by its own clock: older objects are not ours."""
 
 
 def read_note(file: Path) -> AdoptionRecord | None:
@@ -44,12 +44,12 @@ def write_note(file: Path, note: AdoptionRecord) -> None:
 
 
 def uid_of(kube: Kube) -> str:
-    """The identity of a cluster."""
+    """The identity of a cluster: the UID of kube-system."""
     return str(kube.get(NAMESPACE, MARK_NAMESPACE)["metadata"]["uid"])
 
 
 def check_identity(kube: Kube, note: AdoptionRecord) -> None:
-    """Raises UcpError where the context leads to another cluster than the adopted one."""
+    """Raises UcpError if the context points to another cluster than the adopted one."""
     if uid_of(kube) != note.uid:
         raise UcpError(
             f"the context {note.context} now refers to another cluster than when it was adopted",
@@ -58,7 +58,7 @@ def check_identity(kube: Kube, note: AdoptionRecord) -> None:
 
 
 def check_admin(kube: Kube, context: str) -> None:
-    """Raises UcpError unless everything is allowed: components bring roles of their own."""
+    """Raises UcpError unless everything is allowed: components come with their own roles."""
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -73,7 +73,7 @@ def check_admin(kube: Kube, context: str) -> None:
 
 
 def check_owner(kube: Kube, name: str, owner: str) -> bool:
-    """Whether our mark is there. Raises UcpError where it is another's."""
+    """Whether our mark exists. Raises UcpError if the mark is another owner's."""
     mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
     if mark is None:
         return False
@@ -97,12 +97,12 @@ def check_owner(kube: Kube, name: str, owner: str) -> bool:
 
 
 def marked_at(kube: Kube) -> str:
-    """As the API server writes times, which sort as text."""
+    """When the cluster was marked, as RFC 3339 text, which sorts by time."""
     return str(kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["metadata"]["creationTimestamp"])
 
 
 def put_mark(kube: Kube, name: str, owner: str) -> bool:
-    """Mark the cluster as ours; False where it was. Raises UcpError where it is another's."""
+    """Mark the cluster as ours; False if it was already. Raises UcpError if it is another's."""
     if check_owner(kube, name, owner):
         return False
     try:
@@ -110,7 +110,7 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
         data = {"owner": owner, "name": name}
         kube.create(CONFIG_MAP.object(MARK, MARK_NAMESPACE, labels=labels, data=data))
     except Conflict:
-        # Somebody was faster; it may have been us.
+        # Another process created the mark first; it may have been one of ours.
         return not check_owner(kube, name, owner)
     except Forbidden as error:
         raise UcpError(
@@ -120,14 +120,14 @@ def put_mark(kube: Kube, name: str, owner: str) -> bool:
 
 
 def remove_mark(kube: Kube, name: str, owner: str) -> None:
-    """Only ours."""
+    """Remove the mark if it is ours."""
     mark = kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE)
     if mark and (mark.get("data") or {}) == {"owner": owner, "name": name}:
         kube.delete(CONFIG_MAP, MARK, MARK_NAMESPACE, uid=mark["metadata"]["uid"])
 
 
 def check_version(request: ClusterRequest, found: str) -> None:
-    """Raises UcpError where another version is wanted than the one that is there."""
+    """Raises UcpError if the cluster runs another version than requested."""
     wanted, there = (request.version or found).removeprefix("v"), found.removeprefix("v")
     if wanted != there and not there.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+")):
         raise UcpError(

@@ -1,7 +1,7 @@
-"""The existing provider: clusters of the user's, by a context of the kubeconfig.
+"""The existing provider: clusters of the user, accessed with a context of the kubeconfig.
 
-They are adopted and let go, never made, stopped or deleted: `create` and `start` take a cluster
-into use, `stop` and `delete` end that. What adoption leaves on the cluster is in adoption.py.
+They are adopted and released, never created, stopped or deleted: `create` and `start` adopt a
+cluster, `stop` and `delete` release it. adoption.py shows what adoption leaves on the cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from k8s_ucp.workspace import Workspace, make_private_folder
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
-"""The parameter of a request that names the context."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -52,9 +51,9 @@ class ExistingProvider:
         contexts: Mapping[str, str] | None = None,
         kubeconfig: UserKubeconfig | None = None,
     ) -> None:
-        """folder: for our notes. owner: whose clusters they are, such as Workspace.machine_id.
+        """folder: for our notes. owner: of the clusters, such as Workspace.machine_id.
 
-        contexts: by name of the cluster, for requests without the parameter `context`.
+        contexts: cluster name -> context, for requests without the parameter `context`.
         """
         self._base = folder.resolve()
         self._owner = owner
@@ -66,15 +65,15 @@ class ExistingProvider:
         return PROVIDERS["existing"]
 
     def check_machine(self, _: int) -> None:
-        """Its clusters run elsewhere. Implements ClusterProvider."""
+        """Nothing to check: its clusters run elsewhere. Implements ClusterProvider."""
 
     def preflight(self, request: ClusterRequest, *, reach: Reach = Reach.MACHINE) -> None:
-        """Check everything checkable before the first change. Raises UcpError."""
+        """Check everything that can be checked before the first change. Raises UcpError."""
         with self.opened(request):
             self._reachable(request.name, self._context(request), reach)
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
-        """Take a cluster into use. Raises DeadlineExceeded or UcpError."""
+        """Adopt a cluster. Raises DeadlineExceeded or UcpError."""
         until = time.monotonic() + timeout
         with self.opened(request) as kube:
             make_private_folder(self._base)
@@ -91,7 +90,7 @@ class ExistingProvider:
                 marked = adoption.put_mark(kube, request.name, self._owner)
                 try:
                     before = read_note(self._file(request.name))
-                    # Somebody may have deleted the mark, and this one is new.
+                    # If somebody deleted the mark, this one is new, so the recorded time counts.
                     since = (before.since if before else "") or adoption.marked_at(kube)
                     note = AdoptionRecord(self._context(request), uid, version, since=since)
                     if before != note:
@@ -102,7 +101,7 @@ class ExistingProvider:
                     raise
 
     def start(self, name: str, *, timeout: float = 120) -> None:
-        """Use a cluster again. Raises UcpError if there is none."""
+        """Adopt a released cluster again. Raises UcpError if there is none."""
         note = self._note(name)
         self.create(
             ClusterRequest(name, parameters={CONTEXT: note.context}),
@@ -111,7 +110,7 @@ class ExistingProvider:
         )
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
-        """Use it no longer; it runs on, and stays marked as ours."""
+        """Mark it as stopped in our note; it keeps running, and keeps our mark."""
         if read_note(self._file(name)) is None:
             return
         with self._locked(name, timeout):
@@ -120,7 +119,7 @@ class ExistingProvider:
                 write_note(self._file(name), replace(note, stopped=True))
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
-        """Let it go: our mark and note are removed, nothing else. Nothing to do when absent."""
+        """Release it: remove our mark and note, nothing else. Does nothing if absent."""
         if not self._file(name).exists():
             return
         with self._locked(name, timeout):
@@ -141,7 +140,7 @@ class ExistingProvider:
             self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Let go of one that is gone for good: only our note is removed."""
+        """Release a cluster that no longer exists: only our note is removed."""
         self._file(name).unlink(missing_ok=True)
         self._lock_file(name).unlink(missing_ok=True)
 
@@ -161,19 +160,19 @@ class ExistingProvider:
         return ClusterState(name, True, True, not reason, reason, version)
 
     def since(self, name: str) -> str:
-        """When it was taken into use. Raises UcpError if it isn't."""
+        """When it was adopted. Raises UcpError if it isn't."""
         return self._note(name).since
 
     def names(self) -> list[str]:
-        """Names of the clusters in use or stopped, sorted."""
+        """Sorted names of the clusters in use or stopped."""
         return sorted(each.stem for each in self._base.glob("*.json"))
 
     def remains(self, _: Collection[str]) -> Mapping[str, str]:
-        """Nothing of them runs on this machine."""
+        """Always empty: nothing of them runs on this machine."""
         return {}
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
-        """As the user's kubeconfig has it now. Raises UcpError where that can't be used."""
+        """Admin kubeconfig from the user's current one. Raises UcpError if that can't be used."""
         return self._reachable(name, self._note(name).context, reach)
 
     def _reachable(self, name: str, context: str, reach: Reach) -> dict[str, Any]:
@@ -192,7 +191,7 @@ class ExistingProvider:
 
     @contextmanager
     def opened(self, request: ClusterRequest) -> Iterator[Kube]:
-        """The cluster of a request, after every check; nothing is changed. Raises UcpError."""
+        """A client for a request's cluster, after all checks; changes nothing. Raises UcpError."""
         if not _LABEL.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "

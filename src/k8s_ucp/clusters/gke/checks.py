@@ -1,6 +1,6 @@
-"""What can be known before GKE makes a cluster: project, APIs, version, machine type, quota.
+"""Checks before GKE creates a cluster: project, APIs, version, machine type, quota.
 
-Each check is one read-only call, and raises an UcpError that says what to type.
+Each check is one read-only call and raises an UcpError that says what to type.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from k8s_ucp.errors import UcpError, UsageError
 
 
 def check_project(gcloud: Gcloud) -> None:
-    """The credential works, and the project is there."""
+    """Check that the credential is valid and the project exists."""
     project = gcloud.account.project
     try:
         found = gcloud.json("projects", "describe", project)
@@ -28,7 +28,7 @@ def check_project(gcloud: Gcloud) -> None:
 
 
 def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
-    """The full version for the wanted one; None where none is wanted. Raises UsageError."""
+    """The full version for the requested one; None if none is requested. Raises UsageError."""
     config = gcloud.json("container", "get-server-config", settings.place())
     if settings.version is None:
         return None
@@ -46,7 +46,7 @@ def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
 
 
 def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
-    """The machine type exists, and the region has room for the nodes."""
+    """Check that the machine type exists and the region has quota for the nodes."""
     where = settings.zone
     try:
         machine = gcloud.json(

@@ -1,7 +1,8 @@
-"""`gcloud`, with a service-account key and nothing of the user's own settings of it.
+"""Runs `gcloud` with a service account key, isolated from the user's own gcloud configuration.
 
-The key goes by a private file whose path is in the environment; argv holds names only. gcloud's own
-configuration is a folder of ours, so that the user's logins and projects neither count nor change.
+The key is passed in a private file named in the environment; argv contains only names. gcloud's
+configuration is in our own folder, so that the user's logins and projects are neither used nor
+changed.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.workspace import make_private_folder
 
 CALL_SECONDS = 60.0
-"""For one call: the program takes about a second to begin."""
+"""Timeout of one call; gcloud takes about a second to start."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Who the key is for."""
+    """Project and service account of the key."""
 
     project: str
     email: str
 
 
 class Gcloud:
-    """The program as one service account on one project."""
+    """gcloud as one service account in one project."""
 
     def __init__(self, folder: Path, key: Callable[[], str], project: str | None = None) -> None:
-        """folder: for its configuration, private; made once the one above it is there.
+        """folder: gcloud's private configuration; created only if its parent exists.
 
-        key: reads the key, JSON; raises UcpError. project: counts more than the key's own.
+        key: reads the key (JSON); raises UcpError. project: overrides the project in the key.
         """
         self._folder = folder
         self._read_key = key
@@ -48,7 +49,7 @@ class Gcloud:
 
     @cached_property
     def account(self) -> Account:
-        """Raises UcpError where the key is none, or tells no project and the variable doesn't."""
+        """Raises UcpError if the key is invalid, or no project is in it or in the environment."""
         try:
             key = json.loads(self._key)
             email, kind = str(key["client_email"]), key["type"]
@@ -70,22 +71,22 @@ class Gcloud:
         return Account(str(project), email)
 
     def json(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
-        """One call; what it answers, None where it answers nothing.
+        """Call gcloud and parse its JSON output; None if the output is empty.
 
-        Raises UcpError in words for people, DeadlineExceeded.
+        Raises UcpError with an explanation, DeadlineExceeded.
         """
         text = self._run([*words, "--format=json"], timeout)
         return json.loads(text) if text.strip() else None
 
     def find(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
-        """Like json, None where what is asked for does not exist."""
+        """Like `json`, but None if the object does not exist."""
         try:
             return self.json(*words, timeout=timeout)
         except gcloud_failures.NotThere:
             return None
 
     def token(self) -> str:
-        """An access token of the account; good for about an hour."""
+        """An access token of the account, valid for about an hour."""
         return self._run(["auth", "print-access-token"], CALL_SECONDS).strip()
 
     @cached_property
@@ -118,7 +119,7 @@ class Gcloud:
                 folder = self._folder
                 make_private_folder(folder)
             else:
-                # Nothing was made yet, and a check leaves nothing behind.
+                # Nothing was created yet, and a check must leave nothing behind.
                 temporary = tempfile.TemporaryDirectory(prefix="ucp-gcloud-")
                 folder = Path(stack.enter_context(temporary))
             descriptor, name = tempfile.mkstemp(prefix=".key-", dir=folder)

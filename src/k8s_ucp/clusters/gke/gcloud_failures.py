@@ -1,4 +1,4 @@
-"""What gcloud means when it fails, and what to type: one message for each cause. Pure."""
+"""Explains gcloud's errors and what to type: one message per cause. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from k8s_ucp.errors import CommandFailed, UcpError, UsageError
 
 
 class NotThere(UcpError):
-    """What was asked for does not exist."""
+    """The object does not exist."""
 
 
 class Busy(UcpError):
-    """Another operation works on the cluster."""
+    """Another operation on the cluster is in progress."""
 
 
 class OutOfReach(UcpError):
-    """Google did not answer, or is out of order: worth another attempt where somebody waits."""
+    """Google did not respond or had an internal error: worth a retry while waiting."""
 
 
 _NOT_THERE = ("code=404", "was not found", "Not found: projects/", "HttpError 404")
@@ -57,7 +57,7 @@ _QUOTA = re.compile(r"[Ii]nsufficient \w+ quota.*|Quota '.*' exceeded.*|.*QUOTA_
 
 
 def explain(error: CommandFailed, words: Sequence[str], project: str, email: str) -> UcpError:
-    """The error for people. words: of the call, without flags of every call."""
+    """The explained error. words: of the call, without the flags of every call."""
     text = error.output
     line = _error_line(text)
     if any(sign in text for sign in _BUSY):
@@ -138,7 +138,7 @@ def _role(words: Sequence[str]) -> str:
 
 
 def _error_line(text: str) -> str:
-    """gcloud's own ERROR, without its bookkeeping; the last line where there is none."""
+    """gcloud's ERROR line without the account suffix; the last line if there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
     if begin is None:

@@ -1,8 +1,9 @@
-"""The gke provider: clusters of Google Kubernetes Engine, made by `gcloud` with a service account.
+"""The gke provider: clusters of Google Kubernetes Engine, created by `gcloud`.
 
 A cluster is ours by its label k8s-ucp-owner; others are never touched. Operations are started
-asynchronously and watched, so a run that is cut off leaves a cluster that the next one finds. A
-cluster can't be stopped, but its nodes can leave: then it costs its fee alone, and keeps its data.
+asynchronously and polled, so that a rerun after an interruption finds the cluster. A GKE cluster
+can't be stopped, but its node pool can be scaled to zero: then it costs only its management fee and
+keeps its data.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 CREATE_SECONDS = 1200.0
 DELETE_SECONDS = 900.0
 CLEANING_SECONDS = 1500.0
-"""To be rid of a cluster whose creation failed: Google ends its making first."""
+"""To delete a cluster whose creation failed: GKE completes the creation first."""
 PAUSE = 5.0
 
 Cluster = Mapping[str, Any]
@@ -61,8 +62,8 @@ class GkeProvider:
     ) -> None:
         """folder: for gcloud's configuration and locks. key: reads the service account's key.
 
-        owner: whose clusters they are (a-z, 0-9), such as Workspace.machine_id. project: the key's
-        own without it. pause: seconds between two looks at an operation.
+        owner: of the clusters (a-z, 0-9), such as Workspace.machine_id. project: default is the
+        key's. pause: seconds between two polls of an operation.
         """
         self._base = folder.resolve()
         self._owner = owner
@@ -74,7 +75,7 @@ class GkeProvider:
         return PROVIDERS["gke"]
 
     def check_machine(self, _: int) -> None:
-        """Its clusters run elsewhere. Implements ClusterProvider."""
+        """Nothing to check: its clusters run elsewhere. Implements ClusterProvider."""
 
     def preflight(
         self,
@@ -82,15 +83,15 @@ class GkeProvider:
         *,
         reach: Reach = Reach.MACHINE,  # noqa: ARG002 (one address for all)
     ) -> None:
-        """Check everything checkable before the first change. Raises UcpError."""
+        """Check everything that can be checked before the first change. Raises UcpError."""
         self._checked(request)
 
     def create(
         self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
     ) -> None:
-        """Bring the cluster up: made if absent, its nodes back if stopped, kept if it runs.
+        """Create the cluster if absent, scale it up if stopped, keep it if it runs.
 
-        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        Raises DeadlineExceeded or UcpError; a failed creation leaves nothing behind.
         """
         until = time.monotonic() + timeout
         settings, version = self._checked(request)
@@ -111,14 +112,15 @@ class GkeProvider:
                     self._resize(name, running, NODES, until)
                 self._await_served(name, until)
             except Exception:
-                # Ctrl-C doesn't wait for Google: the next run finds what there is.
+                # KeyboardInterrupt is not handled: cleaning up takes minutes, and a rerun finds the
+                # cluster.
                 if made:
                     report(f"deleting the cluster {name} again")
                     self._clear(name)
                 raise
 
     def start(self, name: str, *, timeout: float = CREATE_SECONDS) -> None:
-        """Bring the nodes back. Raises UcpError if there is no such cluster."""
+        """Scale the node pool up again. Raises UcpError if there is no such cluster."""
         until = time.monotonic() + timeout
         self._require(name)
         with self._locked(name, timeout):
@@ -128,7 +130,7 @@ class GkeProvider:
             self._await_served(name, until)
 
     def stop(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
-        """Send the nodes away and keep the data. Nothing to do when absent or stopped."""
+        """Scale the node pool to zero and keep the data. Does nothing if absent or stopped."""
         until = time.monotonic() + timeout
         found = self._find(name)
         if found and found.get("currentNodeCount"):
@@ -136,7 +138,7 @@ class GkeProvider:
                 self._resize(name, found, 0, until)
 
     def delete(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
-        """Remove it and its data. Nothing to do when it is absent."""
+        """Delete it with its data. Does nothing if it is absent."""
         found = self._find(name)
         if found:
             with self._locked(name, timeout):
@@ -157,14 +159,14 @@ class GkeProvider:
         return ClusterState(name, True, True, not reason, reason, version)
 
     def names(self) -> list[str]:
-        """Names of this owner's clusters, sorted."""
+        """Sorted names of this owner's clusters."""
         listed = self._gcloud.json(
             "container", "clusters", "list", f"--filter=resourceLabels.{OWNER}={self._owner}"
         )
         return sorted(each["name"] for each in listed or [])
 
     def remains(self, _: Collection[str]) -> Mapping[str, str]:
-        """Nothing of them runs on this machine."""
+        """Always empty: nothing of them runs on this machine."""
         return {}
 
     def kubeconfig(
@@ -173,13 +175,11 @@ class GkeProvider:
         *,
         reach: Reach = Reach.MACHINE,  # noqa: ARG002 (one address for all)
     ) -> dict[str, Any]:
-        """An admin kubeconfig whose token is good for about an hour; Google grants no other."""
+        """An admin kubeconfig with a token for about an hour; Google issues no longer ones."""
         found = self._require(name)
         if not found.get("endpoint"):
             raise UcpError(f"the cluster {name} has no endpoint yet: {found['status'].lower()}")
         return admin_kubeconfig(name, found, self._gcloud.token())
-
-    # Looking.
 
     def _checked(self, request: ClusterRequest) -> tuple[GkeSettings, str | None]:
         settings = GkeSettings.of(request)
@@ -199,13 +199,13 @@ class GkeProvider:
         return settings, version
 
     def _called(self, name: str) -> list[Cluster]:
-        """All clusters of that name, wherever in the project they are; ours come first."""
+        """All clusters of that name in the project, in any location; ours come first."""
         listed = self._gcloud.json("container", "clusters", "list", f"--filter=name={name}")
         found = [each for each in listed or [] if each["name"] == name]
         return sorted(found, key=lambda each: not self._is_ours(each, name))
 
     def _find(self, name: str) -> Cluster | None:
-        """Ours of that name."""
+        """Our cluster of that name."""
         return next((each for each in self._called(name) if self._is_ours(each, name)), None)
 
     def _is_ours(self, found: Cluster, name: str) -> bool:
@@ -219,15 +219,13 @@ class GkeProvider:
         return found
 
     def _silence(self, name: str) -> str:
-        """Why its API server doesn't serve us; empty where it does."""
+        """Why its API server does not serve us; empty if it does."""
         try:
             with contextlib.closing(Kube(self.kubeconfig(name))) as kube:
                 kube.version()
         except KubeError as error:
             return error.message
         return ""
-
-    # Waiting.
 
     def _await_running(self, name: str, report: Report, until: float) -> Cluster:
         seen: dict[str, Cluster] = {}
@@ -252,7 +250,7 @@ class GkeProvider:
         self._wait(what, lambda: self._silence(name), until)
 
     def _wait(self, what: str, look: Callable[[], str], until: float) -> None:
-        """Until `look` returns nothing; it tells what it sees. Google may be silent meanwhile."""
+        """Poll until `look` returns "", not a state. Tolerates outages of Google meanwhile."""
         began = time.monotonic()
         while True:
             try:
@@ -265,8 +263,6 @@ class GkeProvider:
             if now >= until:
                 raise DeadlineExceeded(what, round(until - began, 1), last)
             time.sleep(min(self._pause, until - now))
-
-    # Changing.
 
     def _resize(self, name: str, found: Cluster, nodes: int, until: float) -> None:
         per_zone = nodes if is_zone(found["location"]) or not nodes else 1
@@ -287,7 +283,7 @@ class GkeProvider:
         self._wait(f"cluster {name} with {nodes} nodes", look, until)
 
     def _remove(self, name: str, found: Cluster, until: float) -> None:
-        """Delete ours, and wait until it is gone."""
+        """Delete our cluster and wait until it is gone."""
         words = ("container", "clusters", "delete", name, place(found["location"]), "--async")
 
         def change() -> str:
@@ -304,7 +300,7 @@ class GkeProvider:
         self._wait(f"deletion of cluster {name}", look, until)
 
     def _clear(self, name: str) -> None:
-        """After a failed creation. What can't be removed is told: it costs money."""
+        """Clean up after a failed creation. Failures are reported: remains cost money."""
         try:
             found = self._find(name)
             if found:
@@ -327,7 +323,7 @@ class GkeProvider:
 
 
 def make(workspace: Workspace, topology: Topology, _: Toolbox | None) -> GkeProvider:
-    """Of a core cluster; environments on GKE are Crossplane's business."""
+    """Provider of a core cluster; Crossplane creates environments on GKE."""
     gcp = topology.spec.credentials.gcp
     return GkeProvider(
         workspace.state(topology.name).root / PROVIDERS["gke"].state_folder,

@@ -1,4 +1,4 @@
-"""Settings of a GKE cluster: defaults, arguments of `gcloud`, validation."""
+"""Settings of a GKE cluster: defaults, validation and arguments of `gcloud`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ NODES = 3
 DISK_GIGABYTES = 20
 CHANNEL = "regular"
 POOL = "default-pool"
-"""Parameters of a request: a region or zone, a machine type."""
 OWNER, NAME = "k8s-ucp-owner", "k8s-ucp-cluster"
 """Labels of the cluster."""
 
@@ -29,18 +28,18 @@ _MACHINE = re.compile(r"[a-z][a-z0-9-]{1,40}")
 
 @dataclass(frozen=True)
 class GkeSettings:
-    """One cluster's. location: a zone, or a region, where nodes are in each of its zones."""
+    """One cluster's settings. location: a zone, or a region with nodes in each of its zones."""
 
     name: str
     location: str = ZONE
     machine: str = MACHINE
     nodes: int = NODES
-    """In all zones together where the location is a zone, one in each of three in a region."""
+    """In total if the location is a zone; a region has one node in each of three zones."""
     version: str | None = None
 
     @classmethod
     def of(cls, request: ClusterRequest) -> GkeSettings:
-        """Raises UsageError."""
+        """Read and validate a request. Raises UsageError."""
         if not _NAME.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} is not a valid name of a GKE cluster: use 1 to "
@@ -69,15 +68,15 @@ class GkeSettings:
 
     @property
     def zone(self) -> str:
-        """A zone to ask about machine types."""
+        """A zone in which to look up machine types."""
         return self.location if is_zone(self.location) else f"{self.location}-a"
 
     def place(self) -> str:
-        """The flag that says where it is."""
+        """The flag for the location."""
         return place(self.location)
 
     def create_words(self, owner: str, version: str | None) -> list[str]:
-        """For `gcloud`; version: a full one of GKE's, None for the channel's default."""
+        """Arguments of `gcloud`. version: a full GKE version; None for the channel's default."""
         per_zone = self.nodes if is_zone(self.location) else 1
         return [
             "container",
@@ -100,7 +99,7 @@ class GkeSettings:
 
 
 def is_zone(location: str) -> bool:
-    """A zone, not a region."""
+    """Whether the location is a zone, not a region."""
     return bool(_ZONE.fullmatch(location))
 
 
@@ -110,7 +109,7 @@ def place(location: str) -> str:
 
 
 def admin_kubeconfig(name: str, described: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """described: the cluster as gcloud tells it."""
+    """A kubeconfig with a token. described: the cluster as gcloud describes it."""
     cluster = {
         "server": f"https://{described['endpoint']}",
         "certificate-authority-data": described["masterAuth"]["clusterCaCertificate"],

@@ -1,4 +1,4 @@
-"""What can be known before kind makes a cluster. Nothing here changes anything.
+"""Checks before kind creates a cluster. Nothing here changes anything.
 
 Each check raises an UcpError that says what is wrong and what to type.
 """
@@ -17,13 +17,14 @@ from k8s_ucp.clusters.ports import is_taken
 from k8s_ucp.errors import UcpError, UsageError
 
 MEGABYTES = 1800
-"""An engine with less memory than this runs no cluster with anything in it."""
+"""A container engine with less memory can't run a useful cluster."""
 WATCHES, INSTANCES, SPARE_INSTANCES = 8192, 32, 32
-"""inotify of the kernel: in all, for each cluster (22 were seen), and for everything else."""
+"""inotify limits: watches in total, instances per cluster (22 were observed), instances to
+spare."""
 INOTIFY = Path("/proc/sys/fs/inotify")
 UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 OTHER_PORTS = tuple((8080 + step, 8443 + step) for step in range(0, 1000, 100))
-"""Offered in place of 80 and 443, the first pair that is free."""
+"""Alternatives to 80 and 443; the first free pair is offered."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
@@ -37,7 +38,7 @@ def check_name(name: str) -> None:
 
 
 def check_version(request: ClusterRequest, image: str) -> None:
-    """The node image has the version that is wanted, as far as its tag tells."""
+    """Check that the node image has the requested version, as far as its tag tells."""
     available = image_version(image)
     if request.version is None or available is None:
         return
@@ -54,7 +55,7 @@ def check_version(request: ClusterRequest, image: str) -> None:
 
 
 def check_engine(engine: ContainerEngine, info: EngineInfo) -> None:
-    """It has memory, and control groups that a kubelet can work with."""
+    """Check that it has enough memory, and cgroups that a kubelet can use."""
     megabytes = info.memory // 10**6
     if info.memory and megabytes < MEGABYTES:
         raise UcpError(
@@ -69,7 +70,7 @@ def check_engine(engine: ContainerEngine, info: EngineInfo) -> None:
 
 
 def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
-    """Too few show as "too many open files" in pods' logs. clusters: how many are to run."""
+    """Too few cause "too many open files" in pods' logs. clusters: how many are to run."""
     if sys.platform != "linux":
         return
     instances = clusters * INSTANCES + SPARE_INSTANCES
@@ -88,7 +89,7 @@ def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
 def check_owner(
     engine: ContainerEngine, name: str, nodes: Sequence[ContainerNode], owner: str
 ) -> None:
-    """A kind cluster of that name is ours, or there is none."""
+    """Check that a kind cluster of that name is ours, if there is one."""
     strange = [each.name for each in nodes if each.owner != owner]
     if strange:
         raise UcpError(
@@ -102,7 +103,7 @@ def check_owner(
 
 
 def check_ports(name: str, ports: Mapping[int, int], info: EngineInfo) -> None:
-    """Ports of this machine that the cluster is to have are free, and may be had."""
+    """Check that the cluster's ports on this machine are free and may be bound."""
     taken = [port for port in ports.values() if is_taken(port)]
     closed = [port for port in ports.values() if info.rootless and port < first_open_port()]
     if not taken and not closed:
@@ -128,7 +129,7 @@ def check_ports(name: str, ports: Mapping[int, int], info: EngineInfo) -> None:
 
 
 def check_same_ports(request: ClusterRequest, node: ContainerNode) -> None:
-    """A cluster that is there has the ports that are asked for: a container keeps its ports."""
+    """Check that an existing cluster has the requested ports: a container's can't be changed."""
     other = {
         inner: place[1]
         for inner, outer in request.ports.items()
@@ -164,7 +165,7 @@ def check_archives(archives: Iterable[Path]) -> None:
 
 def check_mounts(mounts: Mapping[str, Path]) -> None:
     for each in mounts.values():
-        # Characters at which engines split what they are told to mount.
+        # Characters at which engines split the option for a mount.
         if set(str(each)) & set(':,"\n'):
             raise UcpError(
                 f"can't mount the folder {str(each)!r} into kind nodes: its path "
@@ -184,13 +185,13 @@ def check_same_mounts(request: ClusterRequest, node: ContainerNode) -> None:
 
 
 def free_pair() -> tuple[int, int] | None:
-    """Two free ports to take in the place of 80 and 443."""
+    """Two free ports as alternatives to 80 and 443."""
     pairs = (pair for pair in OTHER_PORTS if not any(map(is_taken, pair)))
     return next(pairs, None)
 
 
 def first_open_port(path: Path = UNPRIVILEGED) -> int:
-    """The lowest port that a program without rights may listen on."""
+    """The lowest port that an unprivileged program may listen on."""
     try:
         return int(path.read_text("ascii"))
     except (OSError, ValueError):

@@ -11,23 +11,23 @@ from typing import Any
 API = 6443
 LOOPBACK = "127.0.0.1"
 LONGEST_NAME = 63 - len("-control-plane")
-"""The node is called `<cluster>-control-plane`, and that is a host name."""
+"""The node is called `<cluster>-control-plane`, which must be a valid host name."""
 
 KUBELET_ON_CGROUP_1 = """\
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
 """
-"""Without it the kubelet refuses machines with version 1 of control groups."""
+"""Without it the kubelet refuses machines with cgroup v1."""
 
 
 @dataclass(frozen=True)
 class KindSettings:
-    """One cluster with one node."""
+    """Settings of one cluster with one node."""
 
     name: str
     api_port: int
-    """On this machine."""
+    """Port on this machine."""
     ports: Mapping[int, int] = field(default_factory=dict)
     """Port of the node -> port of this machine."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class KindSettings:
 
 
 def config_text(settings: KindSettings) -> str:
-    """kind's configuration (v1alpha4). JSON is YAML too."""
+    """kind's configuration (v1alpha4) as JSON, which is valid YAML."""
     node: dict[str, Any] = {
         "role": "control-plane",
         "labels": {"ingress-ready": "true"},
@@ -67,20 +67,20 @@ def config_text(settings: KindSettings) -> str:
 
 
 def node_name(cluster: str) -> str:
-    """The container that is its one node, and the host name by which other nodes reach it."""
+    """Container of its only node, and host name under which other nodes reach it."""
     return f"{cluster}-control-plane"
 
 
 def image_version(image: str) -> str | None:
-    """Kubernetes version (with its v) that the tag of a node image tells; None: it tells none."""
+    """Kubernetes version (with "v") in the tag of a node image; None if the tag has none."""
     tag = image.partition("@")[0].rpartition(":")[2]
     return tag if tag.startswith("v") and tag[1:2].isdigit() else None
 
 
 def kubeconfig(cluster: str, admin: Mapping[str, Any], server: str) -> dict[str, Any]:
-    """The admin's kubeconfig of a node, with the context named like the cluster.
+    """The admin kubeconfig of a node, with the context named like the cluster.
 
-    admin: kubeadm's, as it lies in the node; server: the URL to put into it.
+    admin: kubeadm's kubeconfig from the node; server: URL of the API server.
     """
     authority = admin["clusters"][0]["cluster"]["certificate-authority-data"]
     user = admin["users"][0]["user"]

@@ -1,6 +1,6 @@
-"""Images that nodes are given: archives of the user's, and images that the engine has.
+"""Loads images into nodes: archives of the user, and images of the container engine.
 
-What was loaded is noted in the nodes, so that a rerun loads only what has changed since.
+Loaded images are recorded in the nodes, so that a rerun loads only those that changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECONDS = 600.0
 
 
 class KindImages:
-    """folder: for archives that wait until their cluster is there; all of it can be rebuilt."""
+    """folder: for archives that are loaded once their cluster exists; all can be rebuilt."""
 
     def __init__(
         self, folder: Path, engine: ContainerEngine, program: KindProgram, nodes: KindNodes
@@ -37,9 +37,9 @@ class KindImages:
     def save(
         self, cluster: str, images: Iterable[str], report: Report, *, timeout: float = SECONDS
     ) -> None:
-        """Have images ready for `load` while their cluster is being made. Raises UcpError.
+        """Save images for `load` while their cluster is being created. Raises UcpError.
 
-        Those that the engine does not have are left out. Nothing to do for a cluster that is made.
+        Skips images that the engine does not have. Does nothing if the cluster exists already.
         """
         self.forget(cluster)
         wanted = self._here(images)
@@ -50,9 +50,9 @@ class KindImages:
     def load(
         self, cluster: str, images: Iterable[str], report: Report, *, timeout: float = SECONDS
     ) -> None:
-        """Copy images into the nodes, as pods find them, but for those that are there already.
+        """Load images into the nodes, under the names that pods use, except those already loaded.
 
-        Those that the engine does not have are left out: nodes pull them. Raises UcpError.
+        Skips images that the engine does not have: nodes pull them. Raises UcpError.
         """
         nodes = self._nodes.of(cluster)
         if not nodes:
@@ -82,9 +82,10 @@ class KindImages:
         timeout: float,
         before_note: Callable[[], None] = lambda: None,
     ) -> None:
-        """Load archives that the nodes don't have yet, then note that their cluster is whole.
+        """Load archives that the nodes don't have, then record that their cluster is complete.
 
-        note: what is noted in the nodes so far. timeout: of each archive.
+        note: the note in the nodes so far. timeout: per archive. before_note: called before the
+        record.
         """
         wanted = {str(each): kind_program.fingerprint(each) for each in archives}
         loaded = note.get("archives")
@@ -98,7 +99,7 @@ class KindImages:
         self._nodes.write_note(nodes, {**note, "archives": wanted})
 
     def forget(self, cluster: str) -> None:
-        """Remove what `save` left."""
+        """Delete the archives of `save`."""
         shutil.rmtree(self._folder(cluster), ignore_errors=True)
 
     def _copy(self, nodes: Sequence[ContainerNode], archive: Path, *, timeout: float) -> None:
@@ -108,12 +109,12 @@ class KindImages:
                 return
 
     def _here(self, images: Iterable[str]) -> dict[str, str]:
-        """Images that the engine has, and what tells their content."""
+        """Images that the engine has -> image ID."""
         found = {each: self._engine.image_id(each) for each in sorted(set(images))}
         return {image: content for image, content in found.items() if content}
 
     def _saved(self, cluster: str, wanted: Mapping[str, str], *, timeout: float) -> Path:
-        """An archive of these very images; made unless it is there."""
+        """An archive of exactly these images; created unless it exists."""
         known = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:16]
         archive = self._folder(cluster) / f"{known}.tar"
         if not archive.exists():

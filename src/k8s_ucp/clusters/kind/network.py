@@ -1,8 +1,8 @@
-"""kind's network: shared by all kind clusters of an engine, so it stays unless we brought it.
+"""kind's network: shared by all kind clusters of an engine, so it stays unless we created it.
 
-kind makes it when it is missing. That we were the cause is noted by the network's id in the user's
-cache; it goes with the last container that belongs to it, running or not. While a cluster is being
-made anywhere it stays: kind has seen it, and no container belongs to it yet.
+kind creates it if it is missing. If that was for us, the network's id is recorded in the user's
+cache, and it is removed with the last container attached to it, running or not. It stays while a
+cluster is being created anywhere: kind has found it already, but no container is attached yet.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "kind"
 
 @contextlib.contextmanager
 def noted(engine: ContainerEngine, cache: Path) -> Iterator[None]:
-    """Note the network if it comes to be within the block, however that ends.
+    """Record the network if it is created within the block, even if the block fails.
 
     No other command removes it meanwhile.
     """
@@ -38,9 +38,9 @@ def noted(engine: ContainerEngine, cache: Path) -> Iterator[None]:
 
 
 def remove_if_ours(engine: ContainerEngine, cache: Path) -> bool:
-    """Remove the network when we brought it and nothing belongs to it; True where it went.
+    """Remove the network if we created it and no container is attached; returns whether.
 
-    Where a cluster is being made it stays, and goes with that one.
+    While a cluster is being created it stays; deleting that cluster removes it.
     """
     note = _note(cache, engine)
     try:
@@ -57,7 +57,7 @@ def remove_if_ours(engine: ContainerEngine, cache: Path) -> bool:
             try:
                 engine.remove_network(NAME)
             except CommandFailed:
-                # Somebody's container came in between: theirs now.
+                # A container was attached meanwhile, so the network is no longer ours.
                 return False
         note.unlink(missing_ok=True)
     return found == ours

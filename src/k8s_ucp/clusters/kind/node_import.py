@@ -1,7 +1,7 @@
-"""Archives of images into a node, by the node's own containerd.
+"""Imports archives of images into a node with the node's own containerd.
 
 `kind load image-archive` streams them through the engine into containerd's transfer service, which
-takes two and a half times as long; it stays the way for nodes that are made otherwise.
+takes two and a half times as long; it remains the fallback for unusual nodes.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode
 from k8s_ucp.errors import CommandFailed
 
 PLACE = "/kind/k8s-ucp-images.tar"
-"""In the node, while it is read."""
+"""Path in the node during the import."""
 _PLUGINS = {2: ("io.containerd.grpc.v1.cri", "containerd"), 3: ("io.containerd.cri.v1.images",)}
-"""Where pods' images are settled, by the version of containerd's configuration; 4 is as 3."""
+"""Configuration section of pods' images, by version of containerd's configuration; 4 is like 3."""
 
 
 def import_archive(
     engine: ContainerEngine, node: ContainerNode, archive: Path, *, timeout: float
 ) -> bool:
-    """Have a node hold the images of an archive (`docker save`).
+    """Import the images of an archive (`docker save`) into a node.
 
-    timeout: seconds for all of it. False where this node can't be helped in this way. Raises
+    timeout: seconds in total. Returns False if this method does not work for the node. Raises
     UcpError, DeadlineExceeded.
     """
     until = time.monotonic() + timeout
@@ -52,7 +52,7 @@ def import_archive(
 
 
 def snapshotter_of(config: Mapping[str, Any]) -> str | None:
-    """What containerd's configuration says of where pods' images are unpacked; None: nothing."""
+    """Snapshotter of pods' images in containerd's configuration; None if there is none."""
     found: Any = config.get("plugins")
     for name in _PLUGINS.get(min(int(config.get("version") or 0), 3), ("",)):
         found = found.get(name) if isinstance(found, Mapping) else None

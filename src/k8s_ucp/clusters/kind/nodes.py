@@ -1,6 +1,6 @@
 """The nodes of a workspace's kind clusters: their state, health and kubeconfig.
 
-Everything is asked of the engine and of the clusters: no file of ours has to exist for it.
+All facts come from the engine and the clusters; none of our files is needed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from k8s_ucp.kube import NODE, Kind, Kube, KubeError
 from k8s_ucp.workspace import cache_folder
 
 NOTE = "/kind/k8s-ucp.json"
-"""In the node: written last when a cluster is made."""
+"""File in the node, written as the last step of a creation."""
 THERE, ABSENT = "there", "absent"
 VERSION = "/kind/version"
-"""In every node, beside the note."""
+"""Exists in every node, beside the note."""
 READ_NOTE = (
     f"if [ -e {NOTE} ]; then echo {THERE} && cat {NOTE}; "
     f"elif [ -e {VERSION} ]; then echo {ABSENT}; else exit 3; fi"
@@ -34,19 +34,19 @@ ADMIN = "/etc/kubernetes/admin.conf"
 
 
 class KindNodes:
-    """owner: whose nodes count. Safe to share between threads."""
+    """owner: whose nodes are included. Thread-safe."""
 
     def __init__(self, engine: ContainerEngine, owner: str) -> None:
         self._engine = engine
         self._owner = owner
         self._known: dict[str, tuple[dict[str, Any], str]] = {}
-        """kubeadm's kubeconfig of the admin and the version, by the node's id."""
+        """Node id -> (kubeadm's admin kubeconfig, version)."""
         self._lock = threading.Lock()
 
     def of(self, cluster: str | None = None) -> list[ContainerNode]:
-        """Our nodes of one cluster or of all; none where no engine is installed.
+        """Our nodes of one cluster or of all; empty if no engine is installed.
 
-        Raises UcpError where the engine does not answer.
+        Raises UcpError if the engine does not respond.
         """
         try:
             _ = self._engine.name
@@ -55,15 +55,15 @@ class KindNodes:
         return [each for each in self._engine.nodes(cluster) if each.owner == self._owner]
 
     def clusters(self) -> list[str]:
-        """Names of our clusters, sorted."""
+        """Sorted names of our clusters."""
         return sorted({each.cluster for each in self.of()})
 
     def start(self, nodes: Sequence[ContainerNode], *, timeout: float) -> None:
-        """Have the containers of one cluster running. Raises UcpError."""
+        """Start the stopped containers of one cluster. Raises UcpError."""
         stopped = [each for each in nodes if not each.running]
         if not stopped:
             return
-        # Some engines refuse to start what mounts a folder that is gone.
+        # Some engines refuse to start a container if a folder that it mounts was deleted.
         mark_folder(cache_folder()).mkdir(parents=True, exist_ok=True)
         try:
             self._engine.start(stopped, timeout=timeout)
@@ -80,7 +80,7 @@ class KindNodes:
             raise
 
     def state(self, name: str) -> ClusterState:
-        """An engine that is silent leaves everything open: not ready, and the reason."""
+        """State of a cluster; running, not ready, with the reason, if the engine is silent."""
         try:
             nodes = self.of(name)
         except UcpError as error:
@@ -99,9 +99,9 @@ class KindNodes:
         return ClusterState(name, True, True, not message, message, version, there)
 
     def config(self, node: ContainerNode, reach: Reach) -> dict[str, Any]:
-        """The admin's kubeconfig, certificates inlined. Raises UcpError where it can't be had.
+        """Admin kubeconfig, certificates inlined. Raises UcpError if it can't be read.
 
-        Pods reach the node by its name on the engine's network, this machine by a mapped port.
+        Pods reach the node by its name on the engine's network, this machine through a mapped port.
         """
         admin, _ = self._admin(node)
         if reach is Reach.PODS:
@@ -110,21 +110,21 @@ class KindNodes:
         return kubeconfig(node.cluster, admin, f"https://{host}:{port}")
 
     def is_made(self, cluster: str) -> bool:
-        """It is there and whole, or stopped: not known to be in the middle of being made."""
+        """Whether it exists and is complete or stopped, so not known to be under construction."""
         nodes = self.of(cluster)
         if not nodes or not all(each.running for each in nodes):
             return bool(nodes)
         try:
             return self.read_note(nodes[0]) is not None
         except UcpError:
-            # A container that is only just coming lets nobody in.
+            # A container that is just being created refuses commands.
             return False
 
     def read_note(self, node: ContainerNode) -> dict[str, Any] | None:
-        """What was written down when the cluster was whole; None: the node has no note.
+        """The note of a complete cluster; None if the node has no note.
 
-        Only the node's own shell can say that there is none. Raises UcpError for every other
-        answer: a node that ends, an engine that restarts, a full disk prove nothing.
+        Only the node's own shell can prove that there is none. Raises UcpError for every other
+        result: a node that exits, an engine that restarts or a full disk proves nothing.
         """
         try:
             said = self._engine.execute(node, "sh", "-c", READ_NOTE)
@@ -139,18 +139,19 @@ class KindNodes:
             found = json.loads(text)
         except ValueError:
             found = None
-        # One whose text was lost says that the cluster was whole, not what was loaded.
+        # A note without content still proves that the cluster was complete, but not what was
+        # loaded.
         return found if isinstance(found, dict) else {}
 
     def write_note(self, nodes: Sequence[ContainerNode], note: dict[str, Any]) -> None:
-        """All of it or nothing: an older note stays until the new one is complete."""
+        """Replace the note atomically: the old one stays until the new one is complete."""
         text = json.dumps(note)
         for each in nodes:
             words = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
             self._engine.run("exec", "--interactive", each.id, *words, stdin=text)
 
     def answers(self, node: ContainerNode) -> bool:
-        """Its API server said something, be it a refusal. False: nothing came back."""
+        """Whether its API server sent any response, even a refusal."""
         try:
             config = self.config(node, Reach.MACHINE)
         except UcpError:
@@ -165,7 +166,7 @@ class KindNodes:
         return True
 
     def lacks(self, node: ContainerNode) -> str | None:
-        """What kind does last and has not done, where the API server answers; None: it is whole."""
+        """Which of kind's last objects are missing, or why it is not ready; None if complete."""
         try:
             config = self.config(node, Reach.MACHINE)
             if reason := _not_ready(config):
@@ -182,7 +183,7 @@ class KindNodes:
         return None
 
     def _admin(self, node: ContainerNode) -> tuple[dict[str, Any], str]:
-        """kubeadm's kubeconfig and the version; a node keeps both for its life."""
+        """kubeadm's kubeconfig and the version; neither changes during the life of a node."""
         with self._lock:
             if node.id in self._known:
                 return self._known[node.id]
@@ -214,7 +215,7 @@ def _can_not_tell(node: ContainerNode, why: str) -> UcpError:
 
 
 def addresses(node: ContainerNode) -> dict[str, str]:
-    """Where the node takes traffic in on this machine: http, https -> host:port."""
+    """Addresses on this machine that lead to the node: http, https -> host:port."""
     return {
         name: f"{node.ports[port][0]}:{node.ports[port][1]}"
         for name, port in (("http", HTTP), ("https", HTTPS))

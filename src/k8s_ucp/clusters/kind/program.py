@@ -1,4 +1,4 @@
-"""The program kind, and the images it works with."""
+"""Runs the program kind, and pulls node images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 
 
 class KindProgram:
-    """programs: with kind; None where it is not installed (each call raises ProgramMissing)."""
+    """programs: with kind; None if it is not installed (each call raises ProgramMissing)."""
 
     def __init__(self, programs: Toolbox | None, engine: ContainerEngine) -> None:
         self._programs = programs
@@ -22,8 +22,8 @@ class KindProgram:
     def create(
         self, name: str, image: str, config: Path, *, timeout: float, report: Report
     ) -> None:
-        """Make a cluster. Raises CommandFailed, DeadlineExceeded; it may leave containers then."""
-        # Not into the user's kubeconfig; and what is written there lies in the node as well.
+        """Create a cluster. Raises CommandFailed, DeadlineExceeded; may leave containers then."""
+        # Keeps kind out of the user's kubeconfig; the content can also be read from the node.
         kubeconfig = config.with_name("kubeconfig")
         words = ("create", "cluster", "--name", name, "--image", image, "--config", str(config))
         try:
@@ -32,7 +32,7 @@ class KindProgram:
             kubeconfig.unlink(missing_ok=True)
 
     def load_archive(self, name: str, path: str, *, timeout: float) -> None:
-        """Copy the images of an archive (`docker save`) into the nodes."""
+        """Load the images of an archive (`docker save`) into the nodes."""
         self._run("load", "image-archive", "--name", name, path, timeout=timeout)
 
     def _run(self, *words: str, timeout: float, report: Report | None = None) -> None:
@@ -55,9 +55,9 @@ class KindProgram:
 def at_hand(
     engine: ContainerEngine, image: str, mirrored: str, report: Report, *, timeout: float
 ) -> str:
-    """The name under which the engine has a node image; pulled where it has it under neither.
+    """The name under which the engine has a node image; pulls it if it has neither.
 
-    mirrored: its name at a mirror, or the same. Raises UcpError that says what else can be done.
+    mirrored: its name in a mirror, or the same name. Raises UcpError with alternatives.
     """
     for each in (image, mirrored):
         if engine.has_image(each):
@@ -78,7 +78,7 @@ def at_hand(
 
 
 def fingerprint(archive: Path) -> str:
-    """Tells versions of an archive apart by size and time: they have gigabytes."""
+    """Identifies a version of an archive by size and time; hashing gigabytes would take long."""
     about = archive.stat()
     seed = f"{archive}\0{about.st_size}\0{about.st_mtime_ns}"
     return hashlib.sha256(seed.encode()).hexdigest()[:16]

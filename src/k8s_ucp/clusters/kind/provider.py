@@ -1,10 +1,10 @@
 """The kind provider: real clusters with real pods, each a container of the user's engine.
 
-A cluster is ours by a mark that its node carries from its first moment: a mount whose path in the
-node names the workspace (../container_engine.py). What carries another mark, or none, is never
-touched. A cluster is whole once a note lies in its node. One without it is made anew only where
-this workspace wrote down that it began to make it and never ended, and no API server answers: any
-other holds what somebody may miss, and a person decides.
+A cluster is ours by a mark that its node has from the first moment: a mount whose path in the node
+names the workspace (../container_engine.py). Nodes with another mark, or none, are never touched. A
+cluster is complete once its node contains our note. One without a note is recreated only if this
+workspace recorded the beginning of its creation but not the end, and no API server responds: any
+other may contain data that somebody needs, so the user has to decide.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 NODE_IMAGE = (
     "kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5"
 )
-"""The one that the pinned kind was released with."""
+"""The node image that the pinned kind was released with."""
 CREATE_SECONDS = 600.0
 PAUSE = 0.2
 ANSWER_SECONDS = 60.0
-"""That an API server gets to answer before its cluster counts as one that has none."""
+"""Time for an API server to respond before its cluster is considered to have none."""
 BEGUN = "begun"
-"""A file of ours about a cluster that is being made."""
+"""Our file for a cluster whose creation is in progress."""
 
 
 class KindProvider:
-    """One topology's kind clusters. Implements ClusterProvider; safe to share between threads."""
+    """One topology's kind clusters. Implements ClusterProvider; thread-safe."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class KindProvider:
         archives: Sequence[Path] = (),
         ports: Ports | None = None,
     ) -> None:
-        """folder: for our files about the clusters; all of it can be rebuilt.
+        """folder: for our files about the clusters; all of them can be rebuilt.
 
-        programs: with kind; None where only what exists is looked at, started, stopped or deleted.
-        owner: whose clusters they are, such as Workspace.machine_id. mirror: where the pinned
-        node image is pulled from; one that the user names is pulled by its name. archives: of
-        images (`docker save`), loaded into each cluster that is made.
+        programs: with kind; None if clusters are only inspected, started, stopped or deleted.
+        owner: of the clusters, such as Workspace.machine_id. mirror: registry for the pinned node
+        image; an image that the user names is pulled by that name. archives: of images (`docker
+        save`), loaded into each new cluster.
         """
         self._base = folder.resolve()
         self._owner = owner
@@ -82,7 +82,7 @@ class KindProvider:
         self._kind = KindProgram(programs, self._engine)
         self._nodes = KindNodes(self._engine, owner)
         self.images = KindImages(self._base, self._engine, self._kind, self._nodes)
-        """What nodes are given."""
+        """Loads images into the nodes."""
         self._image = node_image or NODE_IMAGE
         self._mirror = None if node_image else mirror
         self._archives = tuple(archives)
@@ -93,7 +93,7 @@ class KindProvider:
         return PROVIDERS["kind"]
 
     def check_machine(self, clusters: int) -> None:
-        """The kernel has inotify instances for so many. Raises UcpError."""
+        """Check the inotify instances for so many clusters. Raises UcpError."""
         checks.check_inotify(clusters=clusters)
 
     def preflight(
@@ -102,7 +102,7 @@ class KindProvider:
         *,
         reach: Reach = Reach.MACHINE,  # noqa: ARG002 (its network has one reach)
     ) -> None:
-        """Check everything checkable before the first change. Raises UcpError."""
+        """Check everything that can be checked before the first change. Raises UcpError."""
         checks.check_name(request.name)
         checks.check_version(request, self._image)
         checks.check_mounts(request.mounts)
@@ -120,10 +120,10 @@ class KindProvider:
     def create(
         self, request: ClusterRequest, report: Report, *, timeout: float = CREATE_SECONDS
     ) -> None:
-        """Bring the cluster up: made if absent, started if stopped, kept if it runs.
+        """Create the cluster if absent, start it if stopped, keep it if it runs.
 
-        It is up when its API server serves the admin; its node is Ready some seconds later.
-        Raises DeadlineExceeded or UcpError; a failed first creation leaves nothing behind.
+        Returns when the API server serves the admin; the node becomes Ready some seconds later.
+        Raises DeadlineExceeded or UcpError; a failed creation leaves nothing behind.
         """
         self.preflight(request)
         until = time.monotonic() + timeout
@@ -163,14 +163,14 @@ class KindProvider:
             self._await(name, until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
-        """Stop it and keep its data. Nothing to do when it is absent or stopped."""
+        """Stop it and keep its data. Does nothing if it is absent or stopped."""
         if any(each.running for each in self._nodes.of(name)):
             with self._locked(name, timeout):
                 running = [each for each in self._nodes.of(name) if each.running]
                 self._engine.stop(running, timeout=timeout)
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
-        """Remove it and its data. Nothing to do when it is absent."""
+        """Delete it with its data. Does nothing if it is absent."""
         self.images.forget(name)
         if self._nodes.of(name) or self._folder(name).exists():
             with self._locked(name, timeout):
@@ -178,28 +178,26 @@ class KindProvider:
                 self._lock_file(name).unlink(missing_ok=True)
 
     def state(self, name: str) -> ClusterState:
-        """An engine that is silent leaves everything open: not ready, and the reason."""
+        """State of a cluster; running, not ready, with the reason, if the engine is silent."""
         return self._nodes.state(name)
 
     def names(self) -> list[str]:
-        """Names of this workspace's clusters, sorted; none where no engine is installed."""
+        """Sorted names of this workspace's clusters; empty if no engine is installed."""
         return self._nodes.clusters()
 
     def remains(self, names: Collection[str]) -> Mapping[str, str]:
-        """Those that have containers."""
+        """Those of these clusters that have containers."""
         return {each: f"kind cluster {each}" for each in self.names() if each in names}
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig, certificates inlined. Raises UcpError if there is none.
 
-        Pods reach the node by its name on the engine's network, this machine by a mapped port.
+        Pods reach the node by its name on the engine's network, this machine through a mapped port.
         """
         nodes = self._nodes.of(name)
         if not nodes:
             raise absent(name)
         return self._nodes.config(nodes[0], reach)
-
-    # Making.
 
     def _make(self, request: ClusterRequest, report: Report, until: float) -> None:
         name, folder = request.name, self._folder(request.name)
@@ -207,8 +205,8 @@ class KindProvider:
         image = program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
         report(f"creating cluster {name}")
         make_private_folder(folder)
-        # Taken away before the note is written: whatever happens between leaves neither, and
-        # what has neither is never removed.
+        # Deleted before the note is written: an interruption between the two leaves neither, and a
+        # cluster that has neither is never deleted.
         write_private_file(folder / BEGUN, "")
         file = folder / "kind.json"
         write_private_file(file, config_text(self._settings(request)))
@@ -219,7 +217,7 @@ class KindProvider:
         self._load(nodes, {}, report, until)
 
     def _read_note(self, node: ContainerNode, until: float) -> dict[str, Any] | None:
-        """A node that was only just started may let nobody in for a moment. Raises UcpError."""
+        """Read the note; retry while a node that just started refuses commands. Raises UcpError."""
         limit = min(until, time.monotonic() + ANSWER_SECONDS)
         while True:
             try:
@@ -230,9 +228,9 @@ class KindProvider:
             time.sleep(PAUSE)
 
     def _was_cut_off(self, name: str, nodes: Sequence[ContainerNode], until: float) -> bool:
-        """Nodes without a note: True where nothing was ever on them; False: all that lacks is it.
+        """Nodes without a note: True if they were never in use; False if only the note is missing.
 
-        Raises UcpError where that is not proven.
+        Raises UcpError if neither can be proven.
         """
         reason = self._last_said(lambda: self._silence(name), until)
         if reason is None:
@@ -267,7 +265,7 @@ class KindProvider:
     def _load(
         self, nodes: Sequence[ContainerNode], note: Mapping[str, Any], report: Report, until: float
     ) -> None:
-        """The archives; then the cluster is whole."""
+        """Load the archives; that completes the cluster."""
         name = nodes[0].cluster
         self.images.load_archives(
             nodes,
@@ -277,8 +275,6 @@ class KindProvider:
             timeout=_left(until),
             before_note=lambda: (self._folder(name) / BEGUN).unlink(missing_ok=True),
         )
-
-    # Starting, deleting.
 
     def _await(self, name: str, until: float) -> None:
         """Wait until the API server serves the admin."""
@@ -291,7 +287,7 @@ class KindProvider:
             time.sleep(PAUSE)
 
     def _last_said(self, look: Callable[[], str | None], until: float) -> str | None:
-        """What keeps a cluster from being whole after a while; None as soon as nothing does."""
+        """The last reason why a cluster is incomplete after a while; None once it is complete."""
         limit = min(until, time.monotonic() + ANSWER_SECONDS)
         while (reason := look()) and time.monotonic() < limit:
             time.sleep(PAUSE)
@@ -304,9 +300,9 @@ class KindProvider:
             return error.message
 
     def _clear(self, name: str, *, timeout: float = 60) -> None:
-        """Remove the cluster's containers, its ports and files, and the network if it was ours."""
+        """Remove the cluster's containers, ports and files, and the network if it was ours."""
         until = time.monotonic() + timeout
-        # More than once: a creation that was killed may have a container that is only just coming.
+        # Repeated, because a creation that was killed may still be adding a container.
         while nodes := self._nodes.of(name):
             self._engine.remove(nodes, timeout=_left(until))
             time.sleep(PAUSE)
@@ -315,8 +311,6 @@ class KindProvider:
         if folder.exists():
             shutil.rmtree(folder)
         self._ports.release(str(folder))
-
-    # Places.
 
     def _folder(self, name: str) -> Path:
         return self._base / name
@@ -330,7 +324,7 @@ class KindProvider:
 
 
 def why_unavailable() -> UcpError | None:
-    """Why no container engine answers, and what helps; None: kind can be proposed."""
+    """Why no container engine is available, with advice; None if kind can be used."""
     try:
         ContainerEngine().info()
     except UcpError as error:
