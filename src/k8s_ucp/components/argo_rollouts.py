@@ -1,7 +1,7 @@
-"""Argo Rollouts on the host, one controller for each embedded environment.
+"""Argo Rollouts as host processes, one controller per embedded environment.
 
-On clusters with pods its chart brings it. An embedded cluster only plays pods, so the controller
-runs here beside the others, built from its pinned module, and Rollouts take their steps for real.
+On clusters with real pods its Helm chart installs it. Embedded clusters only simulate pods, so the
+controller, built from its pinned module, runs here, and Rollouts really go through their steps.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PORTS = ("metrics", "health")
 
 @dataclass(frozen=True)
 class ArgoRollouts:
-    """kubeconfig: the environment's app cluster, as its admin."""
+    """kubeconfig: admin of the environment's app cluster."""
 
     host: Host
     environment: str
@@ -30,7 +30,7 @@ class ArgoRollouts:
 
     @property
     def name(self) -> str:
-        """Of the program and its log."""
+        """Name of the program and its log."""
         return f"rollouts-{self.environment}"
 
     def programs(self) -> list[Program]:
@@ -40,7 +40,7 @@ class ArgoRollouts:
             str(self.host.toolbox.path("rollouts-controller")),
             *("--kubeconfig", str(self.kubeconfig)),
             *("--metricsPort", str(ports["metrics"]), "--healthzPort", str(ports["health"])),
-            # One process an environment: nobody to elect.
+            # There is one replica per environment, so leader election is unnecessary.
             "--leader-elect=false",
             *("--loglevel", "info"),
         )
@@ -54,13 +54,13 @@ class ArgoRollouts:
         return self.host.folder(NAME, self.environment)
 
     def _ports(self) -> dict[str, int]:
-        """Its own, given back once its folder is gone."""
+        """Its ports; they are released once its folder is deleted."""
         folder = self._folder()
         return Ports(default_registry()).reserve(str(folder), PORTS, known=recorded(folder))
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:
-    """Argo Rollouts' kinds, as they lie in its sources, by file name."""
+    """Argo Rollouts' CRDs from its sources: file name -> content."""
     paths: Sequence[Path] = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     if not paths:
         raise UcpError(f"{module} does not contain Argo Rollouts' CRDs", next="ucp tools install")

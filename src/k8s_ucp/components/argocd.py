@@ -1,4 +1,4 @@
-"""Argo CD on the host: its four processes, the objects it needs, and how to get in."""
+"""Argo CD on the host: its four processes, the objects that it needs, and its login."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ PORTS = (
 )
 
 REVISION_CACHE = "10s"
-"""How old a branch's known tip may be for a generator; asking a local repository costs nothing."""
+"""Age of a branch tip that generators may use; polling a local repository costs nothing."""
 
 CRDS = "crds.yaml"
 _CONFIG = "config.yaml"
 _TEMPORARY = "tmp"
 _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
-"""They read all there is when they start, and then mostly wait: Go collects more often."""
+"""They read everything at start and then mostly wait, so a lower GOGC saves memory."""
 _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 
 
 @dataclass(frozen=True)
 class AdminCredentials:
-    """Who to log in as; password: None when a person changed and removed the initial one.
+    """The initial login; password: None if a user changed it and deleted the initial Secret.
 
-    Neither is known of one that others run.
+    Both are unknown for an Argo CD that others run.
     """
 
     user: str | None
@@ -61,19 +61,19 @@ class AdminCredentials:
 
 @dataclass(frozen=True)
 class ArgoCD:
-    """resync: seconds between looks at an Application that no event asked for."""
+    """resync: seconds between refreshes of an Application without an event."""
 
     host: Host
     resync: int = 120
 
     def early_programs(self) -> list[Program]:
-        """Those that need no cluster: they may start while the core comes up."""
+        """Programs that need no cluster and can start before the core is ready."""
         self._write_known_hosts()
         flags = (
             *("--port", str(self.host.ports[REPO_SERVER]), "--address", ADDRESS),
             *("--metrics-port", str(self.host.ports[f"{REPO_SERVER}-metrics"])),
             *("--metrics-address", ADDRESS, "--parallelismlimit", "4"),
-            # Whoever is let in may have it run any program.
+            # The repo-server renders with arbitrary tools, so clients must authenticate.
             *("--client-ca-path", str(self.certificates.authority)),
             *("--redis", self.host.address("redis"), "--redis-compress", "none"),
             *("--revision-cache-expiration", REVISION_CACHE),
@@ -81,7 +81,7 @@ class ArgoCD:
         return [self._program(REPO_SERVER, flags)]
 
     def programs(self) -> list[Program]:
-        """All of them. They need the namespace, the CRDs and the configuration in the core."""
+        """All programs. They need the namespace, the CRDs and the configuration in the core."""
         return [
             *self.early_programs(),
             self._controller(),
@@ -90,16 +90,16 @@ class ArgoCD:
         ]
 
     def prepare(self, kube: Kube) -> None:
-        """Write the two Secrets that its processes want; the namespace must exist.
+        """Write the two Secrets that its processes need; the namespace must exist.
 
-        Argo CD's server would make the signing key too, but the others complain, and one of them
-        goes on without its webhook, when they start before it has.
+        Argo CD's server would create the signing key too, but processes that start before it log
+        errors, and one of them continues without its webhook.
         """
         kube.apply(Redis(self.host).secret())
         ensure_signing_key(kube)
 
     def ready(self) -> Health:
-        """All four say that they are well."""
+        """Ready if all four programs report that they are healthy."""
         return combine({name: partial(self.program_ready, name) for name in PROGRAMS})
 
     def program_ready(self, name: str) -> Health:
@@ -107,18 +107,18 @@ class ArgoCD:
             SERVER: (SERVER, "/healthz"),
             REPO_SERVER: (f"{REPO_SERVER}-metrics", "/healthz"),
             CONTROLLER: (f"{CONTROLLER}-metrics", "/healthz"),
-            # Its probe port has no page: no check is registered there.
+            # Its probe port serves no path, because no check is registered there.
             APPLICATION_SETS: (f"{APPLICATION_SETS}-metrics", "/metrics"),
         }[name]
         return probe(self.host.ports[port], path)
 
     @property
     def certificates(self) -> Certificates:
-        """Those of the repo-server and its clients."""
+        """Certificates of the repo-server and its clients."""
         return Certificates(self.host.folder(NAME, "config"))
 
     def _client(self) -> tuple[str, ...]:
-        """How a program gets in at the repo-server."""
+        """Flags with which a program authenticates to the repo-server."""
         certificate, key = self.certificates.client
         return (
             *("--repo-server-ca-cert-path", str(self.certificates.authority)),
@@ -137,7 +137,7 @@ class ArgoCD:
                 *("--app-resync", str(self.resync), "--app-resync-jitter", "0"),
                 *("--status-processors", "8", "--operation-processors", "8"),
                 *("--kubectl-parallelism-limit", "8"),
-                # An Application says which of its objects isn't healthy.
+                # Makes the Application show which of its objects is unhealthy.
                 "--persist-resource-health",
             ),
             _COLLECTING,
@@ -153,8 +153,8 @@ class ArgoCD:
                 *("--webhook-addr", self.host.address(f"{APPLICATION_SETS}-webhook")),
                 *("--argocd-repo-server", self.host.address(REPO_SERVER)),
                 *self._client(),
-                # Our sets read clusters and git, no forge: none is asked, and no Secret is sent to
-                # an address that a set names.
+                # Our ApplicationSets use only cluster and git generators. Disabling the others
+                # keeps sets from sending Secrets to an address that they name.
                 *("--enable-scm-providers=false", "--token-ref-strict-mode"),
             ),
             _COLLECTING,
@@ -166,6 +166,8 @@ class ArgoCD:
             SERVER,
             (
                 *("--namespace", NAMESPACE, "--address", ADDRESS),
+                # The server requires a login; on loopback, TLS without client certificates would
+                # not keep anybody out.
                 *("--port", str(self.host.ports[SERVER]), "--insecure"),
                 *("--metrics-port", str(self.host.ports[f"{SERVER}-metrics"])),
                 *("--metrics-address", ADDRESS),
@@ -173,14 +175,14 @@ class ArgoCD:
                 *("--repo-server", self.host.address(REPO_SERVER), *self._client()),
                 *("--staticassets", str(assets)),
             ),
-            # It reads the page once.
+            # The page is read only at start, so a change must restart the program.
             {"UCP_PAGE_DIGEST": digest},
         )
 
     def _write_page(self) -> tuple[Path, str]:
-        """The folder of the page that a build from source shows, and the page's hash.
+        """(folder of the page that a build from source shows, hash of the page)
 
-        A release has its own.
+        A release has its own web UI.
         """
         folder = self.host.folder(NAME, "assets")
         text = page(
@@ -196,8 +198,7 @@ class ArgoCD:
     def _program(
         self, name: str, flags: tuple[str, ...], env: Mapping[str, str] | None = None
     ) -> Program:
-        """--insecure: the server asks for a login, and TLS without a check of the client's
-        identity would keep nobody out on loopback."""
+        """A program with the common flags and environment. The repo-server needs no cluster."""
         argv = (str(self.host.toolbox.path(NAME)), *flags, "--logformat", "text")
         env = {**self._environment(), **(env or {}), "ARGOCD_BINARY_NAME": name}
         if name != REPO_SERVER:
@@ -207,7 +208,7 @@ class ArgoCD:
     def _environment(self) -> Mapping[str, str]:
         folder = self.host.folder
         toolbox = self.host.toolbox
-        # git asks Argo CD's own program, by its name, for the credential of a repository.
+        # git runs Argo CD's own binary, by its name, as a credential helper.
         tools = {toolbox.path(name).parent for name in (NAME, "kustomize", "helm")}
         return {
             "ARGOCD_APP_CONF_PATH": str(self.certificates.folder),
@@ -223,17 +224,17 @@ class ArgoCD:
             "ARGOCD_GNUPGHOME": str(folder(NAME, "gnupg")),
             "ARGOCD_GPG_ENABLED": "false",
             "ARGOCD_PLUGINSOCKFILEPATH": str(folder(NAME, "plugins")),
-            # Two topologies on a machine would share the default one in /tmp.
+            # Two topologies on one machine would share the default socket in /tmp.
             "ARGOCD_ASK_PASS_SOCK": str(self.host.runtime / "askpass.sock"),
             "ARGOCD_SYNC_WAVE_DELAY": "0",
-            # An app cluster that was away is looked at again so soon after it is back.
+            # How soon an app cluster that was unreachable is tried again.
             "ARGOCD_CLUSTER_SYNC_RETRY_TIMEOUT_DURATION": "2s",
             "ARGOCD_K8S_CLIENT_QPS": "300",
             "ARGOCD_K8S_CLIENT_BURST": "600",
         }
 
     def _write_known_hosts(self) -> None:
-        """Pods get this file from a ConfigMap; here it is a file."""
+        """Pods get this file from a ConfigMap."""
         source = self.host.toolbox.module(NAME) / "manifests/base/config"
         text = (source / "argocd-ssh-known-hosts-cm.yaml").read_text("utf-8")
         lines = text.partition("ssh_known_hosts: |\n")[2].splitlines()
@@ -242,10 +243,10 @@ class ArgoCD:
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:
-    """Argo CD's own objects, as they lie in its sources, by file name for the core repository.
+    """Argo CD's objects from its sources: file name in the core repository -> content.
 
-    crds.yaml: the kinds. config.yaml: the ConfigMaps and the Secret that it fills itself, but for
-    those whose content this project decides (rendered from its templates).
+    crds.yaml: the CRDs. config.yaml: the ConfigMaps, and the Secret that Argo CD fills itself,
+    without those that are rendered from our templates.
     """
     crds = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     config = [
@@ -262,15 +263,16 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
 
 
 def ensure_signing_key(kube: Kube) -> None:
-    """Argo CD's server would make it too, but the others complain until it has."""
+    """Create the signing key. Argo CD's server would too, but the others log errors until then."""
     found = kube.find(SECRET, "argocd-secret", NAMESPACE) or {}
     if "server.secretkey" not in (found.get("data") or {}):
-        # A manager of its own: applying the engine's empty Secret again must not take it away.
+        # A separate field manager, so that applying the engine's empty Secret doesn't remove the
+        # key.
         kube.apply(signing_key(), manager=f"{FIELD_MANAGER}-signing-key")
 
 
 def signing_key() -> dict[str, Any]:
-    """Argo CD's Secret with a new key for the tokens it gives out."""
+    """Argo CD's Secret with a new key that signs its tokens."""
     key = base64.b64encode(secrets.token_urlsafe(32).encode()).decode()
     part_of = {"app.kubernetes.io/name": "argocd-secret", "app.kubernetes.io/part-of": "argocd"}
     return SECRET.object(
@@ -279,13 +281,13 @@ def signing_key() -> dict[str, Any]:
 
 
 def remove_leftovers(components: Path) -> None:
-    """Of its programs, which have ended: each start would leave a few folders more."""
+    """Delete temporary folders of its programs, which have ended; every start would add more."""
     for each in (components / NAME / _TEMPORARY).glob("argocd-*-wrapper-*"):
         shutil.rmtree(each, ignore_errors=True)
 
 
 def ui_available(port: int) -> bool:
-    """Argo CD on that port of this machine has the web UI; builds from source have the API only."""
+    """Whether Argo CD on that port has the web UI; builds from source have only the API."""
     page = get_page(port, "/", headers={"Accept": "text/html"}, most=5000)
     if isinstance(page, str):
         return False
@@ -293,10 +295,10 @@ def ui_available(port: int) -> bool:
 
 
 def initial_credentials(kube: Kube) -> AdminCredentials:
-    """How `ucp get secrets` gets in. Raises NotFound while Argo CD has not made the Secret yet."""
+    """Login for `ucp get secrets`. Raises NotFound if Argo CD has not created the Secret yet."""
     found = kube.find(SECRET, "argocd-initial-admin-secret", NAMESPACE)
     if found is None:
-        # Argo CD makes both at once; a person deletes the first after changing the password.
+        # Argo CD creates both at once; users delete the first after changing the password.
         kube.get(SECRET, "argocd-secret", NAMESPACE)
         return AdminCredentials("admin", None)
     return AdminCredentials("admin", base64.b64decode(found["data"]["password"]).decode())
@@ -307,7 +309,7 @@ def _document(text: str) -> bytes:
 
 
 def _placed(text: str) -> str:
-    """The sources leave the namespace to kustomize."""
+    """Set the namespace, which the sources leave to kustomize."""
     return re.sub(
         r"^metadata:\n", f"metadata:\n  namespace: {NAMESPACE}\n", text, count=1, flags=re.M
     )

@@ -1,4 +1,4 @@
-"""The page that Argo CD's address shows on a build from source, which has no web UI."""
+"""The page that a build of Argo CD from source serves in place of the web UI."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ out first.</p>
 
 
 def page(topology: str, workspace: Path, argocd: Path, address: str) -> str:
-    """argocd: the program; it is the command-line client too. address: of Argo CD's server."""
+    """argocd: path of the program, which is also the CLI. address: of Argo CD's server."""
     return _PAGE.format(
         topology=html.escape(topology),
         workspace=html.escape(str(workspace)),

@@ -14,7 +14,7 @@ from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings
 
 NAME = "backup"
-"""Of the program."""
+"""Name of the program."""
 
 
 def main() -> None:

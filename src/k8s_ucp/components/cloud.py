@@ -1,6 +1,6 @@
-"""The cloud on this machine as a host process: AWS's interface on the loopback, supervised.
+"""The simulated cloud as a host process: AWS's API on loopback, run by supervisord.
 
-Its state outlives it and `ucp stop`: what was made has the same ids at the next start.
+Its state is kept across `ucp stop`: resources have the same ids after the next start.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from k8s_ucp.components.host.program import Program
 NAME = "cloud"
 PORTS = (NAME,)
 PACKAGES = ("boto3", "botocore", "crossplane", "flask", "flask_cors", "moto", "werkzeug")
-"""What the distribution's extra `cloud` brings."""
+"""Packages of the extra `cloud`."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class CloudComponent:
         return probe(self._port, "/_ucp/health")
 
     def account(self) -> AwsAccount:
-        """What the reconciler calls it with."""
+        """Endpoint and credentials for the reconciler."""
         keys = settle_keys(self._folder)
         return AwsAccount(
             f"http://{self.host.address(NAME)}",
@@ -60,7 +60,7 @@ class CloudComponent:
         )
 
     def admin(self) -> CloudAdmin:
-        """Ledger, faults, reset."""
+        """Client for ledger, faults and reset."""
         return CloudAdmin(self._port, settle_keys(self._folder).token)
 
     @property
@@ -73,12 +73,12 @@ class CloudComponent:
 
 
 def missing_packages() -> list[str]:
-    """Those of the extra that aren't installed."""
+    """Packages of the extra that are not installed."""
     return [each for each in PACKAGES if find_spec(each) is None]
 
 
 def simulator_version() -> str:
-    """Of moto, which answers in AWS's place; empty where it isn't installed."""
+    """Version of moto, which simulates AWS; empty if it isn't installed."""
     try:
         return f"moto {version('moto')}"
     except PackageNotFoundError:

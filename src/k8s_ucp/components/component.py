@@ -1,9 +1,9 @@
-"""One component wherever it runs: what waits, `ucp status` and doctor need to know of it.
+"""A component in any placement: what `ucp status`, `ucp doctor` and waits need to know of it.
 
-A placement is a way to fulfil this: processes of this machine (HostComponent; host/placement.py
-keeps them running) or workloads of the core cluster (pods/component.py). Which one a topology has
-follows from its core's provider. How a component is started stays with its steps: on a host parts
-of it begin before there is a cluster, in pods everything is an object of the core repository.
+A placement implements this: processes of this machine (HostComponent; host/placement.py keeps them
+running) or workloads of the core cluster (pods/component.py). The core's provider determines the
+placement. Starting a component is left to its steps: on a host, parts of it start before there is a
+cluster; in pods, everything is an object of the core repository.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROBE_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Health:
-    """ready, or a message that says in words why not."""
+    """Ready, or a message that says why not."""
 
     ready: bool
     message: str = ""
@@ -33,7 +33,7 @@ WELL = Health(True)
 
 @dataclass(frozen=True)
 class Page:
-    """What a server on this machine answered."""
+    """Response of a server on this machine."""
 
     status: int
     body: bytes
@@ -48,7 +48,7 @@ def get_page(
     most: int = 300,
     timeout: float = PROBE_SECONDS,
 ) -> Page | str:
-    """At most so many bytes of a page; in words why there is none."""
+    """The first `most` bytes of a page, or a description of why there is none."""
     connection = http.client.HTTPConnection(ADDRESS, port, timeout=timeout)
     try:
         connection.request("GET", path, headers=headers)
@@ -61,7 +61,7 @@ def get_page(
 
 
 def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) -> Health:
-    """Ask a health endpoint on this machine; anything but 200 is not ready."""
+    """Call a health endpoint on this machine; anything but 200 is not ready."""
     page = get_page(port, path, timeout=timeout)
     if isinstance(page, str):
         return Health(False, page)
@@ -72,7 +72,7 @@ def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) 
 
 
 def combine(checks: Mapping[str, Check]) -> Health:
-    """Ready when all are; else what the others say, by name."""
+    """Ready if all are; otherwise the messages of the others, by name."""
     wrong = [
         f"{name}: {found.message}" for name, check in checks.items() if not (found := check()).ready
     ]
@@ -83,7 +83,7 @@ Place = Literal["host", "pods"]
 
 
 class Component(Protocol):
-    """Argo CD, Crossplane or the reconciler, as it is placed."""
+    """Argo CD, Crossplane or the reconciler in its placement."""
 
     @property
     def name(self) -> str: ...
@@ -92,7 +92,7 @@ class Component(Protocol):
     def placement(self) -> Place: ...
 
     def ready(self) -> Health:
-        """Ready, or what it still waits for. One that doesn't respond is not an error."""
+        """Ready, or what it still waits for. A component that does not respond is not an error."""
 
 
 @dataclass(frozen=True)

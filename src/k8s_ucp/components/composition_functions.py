@@ -1,12 +1,12 @@
 """Composition functions on the host: a supervised process, and its Function in Crossplane.
 
-With the External package runtime Crossplane calls whatever address stands in the status of a
-function's active FunctionRevision. The revision is paused: Crossplane would look for a package's
-image otherwise, and nothing of it is needed. Both sides have certificates of Crossplane's own
-authority; the function's is signed here, at a start.
+With the External package runtime, Crossplane calls the address in the status of a function's active
+FunctionRevision. The revision is paused, because Crossplane would otherwise look for the package's
+image, which is not needed. Both sides have certificates of Crossplane's CA; the function's is
+signed here at every start that needs one.
 
-Ours listens on a port. Those of users, from the core repository, each have a UNIX socket: by that
-the process knows which one is asked.
+Our function listens on a port. Functions of users, from the core repository, each have their own
+UNIX socket, which tells the process which function is called.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ NAME = "function"
 PORTS = (NAME,)
 _PAUSED = {"crossplane.io/paused": "true"}
 _HOST = "k8s-ucp.io/runs-on"
-"""Label of what is registered here."""
+"""Label of the FunctionRevisions that are registered here."""
 
 
 @dataclass(frozen=True)
 class UserCode:
-    """Functions of users: their names, and where the code of each comes from.
+    """Functions of users: their names, and the source of their code.
 
     branch: full name of a ref in the repository.
     """
@@ -50,8 +50,9 @@ class UserCode:
 
 @dataclass(frozen=True)
 class CompositionFunctions:
-    """Our reading of function-patch-and-transform, and those of users. `ensure_certificate` comes
-    first.
+    """Our implementation of function-patch-and-transform, and functions of users.
+
+    Call `ensure_certificate` first.
     """
 
     host: Host
@@ -59,7 +60,7 @@ class CompositionFunctions:
     python: str = sys.executable
 
     def ensure_certificate(self, kube: Kube) -> None:
-        """Have one that Crossplane's authority signed; an authority made anew signs anew."""
+        """Ensure a certificate signed by Crossplane's CA; a new CA requires a new certificate."""
         found = kube.get(SECRET, crossplane.CA_SECRET, crossplane.NAMESPACE).get("data") or {}
         try:
             authority, key = (base64.b64decode(found[each]) for each in ("tls.crt", "tls.key"))
@@ -87,17 +88,17 @@ class CompositionFunctions:
             for name in code.names:
                 argv += ["--function", f"{name}={self._socket(name)}"]
         certificate = self._certificates / "tls.crt"
-        # It reads its certificate when it starts.
+        # It reads its certificate only at start, so a new one must restart it.
         env = {
             "UCP_CERTIFICATE": hashlib.sha256(certificate.read_bytes()).hexdigest()[:16],
             "PYTHONUNBUFFERED": "1",
-            # It would write a line for each of our probes, which have no client's certificate.
+            # It would log a line for each of our probes, which have no client certificate.
             "GRPC_VERBOSITY": "ERROR",
         }
         return [Program(NAME, tuple(argv), self.host.folder(NAME), env)]
 
     def register(self, kube: Kube) -> None:
-        """Tell Crossplane where the functions are; safe to repeat. Those that are gone, too."""
+        """Register the functions' addresses with Crossplane, delete stale ones. Can be repeated."""
         endpoints = {PATCH_AND_TRANSFORM: f"dns:///{self.host.address(NAME)}"}
         for name in self.of_users.names if self.of_users else ():
             endpoints[name] = f"unix:{self._socket(name)}"
@@ -119,7 +120,7 @@ class CompositionFunctions:
                 kube.delete(FUNCTION_REVISION, name)
 
     def ready(self) -> Health:
-        """It shows Crossplane's client the certificate that is expected."""
+        """Ready if its TLS certificate is valid for Crossplane's client."""
         folder = self._certificates
         try:
             context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
@@ -138,7 +139,7 @@ class CompositionFunctions:
         return self.host.folder(NAME, "certificates")
 
     def _socket(self, name: str) -> Path:
-        """Short: a socket's path has about 100 bytes."""
+        """Short, because a socket's path is limited to about 100 bytes."""
         return self.host.runtime / f"function-{hashlib.sha256(name.encode()).hexdigest()[:12]}.sock"
 
 

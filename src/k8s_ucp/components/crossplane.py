@@ -1,9 +1,9 @@
-"""Crossplane on the host: initialised once, then its core controllers as one process.
+"""Crossplane on the host: initialized once, then its core controllers as one process.
 
 Packages run outside of it (the External runtime): nothing here pulls or starts their images. Its
-RBAC manager listens on every interface without a way to change that, and is not needed by a
-Crossplane that is the cluster's admin: `rbacManager` takes effect in pods placement. So does
-`leaderElection`: one process needs none, and outside of a pod Crossplane can't hold one.
+RBAC manager listens on all interfaces, which can't be changed, and is not needed by a Crossplane
+that is cluster-admin, so `rbacManager` takes effect in pods placement only. The same is true of
+`leaderElection`: a single process needs none, and Crossplane can't hold a lease outside of a pod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ INIT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Crossplane:
-    """settings: the topology's, for intervals and rates."""
+    """settings: the topology's intervals and rates."""
 
     host: Host
     settings: CrossplaneSettings
@@ -46,11 +46,11 @@ class Crossplane:
     def initialise(
         self, *, timeout: float = INIT_SECONDS, programs: RunningPrograms | None = None
     ) -> None:
-        """Have Crossplane make its certificates and default objects; safe to repeat.
+        """Let Crossplane create its certificates and default objects. Can be repeated.
 
-        Its CRDs must be applied: given the task, it applies them one after another and fails on
-        the objects that follow while the kinds are still becoming known.
-        programs: where it is noted while it runs. Raises DeadlineExceeded with what it said last.
+        Its CRDs must be applied already: Crossplane would apply them one after another, and fail on
+        the objects that follow while the kinds are not yet served. programs: lists the process
+        while it runs. Raises DeadlineExceeded with its last output.
         """
         program = self.host.toolbox.path(NAME)
         until = time.monotonic() + timeout
@@ -74,7 +74,7 @@ class Crossplane:
                 return
 
     def fetch_certificates(self, kube: Kube) -> None:
-        """Write the client certificate that `initialise` made to where the process reads it."""
+        """Write the client certificate created by `initialise` to the process's folder."""
         found = kube.get(SECRET, CLIENT_SECRET, NAMESPACE).get("data") or {}
         missing = [name for name in CERTIFICATES if not found.get(name)]
         if missing:
@@ -87,7 +87,7 @@ class Crossplane:
             write_private_file(folder / name, base64.b64decode(found[name]).decode())
 
     def programs(self) -> list[Program]:
-        """The core controllers; `fetch_certificates` comes first."""
+        """The core controllers; call `fetch_certificates` first."""
         argv = (
             *(str(self.host.toolbox.path(NAME)), "core", "start"),
             *("--namespace", NAMESPACE, "--package-runtime", "External"),
@@ -130,12 +130,12 @@ class Crossplane:
 
 
 def realtime(settings: CrossplaneSettings) -> str:
-    """The flag about realtime compositions, a beta feature that is on by default."""
+    """The flag for realtime compositions, a beta feature that is on by default."""
     return f"--enable-realtime-compositions={str(settings.realtime_compositions).lower()}"
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:
-    """Crossplane's kinds, as they lie in its sources, by file name for the core repository."""
+    """Crossplane's CRDs from its sources: file name in the core repository -> content."""
     paths: Sequence[Path] = sorted((module / "cluster/crds").glob("*.yaml"))
     if not paths:
         raise UcpError(f"{module} does not contain Crossplane's CRDs", next="ucp tools install")

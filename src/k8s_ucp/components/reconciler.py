@@ -18,21 +18,21 @@ from k8s_ucp.reconciler.runtime.settings import CONTROLLERS
 NAME = "reconciler"
 PORTS = ("reconciler-health",)
 MADE_WITH = ("kubernetes", "etcd", "kwok")
-"""Tools of embedded control planes."""
+"""Tools that embedded control planes consist of."""
 ENGINE = (
     *(CHOICE, "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY"),
     *("DOCKER_CERT_PATH", "CONTAINER_HOST", "CONTAINERS_CONF"),
     *("CONTAINERD_ADDRESS", "CONTAINERD_NAMESPACE"),
 )
-"""Variables of the user's that lead to the container engine of theirs."""
+"""The user's variables that select the container engine."""
 
 
 @dataclass(frozen=True)
 class ReconcilerComponent:
     """workspace: the user's folder. topology: its name.
 
-    kubeconfigs: the user's own, where clusters of theirs are used.
-    -P: modules that lie in the workspace are not ours to import.
+    kubeconfigs: the user's own, if existing clusters are used. Python runs with -P so that it
+    imports no modules from the workspace.
     """
 
     host: Host
@@ -50,14 +50,14 @@ class ReconcilerComponent:
             *("--controllers", ",".join(sorted(self.controllers))),
         )
         env = {
-            # Threads come and go; without this each leaves an arena behind that never shrinks.
+            # Every thread creates a malloc arena that never shrinks.
             "MALLOC_ARENA_MAX": "2",
             "PYTHONUNBUFFERED": "1",
             "UCP_VERSION": __version__,
-            # It makes clusters with these, and finds them once.
+            # It finds the programs of clusters only once, so an upgrade must restart it.
             "UCP_PROGRAMS": " ".join(self.host.toolbox.entries.get(each, "") for each in MADE_WITH),
             **self.host.cluster_environment(),
-            # It makes clusters with the engine that the user's own commands look at.
+            # It must use the same container engine as the user's own commands.
             **{name: os.environ[name] for name in ENGINE if name in os.environ},
         }
         if self.kubeconfigs:

@@ -1,4 +1,4 @@
-"""Both repositories of a topology, rendered with the engines' manifests of the pinned versions."""
+"""Renders both repositories of a topology with the engines' manifests of the pinned versions."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ def render_all(
     vendored: Mapping[str, bytes] | None = None,
     departing: tuple[App, ...] = (),
 ) -> Rendered:
-    """Both repositories, with the engines' manifests of the pinned versions; without a toolbox
-    those are left out. vendored: manifests of charts, by path in the core repository. departing:
-    apps that leave with this render. Raises UsageError.
+    """Render both repositories with the engines' manifests of the pinned versions.
+
+    toolbox: None leaves the engines' manifests out. vendored: manifests of charts, by path in the
+    core repository. departing: apps that are removed by this render. Raises UsageError.
     """
     running = toolbox.versions if toolbox else {}
     refuse_other_versions(topology, running)
@@ -64,9 +65,9 @@ def render_all(
 
 
 def departing_apps(topology: Topology, folder: GitopsFolder) -> tuple[App, ...]:
-    """Apps of the topology that was pushed last and that this one drops.
+    """Apps of the last pushed topology that this one does not have.
 
-    They are known for one push: with the next one their projects leave, too.
+    They are known for one push only: with the next one their projects are removed too.
     """
     clone = Repository(folder.core)
     branch = f"refs/remotes/origin/{topology.spec.git.branch}"
@@ -75,14 +76,14 @@ def departing_apps(topology: Topology, folder: GitopsFolder) -> tuple[App, ...]:
         text = clone.read(commit, "ucp.yaml").get("ucp.yaml") if commit else None
         before = parse(text.decode("utf-8"), Path("ucp.yaml")) if text else None
     except (UcpError, UnicodeDecodeError):
-        # Nothing of what it says can be relied on then.
+        # A topology that can't be read says nothing reliable.
         return ()
     names = {each.name for each in topology.spec.apps}
     return tuple(each for each in before.spec.apps if each.name not in names) if before else ()
 
 
 def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str, bytes]]:
-    """The engines' objects by file name: kinds and configuration, workloads where pods run them."""
+    """The engines' objects by file name: CRDs, configuration and, in pods placement, workloads."""
     modules = {name: toolbox.module(name) for name in (argocd.NAME, crossplane.NAME)}
     found = {
         argocd.NAME: argocd.engine_manifests(modules[argocd.NAME]),
@@ -105,7 +106,7 @@ def engine_manifests(topology: Topology, toolbox: Toolbox) -> dict[str, dict[str
 
 
 def image_name(topology: Topology) -> str:
-    """The reconciler's image: the one that the topology names, or the one that is built here."""
+    """The reconciler's image: the one in the topology, or the one that is built here."""
     named = topology.spec.reconciler.image
     return named or ReconcilerImage.wanted(topology.spec.images.mirror).name
 
@@ -113,9 +114,9 @@ def image_name(topology: Topology) -> str:
 def repository_secrets(
     topology: Topology, folder: GitopsFolder, *, read: Credential | None, write: Credential | None
 ) -> list[Object]:
-    """What lets Argo CD read the user's repositories, where a token was given for them.
+    """Secrets with which Argo CD reads the user's repositories, if there is a token.
 
-    read: one that may only read. It comes first: whoever gets at Argo CD's Secrets gets this one.
+    read: a read-only credential. It is preferred, because it is what leaks if Argo CD's Secrets do.
     """
     credential = read or write
     if credential is None or topology.spec.git.provider == "local":

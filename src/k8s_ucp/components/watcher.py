@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 NAME = "watcher"
 WRITERS = ("argocd-application-controller", "crossplane", "rollouts-*")
-"""Programs that write to clouds and app clusters; the reconciler asks the fence itself."""
+"""Programs that write to clouds and app clusters; the reconciler checks the fence itself."""
 TICK_SECONDS = 1.0
 ASK_SECONDS = 5.0
-"""How often supervisord is asked for its programs."""
+"""Interval of asking supervisord for its programs."""
 SILENT_TIMES = 2
-"""So often in a row supervisord must not answer before it is replaced."""
+"""Consecutive times that supervisord must not respond before it is replaced."""
 PAUSE_SECONDS = 5.0
-"""After a replacement that failed."""
+"""After a failed replacement."""
 
 
 class Next(Enum):
-    """What the watcher does next."""
+    """The watcher's next action."""
 
     NOTHING = "nothing"
     ASK = "ask supervisord for its programs"
@@ -55,20 +55,20 @@ class Next(Enum):
 
 @dataclass(frozen=True)
 class WatchdogInput:
-    """What a tick starts from. Times are seconds of one clock."""
+    """Input of a tick. Times are seconds of one clock."""
 
     stopping: bool
     orphaned: bool
-    """The supervisord that started this watcher is gone."""
+    """The supervisord that started this watcher has exited."""
     silent: int
-    """How often in a row supervisord did not answer."""
+    """Consecutive times that supervisord did not respond."""
     since_asked: float
     since_failed: float = float("inf")
-    """Since a replacement failed."""
+    """Since the last failed replacement."""
 
 
 def decide(seen: WatchdogInput) -> Next:
-    """The watcher's one decision."""
+    """Decide the next action. Pure."""
     if seen.stopping:
         return Next.NOTHING
     if seen.orphaned or seen.silent >= SILENT_TIMES:
@@ -87,7 +87,8 @@ class Watcher:
             *(self.placement.python, "-P", "-m", "k8s_ucp.components.watcher"),
             *("--state", str(self.placement.state.root)),
             *("--runtime", str(self.placement.runtime)),
-            # Without a guard the reconciler would stop: one that is older has to make room for it.
+            # The reconciler stops without a guard, so a watcher of an older version must be
+            # replaced.
             *("--fence", str(self.placement.state.fence)),
         )
         env = {"MALLOC_ARENA_MAX": "1", "UCP_VERSION": __version__}
@@ -95,7 +96,7 @@ class Watcher:
 
 
 class Watchdog:
-    """Looks after one placement and its control planes."""
+    """Monitors one placement and its control planes."""
 
     def __init__(
         self,
@@ -122,7 +123,7 @@ class Watchdog:
             self._watch.close()
 
     def tick(self) -> bool:
-        """One look, TICK_SECONDS long at most when all is well; True when the work is over."""
+        """One check, at most TICK_SECONDS long if all is well; True if this watcher must end."""
         now = self._clock()
         following = decide(
             WatchdogInput(
@@ -148,7 +149,7 @@ class Watchdog:
         try:
             if not self._placement.is_running():
                 self._silent += 1
-                # Soon again: a supervisord that really is gone is to be replaced within seconds.
+                # Ask again soon: a supervisord that has exited must be replaced within seconds.
                 self._asked -= ASK_SECONDS
                 return
             self._silent = 0
@@ -186,9 +187,9 @@ class CoreWriters:
     def _in_pods(self) -> PodWriters | None:
         settings = self._files.settings()
         if settings is None or not Path(settings.kubeconfig or "-").is_file():
-            return None  # None of them, or a core that isn't made yet.
+            return None  # No pods, or the core does not exist yet.
         if self._pods is None:
-            # Loaded where it is needed, once.
+            # Imported only if needed, to keep the watcher small.
             from k8s_ucp.components.pods.writers import PodWriters
             from k8s_ucp.kube import Kube
 
@@ -198,11 +199,11 @@ class CoreWriters:
 
 
 def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], None]) -> None:
-    """For ever; in a thread of its own, since a remote may take its time."""
+    """Run the guard forever, in its own thread, because a git remote may be slow."""
     said = ""
     while True:
         try:
-            # A stop ends them all.
+            # Stopping the topology ends all writers anyway.
             if not placement.is_stopping():
                 guard.tick()
             said = ""

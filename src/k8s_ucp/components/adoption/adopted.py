@@ -1,6 +1,6 @@
 """Finds and inspects adopted components; never changes them.
 
-They are found by the labels that releases, charts and operators give them, since names differ.
+They are found by the labels that releases, charts and operators set, since names differ.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CONTROLLER = "application-controller"
 
 @dataclass(frozen=True)
 class Traits:
-    """How a component shows."""
+    """How to recognize a component."""
 
     title: str
     namespace: str
     parts: Mapping[str, str]
-    """The workloads that it needs: {label: what it is called}. The first has its version."""
+    """The workloads that it needs: component label -> name. The first one has its version."""
 
 
 TRAITS = {
@@ -52,7 +52,7 @@ TRAITS = {
 
 @dataclass(frozen=True)
 class Installation:
-    """The workloads of a component, anywhere on a cluster."""
+    """The workloads of a component in all namespaces."""
 
     name: str
     items: Sequence[Object]
@@ -63,7 +63,7 @@ class Installation:
 
     @property
     def parts(self) -> dict[str, Object]:
-        """Those that it needs and has, in its namespace, by label."""
+        """Label -> workload, of the required ones that exist in the component's namespace."""
         traits = TRAITS[self.name]
         inside = [each for each in self.items if each["metadata"]["namespace"] == traits.namespace]
         by_label = {label_of(each): each for each in reversed(inside)}
@@ -71,13 +71,13 @@ class Installation:
 
     @property
     def missing(self) -> list[str]:
-        """What it needs and lacks, as it is called."""
+        """Names of the required workloads that do not exist."""
         there = self.parts
         return [name for part, name in TRAITS[self.name].parts.items() if part not in there]
 
     @property
     def version(self) -> str:
-        """Such as v3.5.7; empty where neither image nor label tells it."""
+        """Such as v3.5.7; empty if neither image nor label has it."""
         first = self.parts.get(next(iter(TRAITS[self.name].parts)))
         if first is None:
             return ""
@@ -96,7 +96,7 @@ class Installation:
 
 
 def find_component(kube: Kube, name: str) -> Installation:
-    """Look for a component's workloads on the whole cluster. Raises KubeError."""
+    """Find a component's workloads in all namespaces. Raises KubeError."""
     labels = f"{_PART_OF}={name},{_COMPONENT} in ({','.join(TRAITS[name].parts)})"
     kinds = (STATEFUL_SET, DEPLOYMENT)
     return Installation(
@@ -111,7 +111,7 @@ def label_of(item: Object) -> str:
 
 @dataclass(frozen=True)
 class AdoptedComponent:
-    """Implements Component. beside: health of what this machine adds, if anything."""
+    """Implements Component. beside: health of what ucp adds on this machine, if anything."""
 
     name: str
     kube: Kube
@@ -122,14 +122,14 @@ class AdoptedComponent:
         return find_component(self.kube, self.name)
 
     def rolled_out(self) -> Health:
-        """Its pods are as declared by whoever runs it, and ready."""
+        """Whether its pods are up to date with their declaration, and ready."""
         return self._health(None)
 
     def ready(self) -> Health:
         return self._health(self.beside)
 
     def version(self) -> str:
-        """Empty where nobody tells it."""
+        """Its version; empty if unknown."""
         try:
             return self.found().version
         except KubeError:

@@ -1,6 +1,6 @@
 """The settings of an adopted Argo CD that ucp depends on, and access to it.
 
-Nothing here writes: what has to be otherwise is told, with the command that makes it so.
+Nothing here writes: settings that have to change are reported with the command that changes them.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from k8s_ucp.gitops.render.values.permissions import PREFIX, SET_PROJECT
 from k8s_ucp.kube import Object
 
 SETTINGS, PARAMETERS = "argocd-cm", "argocd-cmd-params-cm"
-"""ConfigMaps."""
+"""Argo CD's ConfigMaps."""
 TRACKING = "application.resourceTrackingMethod"
 _BY_ANNOTATION = ("annotation", "annotation+label")
 _IN_CLUSTER = "cluster.inClusterEnabled"
 _POLICY = "applicationsetcontroller.policy"
 _OVERRIDE = "applicationsetcontroller.enable.policy.override"
 FORMER_PROJECT = "application-sets"
-"""In older topologies, of the ApplicationSets while the app repository had them."""
+"""Project of the ApplicationSets in older topologies, which had them in the app repository."""
 PROJECTS = ("infrastructure", "applications", FORMER_PROJECT)
-"""AppProjects of ours."""
+"""ucp's AppProjects."""
 HEALTH = tuple(
     f"resource.customizations.health.{each}"
     for each in ("argoproj.io_Application", "k8s-ucp.io_LocalCluster", "k8s-ucp.io_Syncer")
@@ -37,14 +37,14 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Unfit:
-    """What our Applications can't live with, and the setting that helps."""
+    """A setting that is incompatible with our Applications, and the value that fixes it."""
 
     message: str
     config_map: str
     setting: Mapping[str, str]
 
     def command(self, kubectl: str) -> str:
-        """kubectl: how it is called for that cluster."""
+        """The command that fixes the setting. kubectl: with the options for that cluster."""
         change = json.dumps({"data": dict(self.setting)}, separators=(",", ":"))
         restart = " (and restart its workloads)" if self.config_map == PARAMETERS else ""
         return (
@@ -56,7 +56,7 @@ class Unfit:
 def unfit(
     settings: Settings, parameters: Settings, version: str, *, protects: bool
 ) -> Iterator[Unfit]:
-    """Settings with which it can't do our work.
+    """Settings that are incompatible with our Applications.
 
     version: such as v3.5.7, or empty. protects: some environment has deletion protection.
     """
@@ -64,7 +64,7 @@ def unfit(
     if settings.get(_IN_CLUSTER) == "false":
         yield Unfit("its in-cluster access is disabled", SETTINGS, {_IN_CLUSTER: "true"})
     policy = parameters.get(_POLICY) or ""
-    # `sync` is what our sets say too, but for those of protected environments.
+    # Our ApplicationSets use `sync` too, except those of protected environments.
     ignored = policy and parameters.get(_OVERRIDE) != "true"
     if ignored and (policy != "sync" or protects):
         yield Unfit(
@@ -76,7 +76,7 @@ def unfit(
 
 
 def untracked(settings: Settings, version: str) -> Iterator[Unfit]:
-    """It marks what it keeps by a label only, so nobody could tell ours from others' things."""
+    """Tracking by label only would make ucp's objects indistinguishable from others'."""
     default = "label" if version[:3] in ("v0.", "v1.", "v2.") else "annotation"
     method = settings.get(TRACKING) or default
     if method not in _BY_ANNOTATION:
@@ -89,7 +89,7 @@ def untracked(settings: Settings, version: str) -> Iterator[Unfit]:
 
 
 def lacking(settings: Settings, poll: str) -> list[str]:
-    """What works without these settings, but not as it does with ours. poll: the topology's."""
+    """Effects of missing settings that ucp can tolerate. poll: the topology's spec.git.poll."""
     found = []
     unknown = [each.rpartition("_")[2] for each in HEALTH if each not in settings]
     if unknown:
@@ -104,12 +104,12 @@ def lacking(settings: Settings, poll: str) -> list[str]:
 
 
 def is_ours(project: str) -> bool:
-    """A project that the core repository brings; our ApplicationSets have a template there."""
+    """Whether a project is from the core repository; its ApplicationSets may template the name."""
     return project in PROJECTS or project.startswith((PREFIX, SET_PROJECT))
 
 
 def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
-    """Applications or sets that concern us: all, or those in our projects where others have some.
+    """Applications or ApplicationSets that concern ucp: all, or those in our projects if adopted.
 
     adopt: the adopted components.
     """
@@ -119,9 +119,9 @@ def of_ours(items: Iterable[Object], adopt: Iterable[str]) -> list[Object]:
 
 
 def sets_for_all_clusters(items: Iterable[Object]) -> list[str]:
-    """Names of others' ApplicationSets whose cluster generator has no selector.
+    """Names of others' ApplicationSets with a cluster generator without a selector.
 
-    They make Applications for every cluster that is registered, so for ours too.
+    They generate Applications for every registered cluster, so for ours too.
     """
     return sorted(
         str(each["metadata"]["name"])
@@ -145,15 +145,15 @@ def _takes_all(generators: object) -> bool:
 
 
 def project_of(item: Object) -> str:
-    """The project of an Application, or of those that a set makes."""
+    """The project of an Application, or of those that an ApplicationSet generates."""
     spec = item["spec"]
     return str(((spec.get("template") or {}).get("spec") or spec).get("project", ""))
 
 
 def answers(port: int) -> tuple[str, Health]:
-    """(http or https, health) of its server behind a port of this machine.
+    """(http or https, health) of Argo CD's server behind a port of this machine.
 
-    It speaks TLS unless told otherwise, and sends whoever doesn't there.
+    It serves TLS by default, and redirects plain HTTP to it.
     """
     page = get_page(port, "/healthz")
     if isinstance(page, str):

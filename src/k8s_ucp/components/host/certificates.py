@@ -1,8 +1,8 @@
-"""Certificates with which the programs of one topology know each other on this machine.
+"""Certificates with which programs of a topology authenticate to each other on this machine.
 
-Whoever is on the machine may connect to a loopback port; a key in a private folder is what tells
-the topology's own programs from the rest. The authority signs one certificate for the server and
-one for its clients, and its key is forgotten: what is about to expire is made anew as a whole.
+Any process on the machine can connect to a loopback port; only the topology's own programs have a
+key from a private folder. The CA signs one certificate for the server and one for its clients, then
+its key is discarded: before expiry everything is recreated.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ if TYPE_CHECKING:
     from k8s_ucp.clusters.certificate_signing import SigningKey
 
 RENEWAL = timedelta(days=365)
-"""With less time left they are made anew at a start."""
+"""With less time until expiry they are recreated at a start."""
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """folder: a private one of their own."""
+    """folder: a private folder for these files alone."""
 
     folder: Path
 
     @property
     def authority(self) -> Path:
-        """Who signed both: with it, each side checks the other."""
+        """CA certificate with which each side verifies the other."""
         return self.folder / "ca.crt"
 
     @property
     def server(self) -> tuple[Path, Path]:
-        """Certificate and key, where Argo CD's repo-server looks for them in its own folder."""
+        """(certificate, key), where Argo CD's repo-server expects them in its own folder."""
         return self.folder / "reposerver/tls/tls.crt", self.folder / "reposerver/tls/tls.key"
 
     @property
     def client(self) -> tuple[Path, Path]:
-        """Certificate and key."""
+        """(certificate, key)"""
         return self.folder / "client.crt", self.folder / "client.key"
 
     def ensure(self, now: datetime | None = None) -> str:
-        """Make them where they are missing, damaged, not private, or soon too old.
+        """Create them if they are missing, damaged, not private or about to expire.
 
-        Returns a digest: who uses them has to be started anew when it changes.
+        Returns a digest; programs that use them must be restarted when it changes.
         """
         now = now or datetime.now(UTC)
         if not self._is_good(now):
@@ -111,7 +111,7 @@ class Certificates:
 
 
 def sign(name: str, authority: bytes, key: bytes, *, client: bool = False) -> tuple[str, str]:
-    """Certificate and key of a program on this machine, by somebody else's authority; all PEM."""
+    """Sign a certificate for a program on this machine: (certificate, key); all in PEM."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import (
@@ -124,7 +124,7 @@ def sign(name: str, authority: bytes, key: bytes, *, client: bool = False) -> tu
 
     private = ec.generate_private_key(ec.SECP256R1())
     with warnings.catch_warnings():
-        # Crossplane's authority is of the country Earth.
+        # The country in the subject of Crossplane's CA is "Earth".
         warnings.filterwarnings("ignore", "Attribute's length", UserWarning)
         certificate = sign_program(
             _subject(name),
@@ -139,7 +139,7 @@ def sign(name: str, authority: bytes, key: bytes, *, client: bool = False) -> tu
 
 
 def is_signed(certificate: Path, authority: bytes) -> bool:
-    """The certificate is there, is by this authority, and lasts."""
+    """Whether the certificate exists, is signed by this CA and is not about to expire."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
@@ -154,7 +154,7 @@ def is_signed(certificate: Path, authority: bytes) -> bool:
         for each in found.extensions
         if isinstance(each.value, x509.AuthorityKeyIdentifier)
     ]
-    # Without the authority's own name for its key OpenSSL finds no issuer.
+    # OpenSSL finds no issuer without the CA's own key identifier.
     return key_of(issuer) in (None, *named) and _lasts(found, datetime.now(UTC))
 
 
@@ -169,7 +169,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _names() -> list[x509.GeneralName]:
-    """Of this machine's loopback interface."""
+    """Subject alternative names of the loopback interface."""
     from cryptography import x509
 
     return [x509.IPAddress(ipaddress.ip_address(ADDRESS)), x509.DNSName("localhost")]

@@ -1,4 +1,4 @@
-"""What the components of one topology share when they run on this machine."""
+"""What the components of one topology share in host placement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Host:
     kubeconfig: Path
 
     def folder(self, component: str, *parts: str) -> Path:
-        """A private folder of a component, made."""
+        """A private folder of a component, created if missing."""
         base = self.state.components / component
         make_private_folder(base)
         for part in parts:
@@ -35,7 +35,7 @@ class Host:
         return f"127.0.0.1:{self.ports[port]}"
 
     def cluster_environment(self) -> dict[str, str]:
-        """What a program needs to reach the core; it changes when the core is another one."""
+        """Variables for access to the core; the digest restarts programs when the core changes."""
         try:
             digest = hashlib.sha256(self.kubeconfig.read_bytes()).hexdigest()[:16]
         except FileNotFoundError:

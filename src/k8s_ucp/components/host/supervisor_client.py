@@ -1,7 +1,7 @@
-"""Talking to supervisord over its UNIX socket, with a deadline for every call.
+"""Client of supervisord on its UNIX socket, with a timeout for every call.
 
-supervisor's own client transport has no timeouts and loads its server; the standard library's
-XML-RPC needs only to be told to connect to a socket.
+supervisor's own client transport has no timeouts and imports its server; the standard library's
+XML-RPC client only needs a connection to a socket.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ALREADY_ADDED = 90
 
 
 class SupervisorSilent(UcpError):
-    """supervisord does not answer on its socket, or ends and answers nothing any more."""
+    """supervisord does not respond on its socket, or is shutting down."""
 
 
 @dataclass(frozen=True)
 class ProgramState:
-    """What supervisord says of one program."""
+    """State of one program in supervisord."""
 
     name: str
     state: str
     """RUNNING, STARTING, BACKOFF, FATAL, EXITED, STOPPING, STOPPED or UNKNOWN."""
     pid: int
-    """0 when it has no process."""
+    """0 if it has no process."""
     message: str
 
     @property
@@ -45,7 +45,7 @@ class ProgramState:
 
 
 class SupervisorClient:
-    """A conversation with one supervisord; not to be shared between threads."""
+    """A connection to one supervisord; not thread-safe."""
 
     def __init__(self, path: Path, *, timeout: float = CALL_SECONDS) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class SupervisorClient:
         return int(self._call("getPID"))
 
     def states(self) -> dict[str, ProgramState]:
-        """By program name."""
+        """State by program name."""
         return {
             each["name"]: ProgramState(
                 each["name"],
@@ -77,27 +77,27 @@ class SupervisorClient:
         }
 
     def reload(self) -> tuple[list[str], list[str], list[str]]:
-        """Read the config again: names of the programs (added, changed, removed) by it."""
+        """Reload the config: names of the programs that were (added, changed, removed)."""
         [[added, changed, removed]] = self._call("reloadConfig")
         return list(added), list(changed), list(removed)
 
     def add(self, name: str) -> None:
-        """Take a program from the config; it is started at once."""
+        """Add a program from the config; it starts at once."""
         self._call("addProcessGroup", name, ignore=_ALREADY_ADDED)
 
     def remove(self, name: str) -> None:
-        """Forget a program; it must be stopped."""
+        """Remove a program; it must be stopped."""
         self._call("removeProcessGroup", name)
 
     def start(self, name: str) -> None:
         self._call("startProcess", name, False, ignore=_ALREADY_STARTED)
 
     def stop(self, name: str) -> None:
-        """Stop a program and wait for its end (SIGKILL after supervisord's patience)."""
+        """Stop a program and wait until it exits (SIGKILL after STOP_SECONDS)."""
         self._call("stopProcess", name, True, ignore=_NOT_RUNNING)
 
     def signal_all_to_stop(self) -> None:
-        """Ask every program to end, without waiting."""
+        """Signal all programs to stop, without waiting."""
         self._call("stopAllProcesses", False)
 
     def shut_down(self) -> None:
@@ -120,7 +120,7 @@ class SupervisorClient:
 
 
 def peer(path: Path) -> int | None:
-    """PID of the process that listens on a UNIX socket, where the system can tell."""
+    """PID of the process that listens on a UNIX socket; None if the system can't tell."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None

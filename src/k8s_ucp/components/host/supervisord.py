@@ -1,4 +1,4 @@
-"""One supervisord: started, recognised, ended, and what a dead one left cleared away."""
+"""Starts, identifies and ends one supervisord, and cleans up after one that died."""
 
 from __future__ import annotations
 
@@ -37,22 +37,21 @@ KEPT_VARIABLES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("XDG_CONFIG_HOME", "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSH_COMMAND", "GIT_SSH"),
 )
-"""Of the caller's environment: what finds files and reaches git, for Argo CD and the backup as for
-`ucp start` itself. The rest may hold secrets."""
+"""Variables of the caller that locate files and configure git, so that Argo CD and the backup work
+like `ucp start` itself. Others may contain secrets."""
 
 _MARK = "UCP_SUPERVISOR"
-"""In the environment of supervisord and so of all it starts, with its identifier."""
+"""Set in the environment of supervisord, and so of all its descendants, to its identifier."""
 _URL = "SUPERVISOR_SERVER_URL"
-"""supervisord puts this there, with its socket: the only mark of those that older versions started.
-"""
+"""Set by supervisord to its socket: the only mark of processes that older versions started."""
 
 
 @dataclass(frozen=True)
 class Supervisord:
     """folder: its config and working directory. socket: where it listens. log: its own output.
 
-    identifier: what it calls itself; no other supervisord does. former: a socket that the one of an
-    older version may listen on.
+    identifier: unique to this supervisord. former: socket on which the supervisord of an older
+    version may listen.
     """
 
     folder: Path
@@ -78,11 +77,11 @@ class Supervisord:
         return recorded if is_running(recorded) else None
 
     def answers(self) -> bool:
-        """It answers on its socket. Raises UcpError when something that isn't it has the socket."""
+        """Whether it responds on its socket. Raises UcpError if another process has the socket."""
         try:
             kind = self.socket.lstat().st_mode
         except (FileNotFoundError, NotADirectoryError, PermissionError):
-            # Not permitted: another user's folder has the name, so nothing of ours is in it.
+            # Not permitted: the folder belongs to another user, so nothing in it is ours.
             return False
         if not stat.S_ISSOCK(kind):
             raise UcpError(
@@ -106,10 +105,10 @@ class Supervisord:
         return True
 
     def prepare(self) -> None:
-        """See that a socket can be made where it listens; nothing that runs is touched.
+        """Check that a socket can be created; affects no running process.
 
-        Comes before anything is ended: a supervisord without its socket still does its work, and
-        one that can't be replaced is to go on with it. Raises UcpError.
+        Call it before ending anything: a supervisord without its socket still does its work, and
+        should continue if it can't be replaced. Raises UcpError.
         """
         make_socket_folder(self.socket.parent)
         probe = self.socket.with_name(f".{os.getpid()}.sock")
@@ -126,9 +125,9 @@ class Supervisord:
                 probe.unlink(missing_ok=True)
 
     def launch(self, timeout: float) -> None:
-        """Start it and wait for its answer; `prepare` and `clear_remains` come first.
+        """Start it and wait for its response; call `prepare` and `clear_remains` first.
 
-        Raises UcpError when it ends at once, DeadlineExceeded when it doesn't answer in time.
+        Raises UcpError if it exits at once, DeadlineExceeded if it doesn't respond in time.
         """
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         started = spawn(
@@ -152,7 +151,7 @@ class Supervisord:
             time.sleep(POLL)
 
     def stop(self, grace: float) -> None:
-        """End its programs side by side, then itself: its own shutdown takes one after the other.
+        """End its programs in parallel, then itself; its own shutdown ends them one after another.
 
         grace: seconds between SIGTERM and SIGKILL.
         """
@@ -168,11 +167,11 @@ class Supervisord:
             terminate(own, grace=0)
 
     def clear_remains(self, keep: Sequence[int] = ()) -> None:
-        """End what a dead or deaf one left, but for the PIDs in `keep`; remove its socket.
+        """End processes left by one that died or hangs, except PIDs in `keep`; remove its socket.
 
-        Its children bear its mark in their environment and are in a session that another
-        process leads. Control planes that the reconciler started bear the mark too, but lead
-        sessions of their own: they are left alone.
+        Its children have its mark in their environment and are in a session that another process
+        leads. Control planes that the reconciler started have the mark too, but lead their own
+        sessions: they are left alone.
         """
         deaf = self.identity()
         if deaf:
@@ -183,7 +182,7 @@ class Supervisord:
             self.socket.unlink(missing_ok=True)
 
     def remains(self) -> list[ProcessIdentity]:
-        """Itself and its programs, as far as they run."""
+        """Processes of it and its programs that run."""
         own = self.identity()
         return [*([own] if own else []), *self._children()]
 
@@ -193,7 +192,7 @@ class Supervisord:
         return [found for found, session in marked(*marks) if session != found.pid]
 
     def forget(self) -> None:
-        """Remove its files, the sockets of its programs and, when it is empty, their folder."""
+        """Delete its files, its programs' sockets and, if empty, the sockets' folder."""
         for path in (self.config, self._record, self.folder / "supervisord.pid"):
             path.unlink(missing_ok=True)
         if self.socket.parent.is_dir():

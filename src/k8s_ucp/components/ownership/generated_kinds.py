@@ -10,23 +10,23 @@ from k8s_ucp.kube import CRD, Kind, Kube, Object
 MAKER = LedgerEntry(
     CRD.api_version, CRD.kind, "", "compositeresourcedefinitions.apiextensions.crossplane.io"
 )
-"""Crossplane's own kind: whoever brought it, brought Crossplane."""
+"""Crossplane's own CRD: whoever installed it, installed Crossplane."""
 GENERATING = ("ProviderRevision", "CompositeResourceDefinition")
 """Crossplane's kinds that own CRDs."""
 
 
 class GeneratedKinds:
-    """Of one cluster. entries: of the ledger. uids: of all that is ours there."""
+    """Of one cluster. entries: of the ledger. uids: of all our objects on the cluster."""
 
     def __init__(self, kube: Kube, entries: Collection[LedgerEntry], uids: Collection[str]) -> None:
         self._kube = kube
         self._all = MAKER in entries
         self._uids = frozenset(uids)
         self._revisions: dict[LedgerEntry, frozenset[str]] = {}
-        """Identities of the owners of revisions."""
+        """UIDs of the owners of revisions."""
 
     def go(self, crd: Object) -> bool:
-        """It was made for a package or definition of ours; all were, where Crossplane is ours."""
+        """Whether it was generated for our package or definition; all are if Crossplane is ours."""
         makers = [
             each
             for each in crd["metadata"].get("ownerReferences") or []
@@ -46,7 +46,7 @@ class GeneratedKinds:
 
 
 def kind_of_crd(crd: Object) -> Kind | None:
-    """The kind that a CRD defines, in a version that is served; None where none is."""
+    """The kind that a CRD defines, in a served version; None if no version is served."""
     spec = crd["spec"]
     version = next((each["name"] for each in spec["versions"] if each["served"]), None)
     if version is None:

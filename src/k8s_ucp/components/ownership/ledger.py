@@ -1,7 +1,8 @@
 """Records ucp's objects on an existing core cluster; `ucp stop` deletes only these.
 
-Written down before it is applied, and only what was not there yet. The file can be rebuilt while
-our mark is on the cluster (steps/startup/claim_core.py): what is older than the mark is never ours.
+An object is recorded before it is applied, and only if it did not exist. The file can be rebuilt
+while our mark is on the cluster (steps/startup/claim_core.py): objects older than the mark are
+never ours.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.workspace import write_private_file
 
 WORKERS = 8
-"""Objects that are asked for at once."""
+"""Number of parallel requests."""
 
 
 @dataclass(frozen=True, order=True)
 class LedgerEntry:
-    """One object. namespace: empty for those of the whole cluster."""
+    """One object. namespace: empty for cluster-scoped objects."""
 
     api_version: str
     kind: str
@@ -43,13 +44,13 @@ class LedgerEntry:
 
 
 class Ledger:
-    """Those of one core cluster."""
+    """The ledger of one core cluster."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def entries(self) -> frozenset[LedgerEntry]:
-        """Raises UcpError where the file is damaged: forgetting would leave things behind."""
+        """Raises UcpError if the file is damaged: ignoring it would leave objects behind."""
         try:
             return frozenset(
                 LedgerEntry(**each) for each in json.loads(self._path.read_text("utf-8"))
@@ -63,24 +64,24 @@ class Ledger:
             ) from error
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
-        """Write them down, and those that are there already stay."""
+        """Record entries in addition to the existing ones."""
         whole = sorted({*self.entries(), *entries})
         text = json.dumps([asdict(each) for each in whole], indent=1)
         write_private_file(self._path, text + "\n")
 
     def remove(self) -> None:
-        """Nothing of ours is left."""
+        """Delete the file: no object of ours is left."""
         self._path.unlink(missing_ok=True)
 
 
 def find_all(kube: Kube, entries: Iterable[LedgerEntry]) -> list[Object]:
-    """Those of the objects that there are, in the order of the entries."""
+    """Those of the objects that exist, in the order of the entries."""
     with ThreadPoolExecutor(WORKERS, "find") as pool:
         return [each for each in pool.map(lambda each: find(kube, each), sorted(entries)) if each]
 
 
 def find(kube: Kube, entry: LedgerEntry) -> Object | None:
-    """The object; None where it, or its kind, doesn't exist."""
+    """The object; None if it, or its kind, doesn't exist."""
     try:
         kind = kube.kind_of(entry.api_version, entry.kind)
         return kube.get(kind, entry.name, entry.namespace or None)

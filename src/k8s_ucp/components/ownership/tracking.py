@@ -1,7 +1,7 @@
 """Argo CD's tracking annotation for objects that `ucp start` applies before Argo CD runs.
 
-For want of it Argo CD's first look would find every object out of sync, and apply all of them a
-second time: megabytes of kinds, at the moment when everything else starts.
+Without it, Argo CD's first refresh would find every object out of sync and apply all of them a
+second time: megabytes of CRDs, while everything else is starting.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from k8s_ucp.kube import Object
 from k8s_ucp.names import TRACKING_ID
 
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
-"""How Applications name the core cluster."""
+"""Names and addresses by which Applications refer to the core cluster."""
 
 _METADATA = re.compile(r"^metadata:[ \t]*\n(?P<block>(?P<pad> +)\S.*\n(?:(?: .*)?\n)*)", re.M)
 
 
 @dataclass(frozen=True)
 class TrackingApp:
-    """An Application that keeps the objects of a folder just as they are written there."""
+    """An Application that applies the objects of a folder without changes."""
 
     name: str
     folder: str
     deep: bool
-    """Those of the folders below, too."""
+    """Includes subfolders."""
     namespace: str
-    """In its marks, of objects that have none."""
+    """Used in tracking ids of objects that have no namespace."""
 
     def keeps(self, manifest: Manifest) -> bool:
         rest = manifest.source.removeprefix(f"{self.folder}/")
@@ -45,10 +45,11 @@ class TrackingApp:
 
 
 def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[TrackingApp]:
-    """The Applications in a folder of the core repository that keep plain folders of it.
+    """The Applications in a folder of the core repository that track plain folders of it.
 
-    files: of the repository, those of `bootstrap` and of all folders that matter. url: how Argo CD
-    reads it. What an Application leaves out or changes it must not be said to keep: it would prune.
+    files: of the repository, those of `bootstrap` and of all folders that matter. url: as Argo CD
+    reads it. Objects that an Application excludes or changes must not get its tracking id, because
+    it would prune them.
     """
     found = []
     for item in _applications(files, bootstrap):
@@ -69,7 +70,7 @@ def keepers(files: Mapping[str, bytes], bootstrap: str, url: str) -> list[Tracki
 
 
 def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Manifest]:
-    """The manifests, those that an Application keeps with its mark."""
+    """The manifests, with tracking ids on those that an Application tracks."""
     marked = []
     for each in manifests:
         keeper = next((keeper for keeper in by if keeper.keeps(each)), None)
@@ -78,7 +79,7 @@ def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Ma
 
 
 def tracker(item: Object) -> str:
-    """The Application that keeps an object; empty where none does."""
+    """The Application that tracks an object; empty if there is none."""
     annotations = item["metadata"].get("annotations") or {}
     return str(annotations.get(TRACKING_ID, "")).partition(":")[0]
 
@@ -97,7 +98,7 @@ def _applications(files: Mapping[str, bytes], folder: str) -> Iterator[dict[str,
 
 
 def _marked(manifest: Manifest, mark: str) -> Manifest:
-    """With one more annotation; as it is where its text is not laid out as generated files are."""
+    """Add the annotation; unchanged if the text is not formatted like generated files."""
     text = manifest.text
     found = _METADATA.search(text)
     if found is None or TRACKING_ID in found["block"]:

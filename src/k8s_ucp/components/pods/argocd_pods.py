@@ -1,4 +1,4 @@
-"""Argo CD in pods: what it needs before it starts, and how this machine gets to it."""
+"""Argo CD in pods: the Secrets that it needs before it starts, and access from this machine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ PORTS = (FORWARD,)
 
 
 def prepare(kube: Kube) -> None:
-    """Make the two Secrets that its pods want, where they are missing; the namespace must exist."""
+    """Create the two Secrets that its pods need, if missing; the namespace must exist."""
     if kube.find(SECRET, redis.SECRET, redis.NAMESPACE) is None:
         kube.apply(redis.password_secret(secrets.token_urlsafe(24)))
     argocd.ensure_signing_key(kube)
 
 
 def forward(host: Host, port: int, service: str = argocd.SERVER) -> Program:
-    """A port of this machine's loopback interface that leads to Argo CD's server.
+    """Program that forwards a loopback port of this machine to Argo CD's server.
 
-    service: of its server; one that others run may be called otherwise.
+    service: name of the server's Service, which may differ if others run it.
     """
     argv = (
         *(str(host.toolbox.path("kubectl")), "--kubeconfig", str(host.kubeconfig)),

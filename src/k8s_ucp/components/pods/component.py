@@ -1,8 +1,8 @@
 """Pods placement: a component as workloads of the core cluster.
 
-They are applied as the core repository has them, and kept by Argo CD afterwards. Ready means rolled
-out: the server has seen the latest change, every pod is of it, and all are ready. What a pod says
-about itself while it isn't (an image that can't be pulled, a crash) is the message.
+They are applied from the core repository, and managed by Argo CD afterwards. Ready means rolled
+out: the latest generation is observed, all pods are updated, and all are ready. Otherwise the
+message has the pod's own reason (an image that can't be pulled, a crash).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST = ("Namespace", "ServiceAccount")
 
 @dataclass(frozen=True)
 class Workload:
-    """A Deployment or StatefulSet that a component consists of."""
+    """A Deployment or StatefulSet of a component."""
 
     kind: str
     name: str
@@ -33,7 +33,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class PodComponent:
-    """workloads: what has to be rolled out. beside: health of its part on this machine, if any."""
+    """workloads: must be rolled out. beside: health of its part on this machine, if any."""
 
     name: str
     kube: Kube
@@ -42,12 +42,12 @@ class PodComponent:
     placement: Place = "pods"
 
     def start(self, manifests: Sequence[Manifest]) -> None:
-        """Apply its objects as the core repository has them; running it again changes nothing."""
+        """Apply its objects from the core repository. Can be repeated."""
         for first in (True, False):
             apply_all(self.kube, [each for each in manifests if (each.kind in _FIRST) is first])
 
     def rolled_out(self) -> Health:
-        """Its pods are as declared, and ready."""
+        """Whether its pods are updated and ready."""
         with ThreadPoolExecutor(len(self.workloads)) as pool:
             waiting = [said for said in pool.map(self._rollout, self.workloads) if said]
         return Health(not waiting, "; ".join(waiting))
@@ -57,7 +57,7 @@ class PodComponent:
         return self.beside() if found.ready and self.beside else found
 
     def _rollout(self, workload: Workload) -> str:
-        """Why a workload is not rolled out, in words; empty when it is."""
+        """Why a workload is not rolled out; empty if it is."""
         try:
             item = self.kube.find(WORKLOADS[workload.kind], workload.name, workload.namespace)
             if item is None:
@@ -73,14 +73,14 @@ class PodComponent:
 
 
 def pods_of(kube: Kube, workload: Object) -> Sequence[Object]:
-    """Raises KubeError."""
+    """Pods of a workload's selector. Raises KubeError."""
     labels = workload["spec"]["selector"].get("matchLabels") or {}
     selector = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
     return kube.list_all(POD, workload["metadata"]["namespace"], labels=selector)
 
 
 def missing_of(item: Object) -> str:
-    """What a Deployment or StatefulSet still lacks, in words; empty when it is rolled out."""
+    """Why a Deployment or StatefulSet is not rolled out; empty if it is."""
     spec, status = item.get("spec") or {}, item.get("status") or {}
     if status.get("observedGeneration", 0) < item["metadata"].get("generation", 1):
         return "not observed by its controller yet"
@@ -101,7 +101,7 @@ def missing_of(item: Object) -> str:
 
 
 def trouble_of(pod: Object) -> str:
-    """What keeps a pod from being ready, as it or its node says; empty where nothing is said."""
+    """The reason that a pod or its node reports for not being ready; empty if there is none."""
     status = pod.get("status") or {}
     for each in [
         *(status.get("initContainerStatuses") or []),

@@ -1,4 +1,4 @@
-"""Python packages for an image, fetched by this machine's pip: its index and proxy count."""
+"""Downloads Python packages for an image with this machine's pip, so its index and proxy apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.process import RunningPrograms, run
 
 BASE_VARIABLE = "UCP_BASE_IMAGE"
-"""In the environment: another base image, such as one that is here already."""
+"""Environment variable for another base image, such as one that is available locally."""
 FETCH_SECONDS = 900.0
 
 _OLDEST_GLIBC, _NEWEST_GLIBC = 5, 36
@@ -26,9 +26,9 @@ def fetch_wheels(
     *,
     programs: RunningPrograms | None = None,
 ) -> bool:
-    """Wheels of hash-locked requirements for the Python of image `base`; False without a pip.
+    """Download wheels of hash-locked requirements for the Python of image `base`.
 
-    folder: where they go; made. Raises UcpError.
+    folder: target, created. Returns False if there is no pip. Raises UcpError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("pip") is None:
@@ -69,7 +69,7 @@ def fetch_wheels(
 
 
 def _platforms(machine: str) -> list[str]:
-    """Tags of wheels that run on an image with a glibc of the last years."""
+    """Platform tags of wheels that run on an image with a glibc of recent years."""
     older = [f"manylinux{each}_{machine}" for each in ("2014", "2010", "1")]
     return older + [
         f"manylinux_2_{each}_{machine}" for each in range(_NEWEST_GLIBC, _OLDEST_GLIBC - 1, -1)

@@ -1,4 +1,4 @@
-"""What a component's pods wrote last, as the kubelet keeps it."""
+"""Reads the logs of a component's pods."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from k8s_ucp.kube import Kube, KubeError
 
 
 class PodLogs:
-    """The logs of some workloads' pods; each reading goes on where the last one ended."""
+    """The logs of some workloads' pods; each reading continues where the last one ended."""
 
     def __init__(self, kube: Kube, workloads: Sequence[Workload]) -> None:
         self._kube = kube
         self._workloads = workloads
         self._last: dict[str, str] = {}
-        """Time of the last line that was read, by pod and container."""
+        """Timestamp of the last line that was read, by pod and container."""
 
     def read(self, lines: int | None = None) -> dict[str, list[str]]:
-        """New lines by `<pod>`; of a pod not seen before the last `lines`. Raises KubeError."""
+        """New lines by pod; the last `lines` of a pod that is new. Raises KubeError."""
         found: dict[str, list[str]] = {}
         for each in self._workloads:
             item = self._kube.find(WORKLOADS[each.kind], each.name, each.namespace)
@@ -35,14 +35,14 @@ class PodLogs:
         last = self._last.get(key, "")
         query = {"container": str(container["name"]), "timestamps": "true"}
         if last:
-            # Whole seconds: the server cuts the rest off.
+            # In whole seconds: the server ignores fractions.
             query["sinceTime"] = last[:19] + "Z"
         elif lines is not None:
             query["tailLines"] = str(lines)
         try:
             answer = self._kube.request("GET", POD.path(namespace, pod) + "/log", query=query)
         except KubeError:
-            return []  # Its container has not started yet, or is just going.
+            return []  # Its container has not started yet, or is terminating.
         stamped = [line.partition(" ") for line in str(answer).splitlines()]
         new = [(stamp, text) for stamp, _, text in stamped if stamp > last]
         if new:

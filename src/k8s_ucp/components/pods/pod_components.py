@@ -1,4 +1,4 @@
-"""The components that run as pods of the core cluster, a row each: here one is added."""
+"""The table of the components that run as pods of the core cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _crossplane(topology: Topology) -> list[Workload]:
 
 @dataclass(frozen=True)
 class PodComponentEntry:
-    """What is started under a component's name, and how a start says so."""
+    """Title of the step that starts a component, and its workloads."""
 
     title: str
     workloads: Callable[[Topology], list[Workload]]
@@ -46,9 +46,9 @@ ENTRIES: dict[str, PodComponentEntry] = {
         "Start the server of the repositories", lambda _: [Workload(_D, "git-server", "ucp-git")]
     ),
 }
-"""By the name of the folder below platform/ that holds their workloads."""
+"""Keys: folders below platform/ with their workloads."""
 
 
 def workloads(component: str, topology: Topology) -> list[Workload]:
-    """Those of a component. Raises KeyError for an unknown one."""
+    """Workloads of a component. Raises KeyError for an unknown one."""
     return ENTRIES[component].workloads(topology)

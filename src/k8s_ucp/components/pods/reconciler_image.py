@@ -27,19 +27,19 @@ from k8s_ucp.process import RunningPrograms
 from k8s_ucp.providers import offered_cores
 
 NAME = "docker.io/k8s-ucp/reconciler"
-"""In full: podman would put `localhost/` before a shorter name, and nodes look for it elsewhere."""
+"""Fully qualified: podman would prefix a shorter name with `localhost/`, where nodes don't look."""
 BASE = "docker.io/library/python:3.13-slim-trixie"
 BUILD_SECONDS = 900.0
 PACKAGE = Path(__file__).resolve().parents[2]
 RECIPE = Path(__file__).resolve().parent / "image"
 
 _LEFT_OUT = ("tools/modules", "templates")
-"""Of the package: what only the machine of the user needs."""
+"""Parts of the package that only the user's machine needs."""
 
 
 @dataclass(frozen=True)
 class ReconcilerImage:
-    """base: what it is built on; a mirror's name for it where there is one."""
+    """base: base image, with the name in the mirror if there is one."""
 
     base: str = BASE
 
@@ -54,7 +54,7 @@ class ReconcilerImage:
     def ensure(
         self, engine: ContainerEngine, report: Report, *, programs: RunningPrograms | None = None
     ) -> bool:
-        """Build it unless the engine has it; True when it was built. Raises UcpError."""
+        """Build it unless the engine has it; returns whether it was built. Raises UcpError."""
         if engine.has_image(self.name):
             return False
         self.build(engine, self.name, report, programs=programs)
@@ -68,7 +68,7 @@ class ReconcilerImage:
         *,
         programs: RunningPrograms | None = None,
     ) -> None:
-        """Build it under a name of the caller's. Raises UcpError."""
+        """Build it with the tag of the caller. Raises UcpError."""
         with tempfile.TemporaryDirectory(prefix="ucp-image-") as folder:
             context = Path(folder)
             self._pull(engine, report)
@@ -100,7 +100,7 @@ class ReconcilerImage:
                 ) from error
 
     def _pull(self, engine: ContainerEngine, report: Report) -> None:
-        """Have the base image here. Raises UcpError that says what else can be done."""
+        """Pull the base image if it is missing. Raises UcpError with alternatives."""
         if engine.has_image(self.base):
             return
         report(f"pulling {self.base}")
@@ -134,7 +134,7 @@ def _digest(base: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """What `make image` calls: build the image and print its name."""
+    """Implements `make image`: build the image and print its name."""
     parser = argparse.ArgumentParser(prog="make image", description=__doc__)
     parser.add_argument("--base", help=f"default: ${BASE_VARIABLE}, or {BASE}")
     parser.add_argument("--tag", help="default: a name derived from the content")

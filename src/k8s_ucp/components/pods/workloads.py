@@ -1,7 +1,7 @@
-"""The engines' own workloads for pods placement, as their releases describe them.
+"""The engines' own workloads for pods placement, from their releases.
 
-They go into the core repository beside the kinds: pinned, applied by `ucp start`, and kept by Argo
-CD afterwards. Argo CD runs the same parts as on a host, so without dex and notifications.
+They are stored in the core repository beside the CRDs: pinned, applied by `ucp start`, and managed
+by Argo CD afterwards. Argo CD runs the same parts as on a host, so without dex and notifications.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from k8s_ucp.process import RunningPrograms
 from k8s_ucp.topology import CrossplaneSettings
 
 FILE = "workloads.yaml"
-"""In each engine's folder of the core repository."""
+"""File in each engine's folder of the core repository."""
 HELM_SECONDS = 30.0
 
 READY_SECONDS = 2
-"""How often Argo CD's pods are asked whether they are ready."""
+"""Period of the readiness probes of Argo CD's pods."""
 
 _READINESS = re.compile(
     r"(?P<head>^ +readinessProbe:\n(?: +httpGet:\n)(?: +(?:path|port): .*\n)+)"
     r"(?P<pad> +)initialDelaySeconds: \d+\n +periodSeconds: (?P<period>\d+)\n",
     re.M,
 )
-"""As Argo CD's manifest writes them: without thresholds, so that three failures count."""
+"""Matches the probes in Argo CD's manifest, which have no threshold: the default of 3 applies."""
 _LEFT_OUT = ("dex", "notifications")
 _NAMESPACED = (
     *("ServiceAccount", "Role", "RoleBinding", "Service"),
@@ -48,7 +48,7 @@ _NAME = re.compile(r"^  name: (\S+)$", re.M)
 
 
 def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
-    """Argo CD's workloads, rights and network policies out of its install manifest."""
+    """Argo CD's workloads, RBAC and network policies from its install manifest."""
     text = (module / "manifests/install.yaml").read_text("utf-8")
     found = []
     for document in re.split(r"^---\n", text, flags=re.M):
@@ -61,7 +61,7 @@ def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
             found.append(document)
     if not any("kind: StatefulSet" in each for each in found):
         raise UcpError(f"{module} does not contain Argo CD's manifests", next="ucp tools install")
-    # Pinned by tag, and often there already: the registry is asked only for what is missing.
+    # Images are pinned by tag and often loaded already, so only missing ones are pulled.
     joined = _joined(found).replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
     return from_mirror(_ask_often(joined), mirror).encode()
 
@@ -76,10 +76,10 @@ def of_crossplane(
     mirror: str | None = None,
     programs: RunningPrograms | None = None,
 ) -> bytes:
-    """Crossplane's chart, rendered. version: of the image, such as `2.4.0`.
+    """Crossplane's rendered Helm chart. version: of the image, such as `2.4.0`.
 
-    own_function: its cache holds the package of our composition function. programs: where helm is
-    noted while it runs. Raises HelmFailed.
+    own_function: add the package of our composition function to its cache. programs: lists helm
+    while it runs. Raises HelmFailed.
     """
     arguments = (
         f"--sync-interval={settings.sync_interval}",
@@ -119,15 +119,15 @@ def of_crossplane(
 
 
 def with_version(text: str, version: str) -> str:
-    """Crossplane's objects with a version: the chart in the sources has 0.0.1 in its labels."""
+    """Set the version in Crossplane's labels: the chart in the sources has 0.0.1."""
     return _NO_VERSION.sub(lambda found: found[1] + version + found[2], text)
 
 
 def _ask_often(text: str) -> str:
-    """Have pods asked every second or two whether they are ready, instead of every half minute.
+    """Set the period of readiness probes to READY_SECONDS instead of half a minute.
 
-    A server that is not up when it is asked first would count as down until the next time, and so
-    would what waits for it. Silence may last as long as before.
+    A server that is not ready at the first probe would otherwise count as not ready until the next,
+    and delay everything that waits for it. The time until a pod becomes unready stays the same.
     """
 
     def changed(found: re.Match[str]) -> str:
@@ -142,7 +142,7 @@ def _ask_often(text: str) -> str:
 
 
 def _placed(document: str, namespace: str) -> str:
-    """The install manifest leaves the namespace to whoever applies it."""
+    """Set the namespace, which the install manifest leaves to whoever applies it."""
     place = f"metadata:\n  namespace: {namespace}\n"
     return re.sub(r"^metadata:\n", place, document, count=1, flags=re.M)
 

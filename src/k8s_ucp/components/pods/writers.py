@@ -1,7 +1,7 @@
-"""The workloads of a core in pods that write to clouds and app clusters: sent away, and back.
+"""Scales down the workloads of a core in pods that write to clouds and app clusters.
 
-Argo CD's controller goes first: it would bring the others back. How many pods there were stands on
-the workload itself, so whoever lets them come back need not be who sent them away.
+Argo CD's controller is first, because it would scale the others up again. An annotation on the
+workload stores the previous replicas, so that another process can scale it up again.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from k8s_ucp.kube import DEPLOYMENT, Kind, Kube, NotFound, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 
 REPLICAS = f"{GROUP}/fenced-replicas"
-"""Annotation on a workload that was sent away: its replicas before."""
+"""Annotation on a workload that was scaled down: its previous replicas."""
 LOOK_SECONDS = 5.0
-"""Between two looks at the core while they are to stay away."""
+"""Interval of checks while they have to stay scaled down."""
 
 
 @dataclass
@@ -32,14 +32,14 @@ class PodWriters:
     _looked: float = field(default=float("-inf"), init=False)
 
     def stop(self) -> list[str]:
-        """Raises KubeError."""
+        """Scale the workloads down; returns those changed. Raises KubeError."""
         if self.clock() - self._looked < LOOK_SECONDS:
             return []
         self._looked = self.clock()
         return self._each(_sent_away)
 
     def resume(self) -> list[str]:
-        """Raises KubeError."""
+        """Scale the workloads up again; returns those changed. Raises KubeError."""
         self._looked = float("-inf")
         return self._each(_brought_back)
 
@@ -62,7 +62,7 @@ class PodWriters:
             item = kube.find(STATEFUL_SET, argocd.CONTROLLER, argocd.NAMESPACE)
             found += [(STATEFUL_SET, item)] if item else []
         if crossplane.NAME not in self.adopted:
-            # Its providers are Deployments beside it.
+            # Crossplane's providers are Deployments in the same namespace.
             found += [
                 (DEPLOYMENT, each) for each in kube.list_all(DEPLOYMENT, crossplane.NAMESPACE)
             ]
