@@ -1,1 +1,1 @@
-"""git repositories on this machine: read, committed to, pushed, with settings of our own."""
+"""Git repositories on this machine: read, commit and push, with ucp's own git settings."""

@@ -1,4 +1,4 @@
-"""Remotes and clones on this machine: made when absent, kept as they are, brought up to date."""
+"""Creates bare repositories and clones on this machine if they are missing, and updates clones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
 from k8s_ucp.git.placing import place_repository
 from k8s_ucp.git.repository import Repository, keep_settings, run_git
 
-# A clean-up in the background would outlive `ucp stop`, and a global hooksPath of the user would
-# silence the hook that tells Argo CD about pushes.
+# Background maintenance would outlive `ucp stop`, and the user's global core.hooksPath would
+# disable the hook that notifies Argo CD of pushes.
 _REMOTE_CONFIG = """[core]
 	hooksPath = hooks
 [gc]
@@ -24,9 +24,9 @@ _FETCHED = ("+refs/heads/*:refs/remotes/origin/*", "+refs/ucp/*:refs/ucp/*")
 
 
 def make_remote(folder: Path, *, branch: str = "main") -> Repository:
-    """A bare repository that others push to; an existing one stays as it is.
+    """Create a bare repository as a push target, or return the existing one.
 
-    Raises UcpError when something else lies there.
+    Raises UcpError if `folder` contains something else.
     """
     place = folder.resolve()
     _make_folder(place.parent)
@@ -51,11 +51,10 @@ def make_clone(
     credential: Credential | None = None,
     private: bool = False,
 ) -> Repository:
-    """A working clone of `url`, nothing fetched yet; an existing one gets that address.
+    """Create a working clone of `url` without fetching, or point the existing one at `url`.
 
-    private: no other user may read any of it, whatever the umask of who writes there. A password
-    in the URL becomes the credential and is not written down. Raises UcpError when something else
-    lies there.
+    private: no other user can read the clone, whatever the umask. A password in the URL becomes the
+    credential and isn't stored. Raises UcpError if `folder` contains something else.
     """
     address, found = split_credential(url)
     git_folder, local = folder / ".git", address.startswith("file://")
@@ -86,7 +85,7 @@ def _refuse_full(folder: Path) -> None:
 
 
 def _lead_to(clone: Repository, address: str) -> None:
-    """Have a clone fetch from an address, whatever was there before."""
+    """Set the remote's URL, and the default fetch refspecs if there are none."""
     known = clone.settings(r"^remote\.origin\.(url|fetch)$")
     if known.get("remote.origin.url") != address:
         clone.git("config", "--replace-all", "remote.origin.url", address)
@@ -96,10 +95,10 @@ def _lead_to(clone: Repository, address: str) -> None:
 
 
 def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
-    """Bring a clone's work tree to the remote branch. None when it is there, else why it isn't.
+    """Fast-forward a clone's work tree to the remote branch: None, or why it was not updated.
 
-    Nothing of the user's is lost: own commits, another branch or edits of the same files leave
-    the clone as it is.
+    Nothing of the user's is lost: with own commits, another branch or conflicting edits, the clone
+    stays as it is.
     """
     head = clone.git("symbolic-ref", "--quiet", "HEAD", codes=(0, 1)).decode().strip()
     if head != f"refs/heads/{branch}":
@@ -147,9 +146,9 @@ def _make_folder(folder: Path, *, mode: int = 0o777) -> None:
 
 
 def write_hook(bare: Path, name: str, text: str, *, mark: str) -> bool:
-    """Write a hook where it is missing or old; mark: the line that says that it is ours.
+    """Create or update a hook; mark: the line that identifies a hook as written by ucp.
 
-    Returns False where a hook of somebody else's is in its place. Raises UcpError.
+    Returns False if there is a hook without that line. Raises UcpError.
     """
     hook = bare / "hooks" / name
     try:

@@ -1,7 +1,7 @@
-"""How git is called: which settings, which environment, how a credential gets in. Pure.
+"""How git is called: its settings, its environment, and how it gets a credential. Pure.
 
 The user's own settings (proxy, credential helpers, SSH, identity) stay in force; in repositories
-that we made only those (settings.py).
+that ucp created, only those do (settings.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from k8s_ucp.git.objects import Author, CommitIdentity
 
-# What git sets for its hooks: inherited, it would lead our git into another repository.
+# Git sets these for its hooks. If inherited, ucp's git would work in the wrong repository.
 _REPOSITORY_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
     *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_QUARANTINE_PATH"),
@@ -26,21 +26,21 @@ _REPOSITORY_VARIABLES = (
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    # A clean-up in the background would outlive the command that started it.
+    # Background maintenance would outlive the command that started it.
     "gc.autoDetach=false",
     "maintenance.autoDetach=false",
 )
 _OWN_SETTINGS = ("core.attributesFile=/dev/null", "core.excludesFile=/dev/null")
-"""Files that git reads from a person's folder without being told to."""
+"""Files in the user's home directory that git reads by default."""
 _LOCAL_VARIABLES = ("GIT_CONFIG_COUNT", "GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER")
-"""Settings of the caller's environment, of which a local repository needs none."""
+"""Settings from the caller's environment that a local repository doesn't need."""
 _SECRET = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSPHRASE|CREDENTIAL|(ACCESS|API|PRIVATE|ACCOUNT|AGE)_KEY|KUBECONFIG",
     re.I,
 )
-"""Names of what a local repository, and the hooks in it, have no use for."""
-# The helper prints what it finds in its environment: argv shows names of variables only. It answers
-# for the remote it is meant for: a redirect, or a submodule, may lead to anybody.
+"""Names of environment variables that a local repository and its hooks don't need."""
+# The helper prints variables of its environment, so that argv contains only their names. It answers
+# only for the intended remote, because a redirect or a submodule can point to any host.
 _HELPER = (
     '!f() { test "$1" = get || return 0; p=; h=;'
     " while IFS== read -r k v; do case $k in protocol) p=$v ;; host) h=$v ;; esac; done;"
@@ -52,7 +52,7 @@ _HELPER = (
 
 FALLBACK = Author("ucp", "ucp@localhost")
 ANY_USER = "x-access-token"
-"""What forges take as the name that goes with a token."""
+"""User name that forges accept together with a token."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Credential:
 
 @dataclass(frozen=True)
 class Call:
-    """argv, and what is added to the environment."""
+    """argv, and the variables to add to the environment."""
 
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
@@ -82,11 +82,11 @@ def git_call(
     local: bool = False,
     inherited: Mapping[str, str] = os.environ,
 ) -> Call:
-    """One call of git in `folder`, without prompts and hooks, in English.
+    """A git call in `folder`, without prompts and hooks, with messages in English.
 
-    remote: the address that the credential is for. written: the same as the repository's settings
-    have it, where it holds another credential. own: instead of the person's settings. local: the
-    remote is on this machine, too.
+    remote: the address that the credential is for. written: that address as the repository's
+    settings contain it, if it includes another credential. own: settings file to use instead of the
+    user's. local: the remote is on this machine.
     """
     settings = list(_SETTINGS)
     environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
@@ -96,7 +96,7 @@ def git_call(
         environment["UCP_GIT_PASSWORD"] = credential.password
         site = environment["UCP_GIT_FOR"] = _site(remote)
         if site.startswith(("http://", "https://")):
-            # A pipeline's own header: sent first, it would keep git from asking the helper.
+            # A CI job's own header would be sent first, and git would never ask the helper.
             settings.append(f"http.{site}/.extraheader=")
         if written:
             environment |= _led_to(split_credential(remote)[0], written, inherited)
@@ -108,7 +108,7 @@ def git_call(
     if own and local:
         dropped += _LOCAL_VARIABLES
         dropped += [each for each in inherited if _SECRET.search(each) and each not in environment]
-    # GitPython adds to the environment and can't take away.
+    # GitPython can add to the environment, but can't remove variables from it.
     leaked = [word for name in dropped if name in inherited for word in ("-u", name)]
     return Call(
         (
@@ -123,9 +123,9 @@ def git_call(
 
 
 def _led_to(address: str, written: str, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Variables that lead git from the one address to the other, in whatever remote it stands.
+    """Variables that make git use `address` wherever a remote says `written`.
 
-    Not in argv: what is written there may hold a pipeline's password.
+    Not in argv, because `written` can contain a CI job's password.
     """
     count = inherited.get("GIT_CONFIG_COUNT") or "0"
     if not count.isdigit():
@@ -138,7 +138,7 @@ def _led_to(address: str, written: str, inherited: Mapping[str, str]) -> dict[st
 
 
 def _site(url: str) -> str:
-    """Scheme and host (with its port) of an address, as git tells them to a helper."""
+    """Scheme, host and port of a URL, in the form that git passes to a credential helper."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
@@ -151,13 +151,13 @@ def split_credential(url: str) -> tuple[str, Credential | None]:
     userinfo, host = parts.netloc.rsplit("@", 1)
     name, _, password = userinfo.partition(":")
     if not password:
-        # Forges take a bare token as the user name.
+        # Forges accept a bare token as the user name.
         name, password = ANY_USER, name
     return urlunsplit(parts._replace(netloc=host)), Credential(unquote(name), unquote(password))
 
 
 def identity_of(settings: Mapping[str, str]) -> CommitIdentity:
-    """Who commits, as environment and settings say, else `ucp <ucp@localhost>`."""
+    """Author and committer from the environment or git's settings, else `ucp <ucp@localhost>`."""
 
     def who(role: str) -> Author:
         name = os.environ.get(f"GIT_{role}_NAME") or settings.get("user.name")

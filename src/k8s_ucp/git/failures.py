@@ -1,4 +1,4 @@
-"""What git's error output means, as typed errors; what must never be shown of it.
+"""Classifies git's error output as typed errors, and redacts credentials in it.
 
 Pure: text in, error out. git/repository.py runs git with LC_ALL=C, so the texts are English.
 """
@@ -15,62 +15,62 @@ _KEPT_LINES = 12
 
 
 class GitFailed(UcpError):
-    """git ended with an error that has no class of its own."""
+    """Git failed with an error that has no class of its own."""
 
 
 class Rejected(GitFailed):
-    """The remote has moved on since it was read: fetch, redo the change, push again."""
+    """The remote branch has moved since it was fetched: fetch, redo the change and push again."""
 
 
 class Interrupted(GitFailed):
-    """The connection broke: what was asked for happened or not."""
+    """The connection broke, so it is unknown whether the operation took effect."""
 
 
 class Declined(GitFailed):
-    """The remote refuses this push by a rule of its own: a hook, a protected branch."""
+    """The remote rejects this push by policy: a hook or a protected branch."""
 
 
 class Unexplained(Declined):
-    """The remote refuses this push in words that don't tell whether it has moved on."""
+    """The remote rejects this push, and its message doesn't say whether the branch has moved."""
 
 
 class AuthenticationFailed(GitFailed):
-    """The remote doesn't accept the credential, or wants one and there is none."""
+    """The remote rejects the credential, or requires one and none is configured."""
 
 
 class HostUnreachable(GitFailed):
-    """The remote's host does not answer: name, network, proxy or TLS."""
+    """The remote's host does not answer: DNS, network, proxy or TLS."""
 
 
 class RepositoryMissing(GitFailed):
-    """There is no repository at that address, or it is hidden from this credential."""
+    """There is no repository at that URL, or the credential has no access to it."""
 
 
 class DubiousOwnership(GitFailed):
-    """git refuses to work in a folder that belongs to another user."""
+    """Git refuses to work in a folder that belongs to another user."""
 
 
 class Locked(GitFailed):
-    """Another git process works in the same repository, or one died there."""
+    """Another git process works in the same repository, or crashed and left its lock."""
 
 
 class SettingsUnreadable(GitFailed):
-    """git can't read the settings of the person, so it does nothing at all."""
+    """Git can't read the user's configuration and refuses every command."""
 
 
 class NoSpace(GitFailed):
-    """The disk is full, or the folder can't be written."""
+    """The disk is full or the folder isn't writable."""
 
 
 class Unsigned(GitFailed):
-    """A person has every commit signed, and what signs does not."""
+    """The user's configuration requires signed commits, and signing failed."""
 
 
 SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 
 _FREE = "free disk space or make the folder writable, then run the command again"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
-    # First: git on the other side of a push hangs up for it, which looks like the network.
+    # First, because git then also drops the connection of a push, which looks like a network error.
     (NoSpace, r"no space left on device|disk quota exceeded", _FREE),
     (
         Unsigned,
@@ -120,7 +120,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
 )
 
 _PUSH_REASON = re.compile(r"^!\t\S*\t\[(?:remote )?rejected\] \((.*)\)\s*$", re.MULTILINE)
-"""The remote's own verdict on a ref; what a hook prints around it may say anything."""
+"""The remote's verdict on a ref. Only this is parsed: the output of hooks can contain anything."""
 
 _PUSH_FINAL = re.compile(
     r"hook declined|protected branch|denied|prohibited|not (?:permitted|allowed)|rule violation",
@@ -148,7 +148,8 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 def classify(action: str, where: str, output: str, folder: str = "") -> GitFailed:
     """The error for a failed git command.
 
-    action: what was tried ("fetch"); where: on what; output: redacted stdout and stderr.
+    action: the git command ("fetch"); where: the repository or URL; output: redacted stdout and
+    stderr.
     """
     tail = "\n".join(f"  {line}" for line in telling(output)[-_KEPT_LINES:])
     message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
@@ -172,7 +173,7 @@ _PUSH_ADVICE: dict[type[GitFailed], str] = {
 
 
 def _push_class(output: str) -> type[GitFailed] | None:
-    """What a failed push was; None where the output shows no verdict of the remote."""
+    """The error class of a failed push; None if the output contains no verdict of the remote."""
     reasons = "\n".join(_PUSH_REASON.findall(output))
     if reasons:
         if _PUSH_FINAL.search(reasons):
@@ -184,6 +185,6 @@ def _push_class(output: str) -> type[GitFailed] | None:
 
 
 def telling(output: str) -> Sequence[str]:
-    """Lines that say something: no progress, no hints about git's own settings."""
+    """Lines of the output without progress and without hints about git's settings."""
     lines = (line.strip() for line in output.replace("\r", "\n").splitlines())
     return [line for line in lines if line and not line.startswith("hint:")]

@@ -1,7 +1,8 @@
-"""The history of some files of another repository, as commits that a merge here may name.
+"""Imports the history of some files of another repository, for a merge commit to refer to.
 
-git exports the commits that touch them, their paths are moved to where the files lie here, and git
-imports the result: authors, dates and messages stay, ids change, all else stays out.
+Git exports the commits that change these files, the paths are rewritten to where the files are in
+this repository, and git imports the result. Authors, dates and messages are kept; commit ids
+change; all other files are left out.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ _SUBMODULE = b"160000"
 
 
 def fetch_history(url: str, commit: str, folder: Path, credential: Credential | None) -> Repository:
-    """A bare repository in an empty folder, with a commit and everything before it.
+    """Fetch a commit with its whole history into a new bare repository in an empty folder.
 
-    Raises UcpError, also where the history there ends early.
+    Raises UcpError, also if the source is a shallow clone.
     """
     run_git(("init", "--quiet", "--bare", str(folder)), where=str(folder))
     found = Repository(folder, credential=credential)
@@ -49,10 +50,10 @@ def graft(
     places: Callable[[str], Sequence[str]],
     into: Repository,
 ) -> str | None:
-    """Write the commits that touch some files, without a ref: the id of the newest.
+    """Import the commits that change some files, without a ref: the id of the newest one.
 
-    paths: pathspecs of the files. places: where a file lies here; nowhere where it is left out.
-    None where no commit touches them. Raises GitFailed.
+    paths: pathspecs of the files. places: maps a path there to paths here; none leaves it out.
+    Returns None if no commit changes these files. Raises GitFailed.
     """
     words = ("fast-export", "--signed-tags=strip", "--reencode=yes", _KEPT, "--", *paths)
     ref = f"refs/ucp-pending/{uuid.uuid4().hex}"
@@ -67,9 +68,10 @@ def graft(
 def move(
     stream: bytes, ref: str, places: Callable[[str], Sequence[str]], *, length: int = 40
 ) -> Iterator[bytes]:
-    """A stream of `git fast-export` with other paths and another ref, for `git fast-import`. Pure.
+    """Rewrite paths and ref of a `git fast-export` stream for `git fast-import`. Pure.
 
-    At its end it asks for the newest commit, and drops the ref. length: digits of ids there.
+    The last commands print the id of the newest commit and delete the ref. length: hex digits of
+    the object ids.
     """
     at, newest, in_commit = 0, b"", False
     while at < len(stream):

@@ -1,6 +1,6 @@
-"""What programs that were killed leave behind: half packs in repositories, temporary folders.
+"""Removes leftovers of killed processes: partial packs in repositories, temporary folders.
 
-git cleans up after itself unless it is killed, and would keep the rest for weeks or for good.
+Git cleans up after itself unless it is killed, and keeps such files for weeks or forever.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 OLD_SECONDS = 24 * 3600.0
-"""Nothing of ours works on a file or folder for so long without writing to it."""
+"""ucp never works for this long on a file or folder without writing to it."""
 UNFINISHED = ".ucp-new-"
-"""Begins the names of folders in which a repository is made before it is put into its place."""
+"""Prefix of folders in which a repository is created before it is moved into place."""
 UNFINISHED_SECONDS = 3600.0
-"""Shorter: git makes one in a minute at most, and the folder may be in a clone of a person's."""
+"""Shorter: git needs a minute at most, and the folder may be in one of the user's clones."""
 _IN_OBJECTS = (
     "tmp_objdir-*",
     "pack/tmp_*",
@@ -48,18 +48,18 @@ _TEMPORARY = re.compile(rf"ucp-(check\..*|({'|'.join(_OURS)})-.*)", re.S)
 
 
 def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> None:
-    """Remove what was being received or written in a repository when somebody was killed."""
+    """Remove partial packs and objects that a killed git process left in a repository."""
     objects = git_folder / "objects"
     _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), older_than)
 
 
 def sweep_unfinished(folder: Path, *, older_than: float = UNFINISHED_SECONDS) -> None:
-    """Remove repositories that were being made in a folder when somebody was killed."""
+    """Remove repositories that were being created in a folder when the process was killed."""
     _remove(folder.glob(f"{UNFINISHED}*"), older_than)
 
 
 def sweep_temporary(*, older_than: float = OLD_SECONDS) -> None:
-    """Remove our temporary folders whose process was killed."""
+    """Remove ucp's temporary folders whose process was killed."""
     found = Path(tempfile.gettempdir()).glob("ucp-*")
     _remove((each for each in found if _TEMPORARY.fullmatch(each.name)), older_than)
 
@@ -68,7 +68,7 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
     for each in found:
         try:
             known = each.lstat()
-            # In a shared folder others may have files of the same name.
+            # In a shared temporary folder, other users may have files with such names.
             if known.st_uid != os.getuid() or not _is_old(each, older_than):
                 continue
             if stat.S_ISDIR(known.st_mode):
@@ -80,7 +80,7 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
 
 
 def _is_old(path: Path, seconds: float) -> bool:
-    """Neither it nor anything in it was written for so long."""
+    """Neither the path nor anything below it has been written for this long."""
     inside = (Path(folder, name) for folder, _, files in os.walk(path) for name in (*files, ""))
     since = time.time() - seconds
     return all(each.lstat().st_mtime < since for each in itertools.chain([path], inside))

@@ -1,4 +1,4 @@
-"""Refs of repositories on this machine, read as files: no process, a few microseconds."""
+"""Reads refs of repositories on this machine as files: no process, a few microseconds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from urllib.parse import unquote, urlsplit
 
 
 def local_folder(url: str) -> Path | None:
-    """The folder that a `file://` address means; None for others."""
+    """The folder of a `file://` URL; None for other URLs."""
     parts = urlsplit(url)
     return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def read_ref(folder: Path, ref: str) -> str | None:
-    """What a ref points to; None where git has to be asked: it is not there, or kept otherwise."""
+    """The commit id of a ref; None: ask git, the ref is missing or stored in another format."""
     for place in (folder, folder / ".git"):
         if not (place / "HEAD").is_file():
             continue

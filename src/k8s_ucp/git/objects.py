@@ -1,7 +1,7 @@
-"""git's objects, worked out without git: ids of files and trees, a commit as fast-import reads it.
+"""Computes object ids of files and trees without git, and writes commits for fast-import.
 
-Pure. An id computed here costs a hash; asking git for it costs a process, and reading the file
-from git costs another. So a render can be compared with a repository by ids alone.
+Pure. Computing an id costs a hash; asking git for it costs a process, and reading the file from git
+another one. So a render can be compared with a repository by ids alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = "40000"
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A file as a tree has it: mode ("100644", "100755", "120000", "160000") and object id."""
+    """A file in a tree: mode ("100644", "100755", "120000", "160000") and object id."""
 
     mode: str
     id: str
@@ -24,7 +24,7 @@ class TreeEntry:
 
 @dataclass(frozen=True)
 class Author:
-    """Who makes a commit; neither part holds <, > or a line end."""
+    """Name and email of a commit's author; `<`, `>` and unprintable characters are removed."""
 
     name: str
     email: str
@@ -43,7 +43,7 @@ class CommitIdentity:
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit as history shows it. time: seconds since the epoch."""
+    """A commit of the history. time: seconds since the epoch."""
 
     id: str
     parents: tuple[str, ...]
@@ -53,37 +53,37 @@ class Commit:
 
 
 COMMIT_FORMAT = "%H%n%P%n%an%n%ae%n%ct%n%B"
-"""How `git log` is asked for what commit_of reads."""
+"""Format for `git log`, which commit_of parses."""
 
 
 def commit_of(record: str) -> Commit:
-    """A commit as `git log` prints it."""
+    """Parse a commit that `git log` printed in COMMIT_FORMAT."""
     id, parents, author, email, when, message = record.split("\n", 5)
     return Commit(id, tuple(parents.split()), Author(author, email), int(when), message.strip())
 
 
 Change = bytes | TreeEntry | None
-"""New content of a file, an object that the repository has already, or None: the file goes."""
+"""New content of a file, an object that the repository already has, or None: delete the file."""
 
 
 @dataclass(frozen=True)
 class NewCommit:
-    """A commit to write: `changes` on top of the first parent's files, or on nothing."""
+    """A commit to write: `changes` applied to the files of the first parent, if there is one."""
 
     message: str
     changes: Mapping[str, Change]
     parents: tuple[str, ...] = ()
     modes: Mapping[str, str] | None = None
-    """Modes of changed files that are not plain ones (`100755`), by path."""
+    """Modes of changed files other than `100644`, by path."""
 
 
 def blob_id(content: bytes, *, length: int = 40) -> str:
-    """The id git gives a file with this content (length 64: a SHA-256 repository)."""
+    """Git's object id of a file with this content (length 64: a SHA-256 repository)."""
     return _digest(b"blob", content, length)
 
 
 def tree_id(files: Mapping[str, bytes], *, length: int = 40) -> str:
-    """The id of the tree that holds exactly these plain files."""
+    """Git's object id of a tree with exactly these files, all of mode 100644."""
     root: dict[str, object] = {}
     for path, content in files.items():
         *folders, name = path.split("/")
@@ -101,7 +101,7 @@ def _tree(folder: Mapping[str, object], length: int) -> str:
         if isinstance(item, bytes):
             lines.append((raw, FILE.encode(), raw, blob_id(item, length=length)))
         else:
-            # git sorts a folder as if its name ended with a slash.
+            # Git sorts a folder as if its name ended with a slash.
             below = _tree(item, length)  # type: ignore[arg-type]
             lines.append((raw + b"/", FOLDER.encode(), raw, below))
     data = b"".join(
@@ -120,10 +120,10 @@ def _digest(kind: bytes, data: bytes, length: int) -> str:
 def import_stream(
     commits: Sequence[NewCommit], *, identity: CommitIdentity, time: int, ref: str, length: int = 40
 ) -> bytes:
-    """What `git fast-import` reads to write these commits; it prints their ids, one a line.
+    """Input for `git fast-import` that writes these commits; it prints their ids, one per line.
 
-    time: seconds since the epoch. ref: a name that no one else uses; it is gone afterwards.
-    length: digits of the repository's ids.
+    time: seconds since the epoch. ref: a name that nothing else uses, deleted at the end. length:
+    hex digits of the repository's object ids.
     """
     out: list[bytes] = []
     marks: dict[bytes, int] = {}
@@ -134,7 +134,8 @@ def import_stream(
                 out.append(b"blob\nmark :%d\n" % marks[content] + _data(content))
     first = len(marks) + 1
     for mark, commit in enumerate(commits, start=first):
-        # Without a reset a commit without parents would follow the one before it on this ref.
+        # Without a reset, a commit without parents would get the previous commit of this ref as
+        # parent.
         out.append(b"reset %s\n" % ref.encode() if not commit.parents else b"")
         out.append(b"commit %s\nmark :%d\n" % (ref.encode(), mark))
         out.append(f"author {identity.author} {time} +0000\n".encode())
@@ -143,7 +144,7 @@ def import_stream(
         for number, parent in enumerate(commit.parents):
             out.append(f"{'merge' if number else 'from'} {parent}\n".encode())
         modes = commit.modes or {}
-        # Deletions first: a file may become a folder, or the other way round.
+        # Deletions first, because a file may be replaced by a folder or the other way round.
         for path, change in sorted(commit.changes.items(), key=lambda each: each[1] is not None):
             out.append(_change(path, change, modes.get(path, FILE), marks))
         out.append(b"\n")
@@ -165,7 +166,7 @@ def _data(content: bytes) -> bytes:
 
 
 def quoted_path(path: str) -> bytes:
-    """A path as fast-import reads it, whatever it holds."""
+    """A path quoted for fast-import, whatever characters it contains."""
     raw = _path(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
     return b'"' + raw + b'"'
 

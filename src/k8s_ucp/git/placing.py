@@ -1,7 +1,7 @@
-"""Puts a new repository into its place by one rename, when git has made all of it.
+"""Moves a new repository into place with one rename after git has completely created it.
 
-A process may be killed, or a disk be full, at any moment: what is in the place is whole, or is
-recognised as the half that such a moment left there, and replaced.
+The process may be killed, or the disk be full, at any moment: what is in place is complete, or is
+recognised as a partial repository and replaced.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 def place_repository(
     place: Path, make: Callable[[Path], Path], finish: Callable[[Path], None]
 ) -> bool:
-    """Have a repository in `place`; one that is there stays, unless it is half made.
+    """Create a repository at `place`; an existing one is kept unless it is incomplete.
 
-    make: makes one in a folder that does not exist yet, and returns its git folder. finish: what
-    is done to it before it is moved. Returns whether it is a new one. Raises UcpError when
-    something else is in the place.
+    make: creates one in a folder that doesn't exist yet, and returns its git folder. finish:
+    prepares it before it is moved. Returns whether the repository is new. Raises UcpError if there
+    is something else at `place`.
     """
     if place.is_file() or _has_history(place):
         _refuse_broken(place)
@@ -43,7 +43,7 @@ def place_repository(
         try:
             made.rename(place)
         except OSError as error:
-            # Somebody else made it meanwhile, as whole as ours.
+            # Another process created the repository in the meantime, and it is complete.
             if error.errno not in _TAKEN:
                 raise
             return False
@@ -51,9 +51,9 @@ def place_repository(
 
 
 def _move_half(place: Path, made: Path, away: Path) -> bool:
-    """Take away what is half of `made`; False where something else is in the place."""
+    """Move an incomplete copy of `made` away; False if there is something else at `place`."""
     try:
-        # Of two that replace it, the second one looks at what the first one has put there.
+        # If two processes replace it, the second one must check what the first one put in place.
         with folder_locked(place):
             if not _is_half_of(place, made):
                 return False
@@ -67,7 +67,7 @@ def _move_half(place: Path, made: Path, away: Path) -> bool:
 
 @contextlib.contextmanager
 def _scratch(place: Path) -> Iterator[Path]:
-    """A folder on the file system of the place, gone afterwards."""
+    """A temporary folder on the same file system as `place`."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
     except OSError as error:
@@ -84,7 +84,7 @@ def _scratch(place: Path) -> Iterator[Path]:
 
 
 def _has_history(git_folder: Path) -> bool:
-    """There are objects or refs: somebody has worked with it."""
+    """The repository contains objects or refs, so it has been used."""
     inside = (git_folder / "objects", git_folder / "refs")
     return (git_folder / "packed-refs").exists() or any(
         files for folder in inside for _, _, files in os.walk(folder)
@@ -96,7 +96,7 @@ def _is_occupied(place: Path) -> bool:
 
 
 def _refuse_broken(place: Path) -> None:
-    """git would look for a repository in the folders above, and change that one."""
+    """Git would find a repository in a parent folder instead, and change that one."""
     if place.is_dir() and not (place / "HEAD").is_file():
         raise UcpError(
             f"{place} exists and is neither empty nor a git repository",
@@ -105,14 +105,14 @@ def _refuse_broken(place: Path) -> None:
 
 
 def _is_half_of(left: Path, made: Path) -> bool:
-    """Nothing is in `left` that a repository which was just made doesn't have, and less is."""
+    """`left` contains only what a newly created repository contains, and less than that."""
     if not left.is_dir() or left.is_symlink() or left.stat().st_uid != os.getuid():
         return False
     return _adds_nothing(left, made) and not _adds_nothing(made, left)
 
 
 def _adds_nothing(left: Path, made: Path) -> bool:
-    """Every folder and file of `left` is in `made` as well, or the beginning of one."""
+    """Every folder and file of `left` is also in `made`, or is the beginning of one there."""
     for each in left.rglob("*"):
         name = each.relative_to(left).as_posix()
         if name.removeprefix(".").startswith(FILE) or _is_probe(name, each):
@@ -127,7 +127,7 @@ def _adds_nothing(left: Path, made: Path) -> bool:
 
 
 def _is_probe(name: str, path: Path) -> bool:
-    """What git writes for a moment to see whether there can be symbolic links."""
+    """A temporary file that git creates to test whether symbolic links are supported."""
     if not (len(name) == 7 and name[0] == "t" and name.isalnum()):
         return False
     if path.is_symlink():

@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Pace:
-    """How long and how often to try. Seconds."""
+    """Limits of the retries, in seconds."""
 
     deadline: float = 300.0
     tries: int = 100
@@ -28,16 +28,17 @@ class Pace:
 
 
 FEW = Pace(tries=8)
-"""For what is pushed now and then: so many collisions are no chance."""
+"""For infrequent pushes: more collisions than that are not a coincidence."""
 
 
 def push_until_accepted(
     attempt: Callable[[int], _T], pace: Pace = FEW, report: Callable[[str], None] = lambda _: None
 ) -> _T:
-    """What `attempt` returns, which gets its number, reads the branch, commits on top and pushes.
+    """Call `attempt` with its number until it succeeds, and return its result.
 
-    It is made again after Rejected, and a few times after Interrupted; what else it raises is
-    final. Raises DeadlineExceeded when others were faster every time.
+    An attempt fetches the branch, commits on top and pushes. It is repeated after Rejected, and a
+    few times after Interrupted; other errors are raised. Raises DeadlineExceeded if every attempt
+    lost a race.
     """
     start, number, interruptions = pace.clock(), 0, 0
     while True:
@@ -54,8 +55,9 @@ def push_until_accepted(
                 raise
             rivals, took, last = interruptions + 1, 0.5, error.message
             report(f"attempt {number}: the connection was interrupted")
-        # A random part of a window that grows with the rivals met so far and with the time of an
-        # attempt, in which a rival's push does harm: two who collided don't collide again.
+        # Random pause in a window that grows with the number of rivals so far and the duration of
+        # an attempt, which is when a rival's push does harm: pushes that collided don't collide
+        # again.
         pause = pace.random() * min(took * 2 ** min(rivals - 1, 10), pace.longest_pause)
         spent = pace.clock() - start
         if number == pace.tries or pause >= pace.deadline - spent:

@@ -1,8 +1,8 @@
-"""The door to git: reads, commits that never touch a work tree, pushes that never overwrite.
+"""The door to git: reads, commits without a work tree, and pushes without overwriting.
 
-Every call has a deadline, runs without hooks of the clone, without prompts, and in English.
-Credentials travel in the environment of the git process only: never in argv, in a file or in an
-error. Clones and remotes are made by clones.py; how git is called stands in environment.py.
+Every call has a deadline, and runs without the clone's hooks, without prompts and in English.
+Credentials are passed only in the environment of the git process: never in argv, a file or an
+error. clones.py creates clones and remotes; environment.py defines how git is called.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ from k8s_ucp.process import find_program
 LOCAL_SECONDS = 60.0
 NETWORK_SECONDS = 120.0
 LOCK_PAUSES = (0.1, 0.3, 1.0, 2.0)
-"""Seconds until a call is made again that met another git in the same repository."""
+"""Pauses in seconds between retries of a call in a repository that is locked by another git."""
 RENDERED = "refs/ucp/rendered"
-"""The last render of a repository: what three-way merges start from."""
+"""The last render of a repository: the base of three-way merges."""
 
 _NETWORK = ("fetch", "push", "ls-remote")
 _SILENT = "check the URL and the network, then run the command again"
@@ -59,8 +59,8 @@ _SILENT = "check the URL and the network, then run the command again"
 class RefUpdate:
     """One ref to change in a push.
 
-    ref: full name, `refs/heads/main`. commit: the new id, "" deletes the ref. expect: the id the
-    ref must have now ("": it must not exist), else the push is Rejected; None: the new commit
+    ref: full name, `refs/heads/main`. commit: the new id, "" deletes the ref. expect: the id that
+    the ref must have now ("": it must not exist), else the push is Rejected; None: the new commit
     must contain the old one, as in any push without force.
     """
 
@@ -70,7 +70,7 @@ class RefUpdate:
 
 
 class Repository:
-    """One repository on this machine, a working clone or a bare one; nothing is checked here."""
+    """A repository on this machine, a working clone or a bare one. The folder isn't checked."""
 
     def __init__(self, folder: Path, *, credential: Credential | None = None) -> None:
         self.folder = folder
@@ -83,7 +83,7 @@ class Repository:
         timeout: float = LOCAL_SECONDS,
         codes: Sequence[int] = (0,),
     ) -> bytes:
-        """Run git here and return its stdout. Raises GitFailed or one of its subclasses."""
+        """Run git in the repository: its stdout. Raises GitFailed or one of its subclasses."""
         return run_git(
             arguments,
             where=str(self.folder),
@@ -95,33 +95,33 @@ class Repository:
         )
 
     def url(self, remote: str = "origin") -> str:
-        """The address that this clone fetches from; "" where there is none."""
+        """The URL of a remote; "" if it isn't configured."""
         return self.git("config", "--get", f"remote.{remote}.url", codes=(0, 1)).decode().strip()
 
     # Reading
 
     def fetch(self, *, timeout: float = NETWORK_SECONDS) -> None:
-        """Bring the remote's branches (as `refs/remotes/origin/*`) and `refs/ucp/*` here."""
+        """Fetch the remote's branches (to `refs/remotes/origin/*`) and `refs/ucp/*`."""
         self.git(
             "fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "origin", timeout=timeout
         )
 
     def remote_refs(self, *, timeout: float = NETWORK_SECONDS) -> dict[str, str]:
-        """Refs of the remote as they are now: {full name: id}."""
+        """The remote's current refs: {full name: id}."""
         lines = self.git("ls-remote", "--refs", "origin", timeout=timeout).decode().splitlines()
         return {name: id for id, name in (line.split("\t", 1) for line in lines)}
 
     def refs(self) -> dict[str, str]:
-        """Refs here: {full name: id}."""
+        """Refs of this repository: {full name: id}."""
         lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").decode().splitlines()
         return {name: id for id, name in (line.split(" ", 1) for line in lines)}
 
     def resolve(self, name: str) -> str | None:
-        """The commit id behind a ref or a revision; None where there is none."""
+        """The commit id of a ref or revision; None if it doesn't exist."""
         return self._parse(f"{name}^{{commit}}")
 
     def tree_of(self, name: str) -> str | None:
-        """The id of a commit's tree; None where there is no such commit."""
+        """The tree id of a commit; None if it doesn't exist."""
         return self._parse(f"{name}^{{tree}}")
 
     def _parse(self, name: str) -> str | None:
@@ -129,7 +129,7 @@ class Repository:
         return self.git(*arguments, codes=(0, 1)).decode().split("\n")[0] or None
 
     def listing(self, name: str, *under: str, recursive: bool = True) -> dict[str, TreeEntry]:
-        """Every file of a commit (or below some folders of it): {path: entry}."""
+        """All files of a commit, or those below some of its folders: {path: entry}."""
         flags = ("-r",) if recursive else ()
         found = {}
         raw = self.git("ls-tree", *flags, "-z", "--full-tree", name, "--", *under)
@@ -141,7 +141,7 @@ class Repository:
         return found
 
     def contents(self, ids: Iterable[str]) -> dict[str, bytes]:
-        """Files by object id, all in one call. Raises GitFailed when one is missing."""
+        """Contents of files by object id, in one call. Raises GitFailed if one is missing."""
         wanted = list(dict.fromkeys(ids))
         if not wanted:
             return {}
@@ -158,11 +158,11 @@ class Repository:
         return found
 
     def contains(self, name: str, commit: str) -> bool:
-        """A commit is in the history of another, or is that one."""
+        """`commit` is `name` or one of its ancestors."""
         return not self.git("rev-list", "--max-count=1", commit, "--not", name).strip()
 
     def read(self, name: str, *under: str) -> dict[str, bytes]:
-        """Plain files of a commit with their content: {path: bytes}."""
+        """Regular files of a commit with their contents: {path: bytes}."""
         listing = {
             path: entry
             for path, entry in self.listing(name, *under).items()
@@ -183,11 +183,11 @@ class Repository:
     # Writing
 
     def identity(self) -> CommitIdentity:
-        """Who commits: as settings or environment tell git, else `ucp <ucp@localhost>`."""
+        """Author and committer from git's settings or environment, else `ucp <ucp@localhost>`."""
         return identity_of(self.settings(r"^user\.(name|email)$"))
 
     def settings(self, pattern: str) -> dict[str, str]:
-        """git's settings here whose names match."""
+        """git's settings for this repository whose names match the pattern."""
         raw = self.git("config", "--null", "--get-regexp", pattern, codes=(0, 1))
         pairs = (each.partition("\n") for each in raw.decode("utf-8", "replace").split("\0"))
         return {name: value for name, _, value in pairs if value}
@@ -195,7 +195,7 @@ class Repository:
     def write_commits(
         self, commits: Sequence[NewCommit], *, identity: CommitIdentity | None = None
     ) -> list[str]:
-        """Write commits without touching any ref or file, in one git process: their ids."""
+        """Write commits in one git process, without changing a ref or the work tree: their ids."""
         settings = self.settings(r"^(user\.(name|email)|extensions\.objectformat)$")
         stream = import_stream(
             commits,
@@ -209,12 +209,12 @@ class Repository:
     def write_commit(
         self, message: str, changes: Mapping[str, Change], *, parent: str | None
     ) -> str:
-        """One commit, `changes` on top of `parent` (None: the first one): its id."""
+        """Write one commit, `changes` on top of `parent` (None: a root commit): its id."""
         commit = NewCommit(message, changes, (parent,) if parent else ())
         return self.write_commits([commit])[0]
 
     def signs_commits(self) -> bool:
-        """git is told to sign every commit here (`commit.gpgSign`), which fast-import can't."""
+        """commit.gpgSign is set for this repository; fast-import can't sign commits."""
         found = self.git("config", "--type=bool", "--get", "commit.gpgSign", codes=(0, 1))
         return found.strip() == b"true"
 
@@ -227,10 +227,10 @@ class Repository:
         *,
         sign: bool,
     ) -> str:
-        """A commit with the files of `source`, signed as git is set up for it if asked to: its id.
+        """Write a commit with the files of `source`, and sign it if `sign` is set: its id.
 
-        The way for OpenPGP, SSH and X.509 alike. Raises GitFailed with what the signing program
-        said.
+        Signing follows the user's configuration: OpenPGP, SSH or X.509. Raises GitFailed with the
+        signing program's message.
         """
         who = [
             f"{role}.{part}={value}"
@@ -252,9 +252,10 @@ class Repository:
         remote: str = "origin",
         timeout: float = NETWORK_SECONDS,
     ) -> None:
-        """Push refs, all or none where the remote can do that, else in the given order.
+        """Push refs, atomically if the remote supports that, else in the given order.
 
-        Raises Rejected when the remote moved on, Declined when it refuses by its own rules.
+        Raises Rejected if a ref has moved on the remote, Declined if the remote rejects the push by
+        policy.
         """
         try:
             self._push(remote, updates, "--atomic", timeout=timeout)
@@ -279,7 +280,7 @@ class Repository:
 
 
 def is_bare(folder: Path) -> bool:
-    """A folder looks like a bare repository."""
+    """The folder looks like a bare repository."""
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
 
 
@@ -295,8 +296,9 @@ def run_git(
 ) -> bytes:
     """Run git and return its stdout.
 
-    where: what errors call the place. codes: exit codes that are no failure. Raises GitFailed or
-    one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are ended).
+    where: the name of the repository in errors. codes: exit codes that count as success. Raises
+    GitFailed or one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are
+    terminated).
     """
     action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
     for pause in (*LOCK_PAUSES, None):
@@ -319,7 +321,7 @@ def run_git(
         place = _place(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
         failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
-        # Somebody else works in the same clone, an editor or another command: for a moment.
+        # Another process, such as an editor or another command, briefly holds a lock in this clone.
         if pause is None or not isinstance(failure, Locked):
             break
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
@@ -327,7 +329,7 @@ def run_git(
 
 
 def _place(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
-    """What an error names: the remote's address, for what goes there."""
+    """The name of the repository in an error: the remote's URL if the call goes to a remote."""
     if action in _NETWORK and folder is not None:
         with contextlib.suppress(GitFailed):
             return Repository(folder).url(_remote_in(arguments)) or where
@@ -342,7 +344,7 @@ def execute(
     stdin: bytes | None = None,
     credential: Credential | None = None,
 ) -> tuple[bytes, bytes, int]:
-    """Run git to its end: (stdout, stderr, exit code), whatever the code is."""
+    """Run git until it exits: (stdout, stderr, exit code), whatever the exit code is."""
     if find_program("git") is None:
         raise ProgramMissing("git is not installed", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -366,11 +368,12 @@ def _run(
     try:
         from git.cmd import Git
     except ImportError as error:
-        # It asks git for its version, which ends so where the settings can't be read.
+        # The import runs `git version`, which fails with this message if git can't read its
+        # configuration.
         said = re.search(r"(?:fatal|error): [^\n']+", str(error))
         words = f"failed to run git: {said[0] if said else error}"
         raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
-    # The wrapper ends the process when it is collected: it has to live as long as the call.
+    # GitPython kills the process when the wrapper is garbage-collected, so keep a reference to it.
     wrapper = Git().execute(
         call.argv,
         istream=subprocess.PIPE if stdin is not None else None,
@@ -391,9 +394,10 @@ def _run(
 
 
 def keep_settings(folder: Path, *, local: bool) -> None:
-    """From now on, only these settings of a person's count in a repository that we made.
+    """Restrict a repository that ucp created to a copy of some of the user's git settings.
 
-    local: its remote is on this machine. Raises GitFailed where git can't read the settings.
+    local: its remote is on this machine. Raises SettingsUnreadable if git can't read its
+    configuration.
     """
     git_folder = folder / ".git" if (folder / ".git").is_dir() else folder
     file = git_folder / FILE
@@ -410,7 +414,7 @@ def keep_settings(folder: Path, *, local: bool) -> None:
     if kept and file.read_text("utf-8", "surrogateescape") == text:
         return
     temporary = file.with_name(f".{FILE}.{uuid.uuid4().hex}")
-    # Of a file that only the person can read: addresses, headers and helpers may hold tokens.
+    # Readable by the user only: URLs, headers and helpers may contain tokens.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as stream:
         stream.write(text)
@@ -420,7 +424,7 @@ def keep_settings(folder: Path, *, local: bool) -> None:
 def _own_settings(folder: Path) -> Path | None:
     file = settings_file(folder)
     if file is not None and not os.access(file, os.R_OK):
-        return None  # Another user's repository: git has its own words for that.
+        return None  # Another user's repository: git itself explains why it refuses to work in it.
     if file is not None:
         with contextlib.suppress(OSError):
             _renew(folder, file, os.environ.get("HOME"), os.environ.get("GIT_CONFIG_GLOBAL"))
@@ -429,28 +433,28 @@ def _own_settings(folder: Path) -> Path | None:
 
 @functools.cache
 def _renew(folder: Path, file: Path, *_: str | None) -> None:
-    """Once a process: the person may have changed their settings."""
+    """Update the copy of the settings once per process, since the user may have changed them."""
     keep_settings(folder, local=is_local(file.read_text("utf-8", "surrogateescape")))
 
 
 def _remote_in(arguments: Sequence[str]) -> str:
-    """The name of the remote that a call goes to."""
+    """The name of the remote that a call uses."""
     if arguments[0] not in _NETWORK:
         return "origin"
     return next((each for each in arguments[1:] if not each.startswith("-")), "origin")
 
 
 def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
-    """The address that a call goes to, as a person's settings may rewrite it.
+    """The URL that a call uses, after the user's insteadOf settings: (URL, URL as configured).
 
-    Where a credential is in it, also the address as it is written in the settings, else "".
+    The second one is "" unless the first one contains a credential.
     """
     if folder is None:
         if arguments[0] != "clone":
             return next((each for each in arguments if "://" in each), ""), ""
         typed = arguments[arguments.index("--") + 1]
         address = used_address(typed)
-        # Of a credential in the settings' address git would ask nobody for another one.
+        # With a credential in the configured URL, git would never ask the helper for another one.
         return address, "" if split_credential(address)[0] == address else typed
     named = [each for each in arguments if "://" in each and not each.startswith("-")]
     if named:
@@ -471,9 +475,9 @@ def _remote(folder: Path | None, arguments: Sequence[str]) -> tuple[str, str]:
 
 
 def used_address(url: str) -> str:
-    """The address that git goes to for a URL: a person's settings (insteadOf) may rewrite it.
+    """The URL that git uses for `url`, which the user's settings (insteadOf) may rewrite.
 
-    Those of a repository around the current folder don't count, as they don't in a clone.
+    The settings of a repository around the current folder don't apply, as they don't in a clone.
     """
     call = git_call(
         ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url), folder=None, credential=None
@@ -483,7 +487,7 @@ def used_address(url: str) -> str:
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:
-    """End git and its children. Asked first: killed, it leaves locks behind, in remotes too."""
+    """Terminate git and its children. SIGTERM first: killed, git leaves locks, also in remotes."""
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.pid, signal_number)

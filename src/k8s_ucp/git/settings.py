@@ -1,7 +1,7 @@
 """Which of the user's git settings apply in repositories that ucp created. Pure.
 
-Who they are and how they are let in is theirs. Line ends, filters, other addresses for a remote
-and the like would change what we write: for those a file beside the repository stands in.
+Identity and authentication remain the user's. Settings such as line endings, filters and other URLs
+for a remote would change what ucp writes: a file in the repository replaces them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 FILE = "k8s-ucp.gitconfig"
-"""In the git folder of a repository that we made: its presence says so."""
+"""Name of the file in a repository's git folder; exists only if ucp created the repository."""
 LOCAL = "# Written by k8s-ucp. For a repository whose remote is on this machine.\n"
 ELSEWHERE = "# Written by k8s-ucp. For a repository whose remote is elsewhere.\n"
 
@@ -23,7 +23,7 @@ _SCOPES = ("system", "global")
 
 
 def settings_file(folder: Path) -> Path | None:
-    """Where the file of a repository is; None for a repository that we did not make."""
+    """The path of a repository's settings file; None if ucp did not create the repository."""
     for place in (folder / ".git" / FILE, folder / FILE):
         if place.is_file():
             return place
@@ -31,12 +31,12 @@ def settings_file(folder: Path) -> Path | None:
 
 
 def is_local(text: str) -> bool:
-    """The remote of a repository with this file is on this machine."""
+    """The repository with this settings file has its remote on this machine."""
     return text.startswith(LOCAL)
 
 
 def chosen(listing: bytes, *, local: bool) -> str:
-    """The file's text. listing: `git config --null --list --show-scope`, seen as the person."""
+    """The file's text. listing: output of `git config --null --list --show-scope` as the user."""
     taken = _PERSON if local else (*_PERSON, *_NETWORK)
     lines = []
     for scope, name, value in _entries(listing):

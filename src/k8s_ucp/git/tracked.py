@@ -1,4 +1,4 @@
-"""What of ucp's own folders came with a clone: files that a git repository around them has."""
+"""Finds ucp's own folders that are tracked by a git repository around the workspace."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ SECONDS = 10.0
 _STATE = re.compile(r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?", re.I | re.S)
 """State, and bare repositories with their hooks."""
 _LINK = re.compile(r"(?P<folder>gitops(?:/[^/]+){0,2})", re.I)
-"""A link in their place leads to others of the repository."""
+"""A symbolic link at these paths could point to other files of the repository."""
 _SYMBOLIC_LINK = "120000"
 
 
 def tracked_state(workspace: Path) -> list[str]:
-    """Folders of a workspace that choose programs to run and are files of a repository, sorted.
+    """Tracked folders of a workspace that determine which programs run, sorted.
 
-    Empty where no repository is around it, and where git can't tell: those who wrote what is in a
-    repository have no say in that.
+    Empty if there is no repository around the workspace, or if git fails: the authors of the
+    repository's content can't cause either.
     """
     if not any((each / ".git").exists() for each in (workspace, *workspace.parents)):
         return []
-    # Whoever owns it: to list its files runs nothing of it.
+    # Regardless of the owner: listing a repository's files runs none of its code.
     words = ("-c", "safe.directory=*", "ls-files", "--stage", "-z", "--")
     call = git_call((*words, ":(icase).ucp", ":(icase)gitops"), folder=workspace, credential=None)
     try:
@@ -43,7 +43,7 @@ def tracked_state(workspace: Path) -> list[str]:
 
 
 def chosen(listing: str) -> list[str]:
-    """Of what `git ls-files --stage -z` prints. Pure."""
+    """Select from the output of `git ls-files --stage -z`. Pure."""
     found = set()
     for entry in filter(None, listing.split("\0")):
         about, _, path = entry.partition("\t")
