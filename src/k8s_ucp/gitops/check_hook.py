@@ -1,11 +1,11 @@
-"""Refuses pushes to a local repository that bring something wrong: a hook, and what it starts.
+"""Rejects pushes to a local repository that add errors: a git hook and the program it starts.
 
-Warnings are told to whoever pushes, and refuse nothing.
+Warnings are shown to whoever pushes, but don't reject the push.
 
-What was wrong before the push is no reason. What can't be checked is wrong: an error of the check's
-own, or time that is up. Where the check itself is gone (the Python that wrote the hook or kustomize
-has moved) the push passes, and whoever pushes is told. What an edit has checked and pushes as it is
-isn't checked a second time.
+Errors that existed before the push don't count. What can't be checked counts as an error: an
+exception in the check, or a timeout. If the check itself is missing (the hook's Python or kustomize
+has moved), the push is accepted with a message. Commits that a ucp command has just checked and
+pushes unchanged aren't checked again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from k8s_ucp.gitops.check.repositories import (
 from k8s_ucp.workspace import write_private_file
 
 _SECONDS = 50
-"""For each of the two looks, at what is pushed and at what was there: our pushes wait longer."""
+"""Limit of each of the two runs (pushed commit, previous commit); ucp's own pushes wait longer."""
 FINDINGS = 10
-"""Exit code for findings: Python's own is 1 when it can't start, and 2 for wrong arguments."""
+"""Exit code for findings. Python's own are 1 if it can't start and 2 for wrong arguments."""
 _OLD_FINDINGS = 1
-"""What hooks of earlier versions ask for, which name no code."""
+"""Exit code for hooks of earlier versions, which don't pass one."""
 _CHECKED = "ucp-checked"
-"""File of a local remote, where no push writes: the version that checked, and the trees."""
+"""File in a local remote, out of reach of pushes: the version that checked, and the tree ids."""
 _MARK = "# Written by k8s-ucp: checks a push before it lands."
 _HOOK = """#!/bin/sh
 {mark}
@@ -143,11 +143,11 @@ def ensure_check_hook(
     branch: str = "main",
     helm: Path | None = None,
 ) -> str | None:
-    """Write the hook of a local remote, `core` or `apps`, where it is missing or old.
+    """Create or update the hook of a local remote, `core` or `apps`.
 
-    helm: renders charts; without it a push that brings one is refused.
+    helm: the program that renders charts; without it, a push with a chart is rejected.
 
-    Returns what a person should know when a hook of their own is in its place, else None.
+    Returns a message for the user if there is a hook that ucp did not write, else None.
     """
     core = bare.with_name("core.git") if name == "apps" else None
     text = _HOOK.format(
@@ -173,16 +173,16 @@ def ensure_check_hook(
 def already_checked(
     core: Path, apps: Path, files: Mapping[str, bytes], app_files: Mapping[str, bytes]
 ) -> Iterator[None]:
-    """Have the hooks of both local remotes pass these very files while the block lasts.
+    """Let the hooks of both local remotes accept exactly these files during the block.
 
-    files, app_files: all of the repositories, {path: content}, which were checked together. Where
-    the branch gets anything else beside them, such as what people committed, it is checked anew.
+    files, app_files: all files of the repositories, {path: content}, that were checked together. A
+    push with any other content, such as a concurrent commit of a user, is checked as usual.
     """
     trees = tree_id(files)
     records = ((core, trees), (apps, f"{trees} {tree_id(app_files)}"))
     try:
         for bare, found in records:
-            # Without it the hook checks: no reason to fail.
+            # Without the record the hook runs the check, so a failure here doesn't matter.
             with contextlib.suppress(OSError):
                 write_private_file(bare / _CHECKED, f"{__version__} {found}\n")
         yield
@@ -193,7 +193,7 @@ def already_checked(
 
 
 def changed_apps(paths: Iterable[str]) -> set[str] | None:
-    """Apps that a push touches; None for all of them."""
+    """Apps that a push changes; None for all of them."""
     found = set()
     for path in paths:
         match = re.match(r"apps/([^/]+)/", path)
@@ -205,7 +205,7 @@ def changed_apps(paths: Iterable[str]) -> set[str] | None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """What the hook starts: prints errors, one a line. Ends with `--code` if there are some."""
+    """Print errors, one per line, for the hook. Exit code: `--code` if there are errors, else 0."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.check_hook", description=__doc__)
     parser.add_argument("--kustomize", type=Path, required=True)
     parser.add_argument("--helm", default="")
@@ -248,7 +248,7 @@ def _checked(wanted: argparse.Namespace) -> CheckResult:
 
 def _expire(code: int) -> Callable[..., None]:
     def expire(*_: object) -> None:
-        # At once: kustomize, which others wait for, may take longer than the push.
+        # Immediately: waiting for kustomize could take longer than the push may.
         print(f".: the check timed out after {_SECONDS} s", flush=True)  # noqa: T201 (for the hook)
         os._exit(code)
 
@@ -256,7 +256,7 @@ def _expire(code: int) -> Callable[..., None]:
 
 
 def _words(error: Exception) -> str:
-    """One line, the same for the same error: the hook compares it with that of the old tree."""
+    """One line, equal for equal errors: the hook compares it with the previous commit's."""
     lines = str(error).splitlines()[:1]
     return f"{type(error).__name__}: {''.join(lines)}" if lines else type(error).__name__
 

@@ -1,8 +1,9 @@
 """Notifies Argo CD of a push to a local repository: a git hook and the program it starts.
 
-The hook never fails and never delays a push: it notes the changed paths and starts this module in
-the background, one at a time. Without it (the core is down, the Python that wrote it has moved)
-Argo CD's polling sees the push a little later. Remotes elsewhere use a webhook or polling.
+The hook never fails and never delays a push: it records the changed paths and starts this module in
+the background, one instance at a time. If that isn't possible (the core cluster is down, the hook's
+Python has moved), Argo CD detects the push by polling a little later. Remote repositories use a
+webhook or polling.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 
 NAMESPACE = "argocd"
 EVERYTHING = "*"
-"""Stands for every path: what changed isn't known."""
+"""Path that stands for all paths, if the changed ones are unknown."""
 
 PATIENCE = 15.0
 _SECONDS = 50
-"""The program ends by then, whatever happens."""
+"""The program terminates after this time in any case."""
 _MARK = "# Written by k8s-ucp: tells Argo CD about a push."
 REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
 _MOST, _LARGEST = 50, 65_536
-"""Notes that wait for a look at most, and bytes of each."""
+"""Maximum number of waiting records, and their maximum size in bytes."""
 _STALE = 3600.0
 
 _HOOK = """#!/bin/sh
@@ -79,10 +80,11 @@ exit 0
 def ensure_hook(
     bare: Path, *, python: Path, kubeconfig: Path, branch: str = "main", url: str | None = None
 ) -> str | None:
-    """Write the hook of a local remote where it is missing or old.
+    """Create or update the post-receive hook of a local remote.
 
-    url: how Argo CD reads it, where that is not the folder itself.
-    Returns what a person should know when a hook of their own is in its place, else None.
+    url: the address that Argo CD reads from, if it isn't the folder's.
+
+    Returns a message for the user if there is a hook that ucp did not write, else None.
     """
     text = _HOOK.format(
         mark=_MARK,
@@ -102,16 +104,16 @@ def ensure_hook(
 def refresh(
     kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,), *, patience: float = PATIENCE
 ) -> list[str]:
-    """Have Argo CD look at a repository now: Applications that the paths touch, ApplicationSets.
+    """Have Argo CD refresh the ApplicationSets and Applications that the changed paths affect.
 
-    A request that is still under way may have begun before the push and takes ours along when it
-    ends: it is waited for, up to `patience` seconds. Returns what was asked for as
-    `<kind>/<name>`. Raises KubeError.
+    A refresh that is still in progress may have read the repository before the push, and its end
+    would also clear a new request. So wait for it, up to `patience` seconds. Returns the refreshed
+    objects as `<kind>/<name>`. Raises KubeError.
     """
     from k8s_ucp.kube import APPLICATION, APPLICATION_SET
 
     paths = frozenset(changed)
-    # Sets first: what they make is new, the rest is there already.
+    # ApplicationSets first: only they create new Applications.
     wanted = [
         (APPLICATION_SET, each, REFRESH_SET)
         for each in kube.list_all(APPLICATION_SET, NAMESPACE)
@@ -146,9 +148,9 @@ def _is_asked(item: Mapping[str, Any], annotations: Mapping[str, str]) -> bool:
 
 
 def is_touched(application: Mapping[str, Any], url: str, paths: frozenset[str]) -> bool:
-    """An Application reads this repository at a place that one of the paths lies in.
+    """The Application reads this repository, from a path that contains one of the changed ones.
 
-    Its annotation says which places these are; without it, it may be any.
+    The annotation manifest-generate-paths lists these paths; without it, any path counts.
     """
     spec = application.get("spec", {})
     annotations = application.get("metadata", {}).get("annotations") or {}
@@ -164,7 +166,7 @@ def is_touched(application: Mapping[str, Any], url: str, paths: frozenset[str]) 
 
 
 def same_repository(one: str, other: str) -> bool:
-    """Two addresses name the same repository: `.git` and a slash at the end don't count."""
+    """Two URLs of the same repository: a trailing `.git` or slash is ignored."""
 
     def plain(url: str) -> str:
         return url.strip().rstrip("/").removesuffix(".git").rstrip("/")
@@ -173,7 +175,7 @@ def same_repository(one: str, other: str) -> bool:
 
 
 def _folders(path: str, annotation: str) -> list[str]:
-    """Folders that an Application is made from, as Argo CD reads its annotation."""
+    """Folders that affect an Application, from its annotation as Argo CD interprets it."""
     parts = [each.strip() for each in annotation.split(";") if each.strip()]
     return [
         posixpath.normpath(each.lstrip("/") if each.startswith("/") else f"{path}/{each}")
@@ -186,7 +188,7 @@ def _below(path: str, folder: str) -> bool:
 
 
 def _mentions(value: Any, url: str) -> bool:
-    """Some generator in there reads this repository."""
+    """A generator reads this repository."""
     if isinstance(value, dict):
         address = value.get("repoURL")
         if isinstance(address, str) and same_repository(address, url):
@@ -196,15 +198,15 @@ def _mentions(value: Any, url: str) -> bool:
 
 
 def _take_notes(notes: Path) -> Iterator[str]:
-    """The paths noted by hooks since somebody looked; a later push starts another program."""
+    """Paths recorded by hooks since the last call; a later push starts another process."""
     with contextlib.suppress(OSError):
         (notes / "waiting").rmdir()
     for each in notes.glob("new.*"):
-        # Of a hook that was killed.
+        # From a hook that was killed.
         with contextlib.suppress(OSError):
             if time.time() - each.stat().st_mtime > _STALE:
                 each.unlink()
-    # `paths` is what hooks of older versions write.
+    # Hooks of older versions write `paths`.
     for each in [notes / "paths", *sorted(notes.glob("changed.*"))]:
         mine = notes / f"taken.{os.getpid()}"
         try:
@@ -214,16 +216,16 @@ def _take_notes(notes: Path) -> Iterator[str]:
         try:
             lines = mine.read_text("utf-8", "replace").splitlines()
         except OSError:
-            # Another user pushed it.
+            # The file belongs to another user who pushed.
             lines = [EVERYTHING]
         mine.unlink()
         for line in lines:
-            # git quotes a path with unusual characters: then every Application is asked.
+            # Git quotes paths with unusual characters: refresh everything then.
             yield EVERYTHING if line.startswith('"') else line
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """What the hook starts. Exit code 1 where Argo CD could not be told."""
+    """The program that the hook starts. Exit code 1 if notifying Argo CD failed."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.refresh", description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--url", required=True, help="the repository's address")

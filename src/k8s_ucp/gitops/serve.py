@@ -1,7 +1,8 @@
-"""Serves bare repositories of a folder over HTTP, for reading only.
+"""Serves the bare repositories of a folder over HTTP, read-only.
 
-Runs in the core cluster beside Argo CD when git is local: the nodes see the workspace's folder.
-It answers fetches of `/<name>.git` and `/healthz`, nothing else; a push has no handler at all.
+Runs in the core cluster beside Argo CD if the repositories are local: the workspace's folder is
+mounted into the nodes. Serves fetches of `/<name>.git` and `/healthz` only; there is no handler for
+pushes.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _PATH = re.compile(r"/?([a-z0-9][a-z0-9-]*\.git)/?")
 
 
 class Folder(Backend):
-    """Bare repositories right below one folder, for one request; a name can lead nowhere else.
+    """The bare repositories directly below a folder, for one request; no name leads outside of it.
 
-    Opened anew for every request: the other side pushes and packs meanwhile.
+    Repositories are opened for every request, because they are pushed to and repacked meanwhile.
     """
 
     def __init__(self, root: Path) -> None:
@@ -62,7 +63,7 @@ def application(root: Path) -> WSGIApplication:
             return
         folder = Folder(root)
         git = HTTPGitApplication(folder, dumb=False)
-        # What is handed in is added to the handlers that it has anyway; pushes are one of them.
+        # The `handlers` argument adds to the default handlers, which accept pushes: replace them.
         git.handlers = {b"git-upload-pack": UploadPackHandler}
         try:
             yield from GunzipFilter(LimitedInputFilter(git))(environ, start)
@@ -81,18 +82,18 @@ class _Handler(WSGIRequestHandler):
     timeout = REQUEST_SECONDS
 
     def log_message(self, format: str, *args: object) -> None:
-        """Fetches are no news: Argo CD asks all the time."""
+        """Not logged: Argo CD fetches all the time."""
 
 
 def serve(root: Path, address: str, port: int) -> WSGIServer:
-    """A server that listens; serve_forever() makes it answer."""
+    """A listening server; serve_forever() handles requests."""
     return make_server(
         address, port, application(root), server_class=_Server, handler_class=_Handler
     )
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """What the Deployment starts: works until SIGTERM."""
+    """Entry point of the Deployment: runs until SIGTERM."""
     parser = argparse.ArgumentParser(prog="k8s_ucp.gitops.serve", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="with the bare repositories")
     parser.add_argument("--address", default="0.0.0.0", help="default: all of the pod")  # noqa: S104

@@ -1,1 +1,1 @@
-"""Checks the files of the repositories before a cluster reads them."""
+"""Checks the files of the repositories before Argo CD applies them."""

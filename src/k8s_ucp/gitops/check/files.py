@@ -1,6 +1,6 @@
-"""Rules on the files of a repository: what they refer to, what they pin. Pure.
+"""Rules for the files of a repository: references and pinned versions. Pure.
 
-A repository is {path: content}; what kustomize makes of it is judged in objects.py.
+A repository is {path: content}. objects.py checks the objects that kustomize builds from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
-"""Hidden folders, manifests of engines that are pinned as a whole, the topology."""
+"""Hidden folders, manifests of engines (which are pinned as a whole), ucp.yaml."""
 _ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -38,7 +38,7 @@ class Tree:
 
     @classmethod
     def of(cls, folder: Path) -> Tree:
-        """What lies in a folder; links are left out."""
+        """The files of a folder, without symbolic links and `.git`."""
         return cls(
             {
                 each.relative_to(folder).as_posix(): each.read_bytes()
@@ -51,7 +51,7 @@ class Tree:
 
     @cached_property
     def documents(self) -> dict[str, list[Object]]:
-        """{path of a YAML file: its documents}; what can't be read is in `unreadable`."""
+        """{path of a YAML file: its documents}; files that can't be parsed go to `unreadable`."""
         found: dict[str, list[Object]] = {}
         self.unreadable: list[Fault] = []
         for path, content in self.files.items():
@@ -70,7 +70,7 @@ class Tree:
 
     @cached_property
     def charts(self) -> list[str]:
-        """Folders of Helm charts, each with a slash at its end: their templates are no YAML."""
+        """Folders of Helm charts, each ending with a slash. Their templates aren't valid YAML."""
         return [
             each.removesuffix("Chart.yaml")
             for each in self.files
@@ -78,7 +78,7 @@ class Tree:
         ]
 
     def _is_data_of_chart(self, path: str) -> bool:
-        """Templates may read it as text (`.Files.Get`, `tpl`), whatever its name says."""
+        """Templates may read the file as text (`.Files.Get`, `tpl`), whatever its extension."""
         chart = max((each for each in self.charts if path.startswith(each)), key=len, default=None)
         if chart is None:
             return False
@@ -107,14 +107,14 @@ class Tree:
 
     @cached_property
     def places(self) -> list[tuple[str, str, str]]:
-        """(folder, app, environment) of everything that an Application stands for."""
+        """(folder, app, environment) of every overlay that gets an Application."""
         folders = {match[0] for path in self.files if (match := _PLACE.match(path))}
         found = [(each, _OVERLAY.fullmatch(each)) for each in sorted(folders)]
         return [(folder, match[1], match[2]) for folder, match in found if match]
 
     @cached_property
     def chart_overlays(self) -> list[tuple[str, str, str]]:
-        """(folder, app, environment) of those that are Helm charts."""
+        """(folder, app, environment) of the overlays that are Helm charts."""
         return [
             each
             for each in self.places
@@ -123,14 +123,14 @@ class Tree:
 
     @cached_property
     def jsonnet(self) -> list[str]:
-        """Apps that jsonnet makes objects of, which nobody but Argo CD renders."""
+        """Apps whose objects come from jsonnet, which only Argo CD renders."""
         others = {folder for folder, _, _ in (*self.overlays, *self.chart_overlays)}
         found = (_JSONNET.match(path) for path in self.files)
         return sorted({each[2] for each in found if each and each[1] not in others})
 
     @cached_property
     def roots(self) -> list[str]:
-        """Folders with a kustomization that no other one takes in."""
+        """Folders with a kustomization that no other kustomization includes."""
         used = {
             posixpath.normpath(posixpath.join(folder, entry))
             for folder, content in self.kustomizations.items()
@@ -145,7 +145,7 @@ class Tree:
         )
 
     def plain(self) -> Iterator[tuple[str, Object]]:
-        """(path, object) of the files that no kustomization takes in."""
+        """(path, object) of files that no kustomization includes."""
         for path, content in self.documents.items():
             folders = [path[:place] for place, each in enumerate(path) if each == "/"]
             if any(path.startswith(each) for each in self.charts):
@@ -161,7 +161,7 @@ def _misshapen(path: str, item: Object, *names: str) -> Iterator[Fault]:
 
 
 def find_file_faults(tree: Tree) -> Iterator[Fault]:
-    """What files say by themselves, in any repository."""
+    """Faults visible in a repository's files alone, in either repository."""
     documents = tree.documents
     yield from tree.unreadable
     for folder, content in sorted(tree.kustomizations.items()):
@@ -219,7 +219,7 @@ def sources_of(application: Object) -> list[Object]:
 
 
 def find_environment_faults(tree: Tree) -> Iterator[Fault]:
-    """The app repository's list of environments, and overlays for others."""
+    """Faults of the app repository: its list of environments, and overlays that don't match it."""
     path = "environments.yaml"
     found = [
         each for content in tree.documents.get(path, []) for each in maps(content, "environments")
@@ -251,7 +251,7 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
 
 
 def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
-    """The core repository's Applications, and the topology in it."""
+    """Faults of the core repository: its Applications' projects and paths."""
     found = [(path, each) for path, content in tree.documents.items() for each in content]
     projects = {_name(each) for _, each in found if each.get("kind") == "AppProject"}
     applications = [(path, each) for path, each in found if each.get("kind") == "Application"]
@@ -262,7 +262,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
     }
     places: dict[Any, Tree] = {addresses.get("root"): tree}
     if apps is not None:
-        # The project of the apps admits one repository: theirs.
+        # The apps' AppProject admits only the app repository.
         admitted = [
             (each.get("spec") or {}).get("sourceRepos") or ()
             for _, each in found
@@ -290,7 +290,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
 
 
 def find_topology_faults(tree: Tree, parse: Callable[[str], Any]) -> Iterator[Fault]:
-    """What is wrong with ucp.yaml; parse raises UcpError."""
+    """Faults of ucp.yaml. parse: raises UcpError."""
     text = tree.files.get("ucp.yaml")
     if text is None:
         return

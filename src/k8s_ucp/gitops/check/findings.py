@@ -9,36 +9,36 @@ from k8s_ucp.check_rules import RULES, Rule, RuleId, Severity
 
 @dataclass(frozen=True)
 class Fault:
-    """What a rule finds, wherever the rule looks."""
+    """A violation of a rule, independent of the repository it is in."""
 
     rule: RuleId
     message: str
     path: str = ""
     """File or folder in the repository."""
     object: str = ""
-    """`Kind/name`, where it is about one object."""
+    """`Kind/name` of the object; "" if the fault isn't about a single object."""
     field: str = ""
     """Field of the object, such as spec.ports[0].port."""
     value: str = ""
-    """What is written at the place, to find its line."""
+    """Text in the file, used to find the line."""
     denied: bool = False
-    """An API server refuses it: an error, whatever the rule is otherwise."""
+    """The API server would reject it: an error, whatever the rule's severity is."""
 
 
 @dataclass(frozen=True, order=True)
 class CheckFinding:
-    """One thing that is wrong in a repository."""
+    """One problem in a repository."""
 
     repository: str
     """`core` or `apps`."""
     path: str
-    """File, or folder of what was built."""
+    """File, or folder of the overlay that was built."""
     message: str
     rule: RuleId
     object: str = ""
     severity: Severity = "error"
     file: str = field(default="", compare=False)
-    """The file to fix, as far as it can be told."""
+    """The file to fix, if it could be determined."""
     line: int = field(default=1, compare=False)
 
     @property
@@ -51,7 +51,7 @@ class CheckFinding:
 
     @property
     def text(self) -> str:
-        """Without the repository, which whoever pushes knows."""
+        """Without the repository's name, which is known to whoever pushes."""
         return f"{self.path}: {self.message} [{self.rule}]"
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Violations of an environment's guard rails, before its API server rejects them. Pure.
 
-The rules are those of templates/core/policies, by the same ids. Images have rules of their own
-(objects.py); what only happens on a cluster (deletions, `kubectl debug`) isn't in a repository.
+The rules have the ids of the policies in templates/core/policies. Rules for images are in
+objects.py; operations on a cluster (deletions, `kubectl debug`) can't be checked in a repository.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PODS = {
         ("Deployment", "StatefulSet", "DaemonSet", "Job", "Rollout"), ("spec", "template", "spec")
     ),
 }
-"""Where a kind that the policies match has its pod."""
+"""Path to the pod spec in each kind that the policies match."""
 _REQUESTS = ("cpu", "memory")
 _CAPABILITIES = frozenset(
     [
@@ -41,11 +41,11 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 URL = r"[a-z][a-z0-9+.-]*://[^/\s\x27\x22\x60#?|;&)]*"
 """Scheme and host of a URL in a command."""
 OWN_URL = r"^[^:]+://([^@]*@)?(localhost|127\.[0-9.]+|\[::1\]|0\.0\.0\.0|\$.*|%2[Ff].*)?(:.*)?$"
-"""Such a URL of the container itself, or of what only it knows."""
+"""Matches a URL that points to the container itself, or whose host is known only at runtime."""
 
 
 class GuardRailRules:
-    """Of every environment. topology: None where it isn't at hand: then nothing is judged."""
+    """Guard rails of all environments. topology: None if it isn't available: no faults then."""
 
     def __init__(self, topology: Topology | None) -> None:
         self._levels = policies.levels(topology) if topology else {}
@@ -53,7 +53,7 @@ class GuardRailRules:
         self._owners = policies.host_owners(topology) if topology else {}
 
     def faults(self, environment: str, home: str, objects: Sequence[Object]) -> Iterator[Fault]:
-        """What the environment refuses or warns of. home: the namespace of the app."""
+        """What the guard rails reject or warn about. home: the namespace of the app."""
         level = self._levels.get(environment)
         for item in objects if level else ():
             namespace = str(part(item, "metadata").get("namespace") or home)
@@ -66,7 +66,7 @@ class GuardRailRules:
                     yield of_object(item, fault)
 
     def _violations(self, item: Object, namespace: str) -> Iterator[tuple[RuleId, str, str]]:
-        """(rule, words, field)"""
+        """Yields (rule, message, field)."""
         kind = str(item.get("kind"))
         if kind == "Ingress" or kind in ROUTES:
             yield from self._hosts(item, namespace)
@@ -129,13 +129,13 @@ def _of_container(pod: Spec, each: Spec, *, sidecar: bool) -> Iterator[tuple[Rul
 
 
 def _asks(item: Spec, resource: str) -> bool:
-    """A limit counts: the API server makes it the request."""
+    """A limit is enough: the API server uses it as the default of the request."""
     given = part(item, "resources")
     return resource in part(given, "requests") or resource in part(given, "limits")
 
 
 def _probed(probe: Spec, own: Sequence[str]) -> Iterator[str]:
-    """Other hosts that a probe asks."""
+    """Hosts other than the container itself that a probe connects to."""
     for way in ("httpGet", "tcpSocket"):
         host = part(probe, way).get("host")
         if host and host not in own:

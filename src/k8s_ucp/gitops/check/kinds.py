@@ -1,7 +1,7 @@
-"""Do objects of Kubernetes' own kinds have the fields that the pinned API server takes? Pure.
+"""Validates fields of Kubernetes' built-in kinds against the pinned API server. Pure.
 
-The table is written by `make kinds` from what that API server says about itself. Objects of other
-kinds are not judged.
+`make kinds` generates the table from the OpenAPI documents of that API server. Objects of other
+kinds are not validated.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _table() -> dict[str, Any]:
 
 
 def version() -> str:
-    """Of the Kubernetes that the table is about."""
+    """The Kubernetes version of the table."""
     return str(_table()["version"])
 
 
 def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
-    """What is wrong with the fields of an object."""
+    """Invalid, unknown and missing fields of an object."""
     table = _table()
     name = f"{item.get('apiVersion')}/{item.get('kind')}"
     if name in table["kinds"]:
@@ -58,7 +58,7 @@ def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def foreign_kinds(objects: Iterable[Mapping[str, Any]]) -> list[str]:
-    """`Kind.group` of objects whose kind neither Kubernetes has nor one of the objects declares."""
+    """`Kind.group` of custom resources for which the objects contain no definition (CRD)."""
     found, declared = set(), set()
     for each in objects:
         version, kind = str(each.get("apiVersion")), each.get("kind")
@@ -103,7 +103,7 @@ def _misfits(value: Any, takes: str, path: str) -> Iterator[Fault]:
         if str(value) not in allowed and value != "":
             yield _invalid(path, f"{path} must be one of {', '.join(allowed)}")
     elif takes == "integer" and isinstance(value, float) and value.is_integer():
-        # Go writes `1e+06`, and what is sent to the API server is 1000000.
+        # Go prints such numbers as `1e+06`, but sends 1000000 to the API server.
         return
     elif not isinstance(value, _TYPES[takes]) or (isinstance(value, bool) and takes != "boolean"):
         yield _invalid(path, f"{path} must be {_WORDS[takes]}, not {value!r:.60}")

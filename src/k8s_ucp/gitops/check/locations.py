@@ -1,6 +1,6 @@
 """Finds file and line of a fault, as far as possible. Pure.
 
-What is judged was built, from a chain of files: an overlay, its bases, their objects.
+The checked objects were built from a chain of files: an overlay, its bases, their objects.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import nodes, plain_text
 
 Location = tuple[str, int]
-"""(file, line from 1)"""
+"""(file, line number from 1)."""
 
 _LINE = re.compile(r"^(\d+): |\bline (\d+)")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 class Locations:
-    """Of the faults in one repository."""
+    """Finds the locations of faults in one repository."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -44,7 +44,7 @@ class Locations:
         return (files[0] if files else fault.path), int(named[1] or named[2]) if named else 1
 
     def _files(self, path: str) -> list[str]:
-        """The files that a fault on this path may be written in, the nearest first."""
+        """The files that may contain the cause of a fault at this path, closest first."""
         if path not in self._chains:
             self._chains[path] = list(dict.fromkeys(self._chain(path)))
         return self._chains[path]
@@ -74,7 +74,7 @@ class Locations:
             yield from self._below(path)
 
     def _below(self, folder: str) -> Iterator[str]:
-        """The files of a chart or a directory, the one that says what it is first."""
+        """Files of a chart or a plain directory, Chart.yaml first."""
         start = f"{folder}/"
         found = [each for each in self._tree.files if each.startswith(start)]
         yield from (each for each in (f"{start}Chart.yaml",) if each in self._tree.files)
@@ -82,7 +82,7 @@ class Locations:
 
     @cached_property
     def _kustomizations(self) -> dict[str, str]:
-        """{folder: its kustomization}"""
+        """{folder: path of its kustomization}."""
         found = {}
         for folder in self._tree.kustomizations:
             for name in KUSTOMIZATIONS:
@@ -93,7 +93,7 @@ class Locations:
         return found
 
     def _of_image(self, fault: Fault, files: list[str]) -> Location | None:
-        """The tag of a kustomization, which counts more than that of the object."""
+        """The line of the tag in a kustomization, which overrides the tag in the object."""
         if fault.rule not in ("image-moving-tag", "image-untagged"):
             return None
         name, _, tag = fault.value.rpartition(":")
@@ -143,7 +143,7 @@ class Locations:
 
 
 def _taken_in(kustomization: Any) -> Iterator[str]:
-    """Folders and files that a kustomization takes in, patches too."""
+    """Folders and files that a kustomization includes, with its patches."""
     yield from (each for each in entries(kustomization) if "\n" not in each)
     for name in ("patches", "patchesStrategicMerge", "patchesJson6902"):
         found = kustomization.get(name)
@@ -154,7 +154,7 @@ def _taken_in(kustomization: Any) -> Iterator[str]:
 
 
 def _get(node: Any, key: str) -> Any:
-    """The value of a key of a mapping."""
+    """The value node of a key in a mapping."""
     pairs = getattr(node, "value", None)
     for pair in pairs if getattr(node, "id", "") == "mapping" and pairs else ():
         if pair[0].value == key:
@@ -167,7 +167,7 @@ def _value(node: Any) -> Any:
 
 
 def _walk(node: Any, field: str) -> Any:
-    """The deepest node on the way to a field; its key, where it is in a mapping."""
+    """The deepest existing node on the path to a field; in a mapping, its key node."""
     found = None
     for key, index in _STEP.findall(field):
         if index:
@@ -185,7 +185,7 @@ def _walk(node: Any, field: str) -> Any:
 
 
 def _scalar(node: Any, value: str) -> Any:
-    """The first place where a value is written."""
+    """The first scalar node with this value."""
     waiting, seen = [node], set()
     while waiting:
         each = waiting.pop()

@@ -19,12 +19,12 @@ MOVING = frozenset(
     {"canary", "current", "dev", "develop", "edge", "head", "latest", "main", "master"}
     | {"nightly", "rolling", "snapshot", "stable"}
 )
-"""Tags and branches that mean something else tomorrow."""
+"""Tags and branches that move."""
 ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 """Kinds of the Gateway API that claim hosts."""
 OUTSIDE = "k8s-ucp.io/from-outside"
 IGNORE = "k8s-ucp.io/ignore"
-"""Annotation with findings of the object to ignore: `<rule>: <reason>`, one a line."""
+"""Annotation that lists findings of the object to ignore: `<rule>: <reason>`, one per line."""
 _POD_MAKERS = frozenset(
     {"pods", "deployments", "statefulsets", "daemonsets", "replicasets", "jobs", "*"}
 )
@@ -41,12 +41,12 @@ _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template")
 
 @dataclass(frozen=True)
 class Mirrored:
-    """Secrets and ConfigMaps that Syncers bring into a namespace: {(kind, name): keys}."""
+    """Secrets and ConfigMaps that Syncers copy to a namespace: {(kind, name): keys}."""
 
     keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def and_also(self, objects: Iterable[str]) -> Mirrored:
-        """With others that something brings there, as `Kind/name`; their keys aren't known."""
+        """Add objects that something else creates there, as `Kind/name`; their keys are unknown."""
         others = [each.split("/", 1) for each in objects]
         return Mirrored({(kind, name): frozenset[str]() for kind, name in others} | {**self.keys})
 
@@ -54,10 +54,10 @@ class Mirrored:
 def find_faults(
     objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
 ) -> Iterator[Fault]:
-    """What is wrong inside one overlay.
+    """Faults of the objects of one overlay.
 
-    mirrored: what comes from outside; None where that isn't known. whole: these are all objects of
-    it; others may bring what they refer to otherwise.
+    mirrored: Secrets and ConfigMaps from outside the overlay; None if they aren't known. whole: the
+    objects are complete, so a reference to any other object is a fault.
     """
     sound = []
     for each in objects:
@@ -92,7 +92,7 @@ def _faults_of(
 
 
 def of_object(item: Object, fault: Fault) -> Fault:
-    """The fault of an object, with its name."""
+    """The fault, with the object's name added."""
     return replace(fault, object=named(item))
 
 
@@ -102,7 +102,7 @@ def named(item: Object) -> str:
 
 
 def misshapen(item: Object) -> str | None:
-    """What of an object's outer form no API server takes; the other rules rely on it."""
+    """Why any API server would reject the object's outer form, or None; other rules rely on it."""
     metadata = item.get("metadata", {})
     if not isinstance(metadata, dict):
         return "metadata must be a mapping"
@@ -116,7 +116,7 @@ def misshapen(item: Object) -> str | None:
 
 
 def _from_outside(item: Object) -> frozenset[str]:
-    """What a workload's author says that something else brings: `Secret/a, ConfigMap/b`."""
+    """What the workload's annotation declares as created elsewhere: `Secret/a, ConfigMap/b`."""
     return frozenset(each.strip() for each in _annotation(item, OUTSIDE).split(","))
 
 
@@ -125,7 +125,7 @@ def _annotation(item: Object, name: str) -> str:
 
 
 def _made_by(item: Object) -> tuple[str, str]:
-    """The Secret that a controller makes of an object."""
+    """The Secret that a controller creates for this object."""
     spec = part(item, "spec")
     if item.get("kind") == "Certificate":
         return "Secret", str(spec.get("secretName"))
@@ -135,14 +135,14 @@ def _made_by(item: Object) -> tuple[str, str]:
 
 
 def name_of(item: Object) -> str:
-    """The name, or what the API server makes it of: `upgrade-*`."""
+    """The object's name, or a pattern for the one that the API server generates: `upgrade-*`."""
     metadata = item.get("metadata") or {}
     prefix = metadata.get("generateName")
     return str(metadata.get("name") or (f"{prefix}*" if prefix else None))
 
 
 def _pods(item: Object) -> Iterator[Mapping[str, Any]]:
-    """The pod spec of a workload, of whatever kind."""
+    """The pod spec of a workload of any kind."""
     for place in _POD_PLACES:
         part: Any = item
         for key in place:
@@ -170,7 +170,7 @@ def _accounts(pod: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def invalid_image(image: str) -> Fault | None:
-    """Why the kubelet takes no such name. Source: reference/regexp.go of distribution/reference."""
+    """Why the image name is invalid. Source: reference/regexp.go of distribution/reference."""
     if not image or _IMAGE.fullmatch(image):
         return None
     why = ", a placeholder that nothing replaces" if _PLACEHOLDER.search(image) else ""
@@ -178,7 +178,7 @@ def invalid_image(image: str) -> Fault | None:
 
 
 def unpinned_image(image: str) -> Fault | None:
-    """Why an image may be another one tomorrow."""
+    """Why the image can change without a change of its name."""
     if re.search(r"@sha256:[0-9a-f]{64}$", image):
         return None
     name, colon, tag = image.rpartition(":")
@@ -190,7 +190,7 @@ def unpinned_image(image: str) -> Fault | None:
 
 
 def is_moving(tag: str) -> bool:
-    """Also `latest-alpine` and `alpine-latest`; not a version or a commit."""
+    """True also for `latest-alpine` and `alpine-latest`; false for a version or a commit."""
     words = re.split(r"[._-]", tag.lower())
     return bool(MOVING & set(words)) and not re.search(r"\d", tag)
 
@@ -221,8 +221,10 @@ def _unmet(
     mirrored: Mirrored | None,
     outside: frozenset[str],
 ) -> Iterator[tuple[str, str, str | None, frozenset[str] | None]]:
-    """(kind, name, key, keys that are there) of references that lead nowhere; keys: None where
-    the object isn't there at all."""
+    """Unresolved references: (kind, name, key, existing keys).
+
+    The existing keys are None if the object doesn't exist.
+    """
     made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
@@ -241,9 +243,9 @@ def _unmet(
 
 
 def missing(objects: Iterable[Object], mirrored: Mirrored | None) -> set[str]:
-    """`Kind/name` of what pods of these objects refer to, and nothing brings.
+    """`Kind/name` of objects that pods reference and that nothing provides.
 
-    mirrored: as in `find_faults`. Without objects whose findings of this rule are ignored.
+    mirrored: as in `find_faults`. Leaves out workloads that ignore findings of this rule.
     """
     sound = [each for each in objects if not misshapen(each)]
     known = {(each.get("kind"), name_of(each)): each for each in sound}
@@ -306,7 +308,7 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
 
 
 def _makes_pods(item: Object) -> bool:
-    """A role by which an operator creates pods, with labels that nobody knows here."""
+    """The object grants permission to create pods: an operator's pods, with unknown labels."""
     if item.get("kind") == "ClusterRoleBinding":
         return part(item, "roleRef").get("name") == "cluster-admin"
     return item.get("kind") in ("Role", "ClusterRole") and any(
@@ -371,7 +373,7 @@ def _selects(selector: Mapping[str, Any], workload: Object) -> bool:
 
 
 def hosts(item: Object) -> Iterator[tuple[str, str]]:
-    """(host, path) that an Ingress or a route of the Gateway API claims."""
+    """(host, path) that an Ingress or a Gateway API route claims."""
     spec = item.get("spec") or {}
     if item.get("kind") == "Ingress":
         for rule in spec.get("rules") or ():
@@ -379,14 +381,14 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
             for path in paths:
                 yield str(rule.get("host", "*")), str(path.get("path", "/"))
     if item.get("kind") in ROUTES:
-        # Without hostnames it has those of its Gateway, which isn't at hand.
+        # Without hostnames, the route uses those of its Gateway, which isn't known here.
         for host in spec.get("hostnames") or ():
             for path in sorted(set(_route_paths(spec))):
                 yield str(host), path
 
 
 def _route_paths(spec: Mapping[str, Any]) -> Iterator[str]:
-    """What a route asks of requests: a path, and whatever else it looks at."""
+    """The match conditions of a route: the path, followed by other conditions if there are any."""
     rules: list[Any] = spec.get("rules") or [{}]
     for rule in rules:
         matches: list[Any] = (rule or {}).get("matches") or [{}]
@@ -400,9 +402,9 @@ _KINDS = {"secret": "Secret", "configmap": "ConfigMap"}
 
 
 def mirrored_in(core: Iterable[Object], app: str, environment: str) -> Mirrored | None:
-    """What comes into the namespace of an app on an environment.
+    """Secrets and ConfigMaps that Syncers copy to an app's namespace in an environment.
 
-    None where a Syncer selects by labels: then nobody knows before it runs.
+    None if a Syncer selects its sources by labels, since the result is then known only at runtime.
     """
     keys: dict[tuple[str, str], frozenset[str]] = {}
     for item in core:

@@ -32,21 +32,21 @@ CLUSTER_SCOPED = frozenset(
         *("ClusterExternalSecret", "ClusterAnalysisTemplate", "ClusterRepo"),
     ]
 )
-"""Kinds outside of namespaces: those of Kubernetes, and well-known ones."""
+"""Cluster-scoped kinds: those of Kubernetes, and well-known custom resources."""
 
 
 @dataclass(frozen=True)
 class Permission:
-    """What an app may do. namespaces: its own first."""
+    """What an app may create. namespaces: the app's own one first."""
 
     app: str
     namespaces: tuple[str, ...]
     kinds: frozenset[str] = frozenset()
     declared: bool = True
-    """The topology has the app; one that it hasn't may write to every namespace but `others`."""
+    """ucp.yaml declares the app. Other apps may write to every namespace except `others`."""
     others: frozenset[str] = frozenset()
     brought: frozenset[str] = frozenset()
-    """What something else creates in its namespace, as `Kind/name`."""
+    """Objects in its namespace that something else creates, as `Kind/name`."""
 
     @property
     def home(self) -> str:
@@ -54,7 +54,7 @@ class Permission:
 
 
 class Permissions:
-    """Of every app, by name. topology: None where it isn't at hand: then nothing is refused."""
+    """Permissions of all apps, by name. topology: None if it isn't available: no faults then."""
 
     def __init__(self, topology: Topology | None) -> None:
         apps = topology.spec.apps if topology else ()
@@ -75,23 +75,23 @@ class Permissions:
         return known or Permission(app, (app,), declared=False, others=self._taken - {app})
 
     def faults(self, app: str, objects: Sequence[Object]) -> Iterator[Fault]:
-        """What the project of an app refuses of these objects."""
+        """The objects that the app's AppProject would reject."""
         if self._judged:
             yield from find_refused(objects, self.of(app))
 
 
 @dataclass(frozen=True)
 class Needed:
-    """What objects need beyond their app's own namespace."""
+    """Permissions that objects need beyond their app's own namespace."""
 
     kinds: tuple[str, ...]
     namespaces: tuple[str, ...]
     alone: bool = False
-    """Everything goes to one other namespace: the app could run there."""
+    """All objects are in a single other namespace, which could be the app's namespace instead."""
 
 
 def needed(objects: Sequence[Object], home: str) -> Needed:
-    """What an app has to be allowed."""
+    """The permissions that an app needs for its objects."""
     kinds: set[str] = set()
     namespaces: set[str] = set()
     at_home = False
@@ -110,7 +110,7 @@ def needed(objects: Sequence[Object], home: str) -> Needed:
 
 
 def find_refused(objects: Sequence[Object], permission: Permission) -> Iterator[Fault]:
-    """In words of `ucp check`."""
+    """The objects that the permission doesn't cover, as faults for `ucp check`."""
     scopes = defined_scopes(objects)
     for item in objects:
         if fault := _refused(item, permission, scopes):
@@ -155,9 +155,9 @@ def _elsewhere(permission: Permission, what: str, namespace: str) -> Fault | Non
 
 
 def is_cluster_scoped(item: Object, scopes: Mapping[tuple[str, str], str]) -> bool:
-    """An object outside of namespaces, as far as that can be known here.
+    """The object is cluster-scoped, as far as that is known here.
 
-    scopes: of the kinds that the same objects define.
+    scopes: of the kinds that CustomResourceDefinitions among the objects define.
     """
     kind = str(item.get("kind"))
     group = str(item.get("apiVersion")).rpartition("/")[0]
@@ -166,7 +166,7 @@ def is_cluster_scoped(item: Object, scopes: Mapping[tuple[str, str], str]) -> bo
 
 
 def defined_scopes(objects: Iterable[Object]) -> dict[tuple[str, str], str]:
-    """{(group, kind): scope} of CustomResourceDefinitions."""
+    """{(group, kind): scope} from CustomResourceDefinitions."""
     found = {}
     for item in objects:
         spec = part(item, "spec")

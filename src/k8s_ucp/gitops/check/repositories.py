@@ -1,8 +1,8 @@
 """Checks the repositories without a cluster: for `ucp check`, CI and the push hook.
 
-Duplicate hosts, references to what isn't there, what isn't pinned, fields that Kubernetes doesn't
-have, overlays that can't be built. The rules are in files.py, objects.py and kinds.py; here they
-meet the repositories.
+It finds duplicate hosts, dangling references, unpinned versions, fields that Kubernetes doesn't
+have, and overlays that can't be built. The rules are in files.py, objects.py and kinds.py; this
+module applies them to the repositories.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SHOWN = 20
 
 @dataclass(frozen=True)
 class Checkout:
-    """The folders of the repositories; None for one that isn't at hand."""
+    """The folders of the checked-out repositories; None if a repository isn't available."""
 
     core: Path | None = None
     apps: Path | None = None
@@ -59,15 +59,15 @@ class Checkout:
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check says."""
+    """The result of a check."""
 
     findings: list[CheckFinding]
-    """Those that nobody ignores."""
+    """Findings that aren't ignored."""
     ignored: list[IgnoredFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Suppressions at a place that do not count, or match nothing; what can't be judged."""
+    """Suppressions in files that are invalid or match nothing, and what can't be checked."""
     unused: list[str] = field(default_factory=list)
-    """Entries of ucp.yaml that match nothing."""
+    """Entries of `checks.ignore` in ucp.yaml that match nothing."""
 
     @property
     def errors(self) -> list[CheckFinding]:
@@ -79,7 +79,7 @@ class CheckResult:
 
     @property
     def summary(self) -> str:
-        """Counts, in words."""
+        """The counts as a sentence."""
         counts = (
             (len(self.errors), "error"),
             (len(self.warnings), "warning"),
@@ -89,7 +89,7 @@ class CheckResult:
         return ", ".join(said) or "no problems found"
 
     def over(self, other: CheckResult) -> CheckResult:
-        """Both, where this one is about what is in git and the other about what will be."""
+        """Merge both results: this one is about the state in git, `other` about the next render."""
         mine, suppressed = set(self.findings), {each.finding for each in self.ignored}
         return CheckResult(
             sorted(mine | (set(other.findings) - suppressed)),
@@ -110,11 +110,11 @@ def check(
     helm: Path | None = None,
     checks: Checks | None = None,
 ) -> CheckResult:
-    """Everything that is wrong. only: apps that changed; the others are not built again.
+    """Check the repositories. only: apps that changed; the others are not built.
 
-    helm: renders charts. also: transports of git besides https and ssh for what overlays take in,
-    and addresses by plain http.
-    checks: those of ucp.yaml in the core repository without it. What can't be judged is a finding.
+    helm: the program that renders charts. also: git transports besides https and ssh that overlays
+    may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
+    repository to read them from. What can't be checked is reported as a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -182,7 +182,7 @@ def check(
 
 
 def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: list[Fault]) -> None:
-    """Find where the faults are written and which are ignored."""
+    """Find the locations of the faults, and sort out the ignored ones."""
     locations = Locations(tree)
     findings = []
     for fault in faults:
@@ -209,7 +209,7 @@ def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: l
 def check_rendered(
     kustomize: Path, rendered: Rendered, *, also: Collection[str] = (), helm: Path | None = None
 ) -> CheckResult:
-    """What is wrong with a render. also, helm: as in `check`."""
+    """Check a render before it is published. also, helm: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
@@ -217,7 +217,7 @@ def check_rendered(
 
 
 def transports(topology: Topology) -> set[str]:
-    """Transports of git that its owner relies on; of repositories by plain http the addresses."""
+    """Git transports that the topology uses; for repositories over plain http, their URLs."""
     named = [topology.spec.git.core, topology.spec.git.apps, *(e.repo for e in topology.spec.apps)]
     texts = [str(each) for each in named if each and "://" in str(each)]
     found = {each if is_http(each) else each.partition("://")[0] for each in texts}
@@ -225,7 +225,7 @@ def transports(topology: Topology) -> set[str]:
 
 
 def transports_in(core: Path) -> set[str]:
-    """Those of the topology in the files of its core repository; none where it can't be read."""
+    """Git transports of the topology in a core repository; empty if it can't be read."""
     try:
         return transports(_parse((core / "ucp.yaml").read_text("utf-8")))
     except (OSError, UcpError, UnicodeDecodeError):
@@ -233,7 +233,7 @@ def transports_in(core: Path) -> set[str]:
 
 
 def _topology_of(core: Tree | None) -> Topology | None:
-    """None where it isn't at hand, or wrong: that is a finding of its own."""
+    """The topology of the core repository; None if it is missing, or invalid (its own finding)."""
     text = core.files.get("ucp.yaml") if core else None
     if text is None:
         return None
@@ -244,7 +244,7 @@ def _topology_of(core: Tree | None) -> Topology | None:
 
 
 def _checks_of(apps: Tree) -> tuple[Checks, list[Fault]]:
-    """Those of ucp.yaml as the app repository has them, for a pipeline that has it alone."""
+    """`checks` of ucp.yaml as stored in the app repository, for CI without the core repository."""
     try:
         content = documents(apps.files.get(CHECKS, b""), CHECKS)
         found = Checks.model_validate(content[0] if content and content[0] else {})
@@ -261,9 +261,9 @@ def _parse(text: str) -> Topology:
 
 
 def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault]:
-    """The same faults; an error of our own is one more, on that path.
+    """Pass faults through, and report an unexpected exception as one more fault at `path`.
 
-    People write files in any shape. One that a rule doesn't expect must neither end the check nor
+    Users' files can have any shape. One that a rule doesn't expect must neither abort the check nor
     pass it.
     """
     try:
@@ -308,7 +308,7 @@ def _overlay_faults(
 def _plain_faults(
     path: str, item: Object, app: str | None, permissions: Permissions | None
 ) -> Iterator[Fault]:
-    # Argo CD reads it with its neighbours, and with manifests that are not read here.
+    # Argo CD reads the file together with its neighbours, and with manifests that aren't read here.
     faults = find_faults([item], None, whole=False)
     refused = permissions.faults(app, [item]) if permissions and app else ()
     yield from (replace(each, path=path) for each in chain(faults, refused))
@@ -328,7 +328,7 @@ def _guard_rail_faults(
 
 
 def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
-    """One host, one app on one environment: whoever comes second is told."""
+    """A host used by two apps in one environment is a fault of the second app."""
     owners: dict[tuple[str, str], str] = {}
     routes: dict[str, dict[tuple[str, str], str]] = {}
     for folder, _, environment in sorted(tree.places):
@@ -363,7 +363,7 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
 
 
 def refuse(checked: CheckResult, what: str) -> None:
-    """Raises UcpError where something is wrong that must not be."""
+    """Raise UcpError if there are errors."""
     if not checked.errors:
         return
     raise UcpError(
@@ -372,7 +372,7 @@ def refuse(checked: CheckResult, what: str) -> None:
 
 
 def shown(findings: list[CheckFinding]) -> list[str]:
-    """A line each, as many as a person reads."""
+    """One line per finding, at most SHOWN of them."""
     lines = [str(each) for each in findings[:SHOWN]]
     if len(findings) > SHOWN:
         lines.append(f"... and {len(findings) - SHOWN} more")

@@ -23,9 +23,9 @@ def sarif(
     *,
     pages: str | None = None,
 ) -> Mapping[str, Any]:
-    """A run for each repository that was checked: paths are relative to its root.
+    """One run per checked repository; paths are relative to the repository's root.
 
-    pages: address of the project's documentation.
+    pages: base URL of the project's documentation.
     """
     found, suppressed = list(findings), list(ignored)
     return {
@@ -62,7 +62,7 @@ def _run(
 
 
 def documentation(distribution: str = "k8s-ucp") -> str | None:
-    """Where the project's pages are read, as its metadata says; None where it names no place."""
+    """URL of the project's documentation from the package metadata, or None."""
     try:
         urls = metadata.metadata(distribution).get_all("Project-URL") or []
     except metadata.PackageNotFoundError:
@@ -72,7 +72,7 @@ def documentation(distribution: str = "k8s-ucp") -> str | None:
 
 
 def _rule(rule: Rule, pages: str | None) -> Mapping[str, Any]:
-    # An absolute address or none: a relative one would lead into the repository that was checked.
+    # Absolute or none: a relative URL would point into the repository that was checked.
     link = {"helpUri": f"{pages.rstrip('/')}/{rule.page}"} if pages else {}
     return {
         "id": rule.id,
@@ -113,9 +113,9 @@ def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Map
 
 
 def _key(finding: CheckFinding) -> str:
-    """The same for the same finding, wherever its line has moved to.
+    """Fingerprint of a finding that doesn't change when its line moves.
 
-    What a base brings to all environments is one result.
+    A fault in a base that all environments use is one result.
     """
     words = (finding.repository, finding.rule, finding.file, finding.object, finding.message)
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]

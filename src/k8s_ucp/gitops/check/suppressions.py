@@ -22,14 +22,14 @@ _APP = re.compile(r"apps/([^/]+)/")
 
 @dataclass(frozen=True, order=True)
 class IgnoredFinding:
-    """A finding that doesn't count."""
+    """A finding that was suppressed."""
 
     finding: CheckFinding
     reason: str
     where: str
-    """Where the suppression is written."""
+    """Where the suppression is: a file and line, an annotation or ucp.yaml."""
     in_source: bool
-    """At the place, and not in ucp.yaml."""
+    """In a file of the repository, not in ucp.yaml."""
 
     def __str__(self) -> str:
         return (
@@ -39,10 +39,10 @@ class IgnoredFinding:
 
 @dataclass(frozen=True)
 class Suppression:
-    """What is written at a place. line: of what it is about, 0 for all of an object."""
+    """A suppression in a file. line: the line that it applies to, 0 for a whole object."""
 
     path: str
-    """Of a comment its file, of an annotation what was built."""
+    """For a comment its file, for an annotation the overlay or file that was checked."""
     rule: str
     reason: str
     where: str
@@ -51,7 +51,7 @@ class Suppression:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The same for an object on all environments: one finding makes it useful."""
+        """Equal for an object in all environments, so that one match marks all of them as used."""
         return (self.rule, self.object) if self.object else (self.rule, self.where)
 
     def matches(self, finding: CheckFinding) -> bool:
@@ -63,14 +63,14 @@ class Suppression:
 
 
 def judged(finding: CheckFinding, checks: Checks) -> CheckFinding:
-    """The finding with the severity that ucp.yaml gives it."""
+    """The finding with the severity that `checks.deny` of ucp.yaml sets."""
     if {finding.rule, DENY_WARNINGS} & set(checks.deny):
         return replace(finding, severity="error")
     return finding
 
 
 def comment_suppressions(files: Mapping[str, bytes]) -> list[Suppression]:
-    """The comments `# ucp: ignore <rule> <reason>` in the YAML files of a repository."""
+    """Comments `# ucp: ignore <rule> <reason>` in a repository's YAML files."""
     return [
         each
         for path, content in files.items()
@@ -87,7 +87,7 @@ def _comments(path: str, content: bytes) -> Iterator[Suppression]:
     except UcpError:
         return
     for number, line in enumerate(lines, 1):
-        # Engines' kinds have tens of thousands of lines.
+        # A cheap test first: manifests of engines have tens of thousands of lines.
         if "ucp:" in line and (found := _COMMENT.search(line)):
             about = number
             while about <= len(lines) and lines[about - 1].lstrip().startswith("#"):
@@ -96,7 +96,7 @@ def _comments(path: str, content: bytes) -> Iterator[Suppression]:
 
 
 def annotation_suppressions(path: str, item: Object) -> Iterator[Suppression]:
-    """What the annotation of an object ignores. path: the finding's."""
+    """Suppressions in an object's annotation. path: as in the findings."""
     text = part(part(item, "metadata"), "annotations").get(IGNORE)
     for line in str(text or "").splitlines():
         rule, _, reason = line.strip().partition(":")
@@ -106,7 +106,7 @@ def annotation_suppressions(path: str, item: Object) -> Iterator[Suppression]:
 
 
 def refused(suppression: Suppression, repository: str) -> str | None:
-    """Why a suppression at a place does not count."""
+    """Why a suppression in a file is invalid; None if it is valid."""
     rule = RULES.get(suppression.rule)
     if rule is None:
         near = nearest(suppression.rule, RULES)
@@ -122,7 +122,7 @@ def refused(suppression: Suppression, repository: str) -> str | None:
 
 
 class Triage:
-    """The findings of one check, parted into those that stand and those that are ignored."""
+    """Separates the findings of one check into active and ignored ones."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
@@ -130,14 +130,14 @@ class Triage:
         self.findings: set[CheckFinding] = set()
         self.ignored: set[IgnoredFinding] = set()
         self.refused: list[str] = []
-        """Suppressions that do not count, and why."""
+        """Invalid suppressions, with the reason."""
         self.unmatched: list[str] = []
-        """Those that no finding matches."""
+        """Suppressions that match no finding."""
 
     def take(
         self, repository: str, findings: Iterable[CheckFinding], written: Iterable[Suppression]
     ) -> None:
-        """Part the findings of a repository. written: the suppressions in it."""
+        """Sort the findings of a repository. written: the suppressions in its files."""
         counting: list[Suppression] = []
         for each in written:
             if why := refused(each, repository):
@@ -178,7 +178,7 @@ class Triage:
 
 
 def matches(entry: IgnoreEntry, finding: CheckFinding) -> bool:
-    """An entry of ucp.yaml is about this finding."""
+    """The ucp.yaml entry applies to this finding."""
     if entry.rule != finding.rule or finding.about.ignorable == "never":
         return False
     app = _APP.match(finding.path) if finding.repository == "apps" else None

@@ -1,7 +1,8 @@
-"""Pull requests, on whichever forge hosts the repository.
+"""Pull requests on any supported forge.
 
-One pull request an app and environment: its branch has a fixed name, and a newer promotion
-updates it instead of piling up another. What every forge can do is here; sites.py chooses one.
+There is one pull request per app and environment: its branch name is fixed, and a newer promotion
+updates it instead of opening another one. This module contains what all forges have in common;
+sites.py selects the forge.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ REQUEST_SECONDS = 30
 
 
 class ForgeFailed(UcpError):
-    """A forge refused or failed a request."""
+    """A request to a forge failed or was rejected."""
 
 
 class NotReady(ForgeFailed):
-    """The forge is still looking at the pull request, or does not let it be merged."""
+    """The forge is still checking the pull request, or doesn't allow the merge."""
 
     def __init__(self, request: PullRequest, said: str) -> None:
         super().__init__(
@@ -35,7 +36,7 @@ class NotReady(ForgeFailed):
 
 @dataclass(frozen=True)
 class PullRequest:
-    """An open pull request. number: as people name it on that forge."""
+    """An open pull request. number: as shown by the forge."""
 
     number: int
     url: str
@@ -43,9 +44,9 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What a pull request says: merge the branch `head`, now at `commit`, into `base`.
+    """Content of a pull request: merge the branch `head`, now at `commit`, into `base`.
 
-    title and body are also the message of the commit that the merge makes.
+    title and body are also used for the message of the merge commit.
     """
 
     head: str
@@ -57,7 +58,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a repository's forge is. root: of its web pages, without a trailing slash."""
+    """A repository's forge. root: base URL of its web pages, without a trailing slash."""
 
     kind: str
     root: str
@@ -67,36 +68,36 @@ class Site:
 
 
 class Forge(ABC):
-    """One repository on a forge. Raises ForgeFailed throughout.
+    """A repository on a forge. Every method raises ForgeFailed.
 
-    What is done when stands here; a forge says how to ask for it, and what its answers mean.
+    This class contains the workflow; subclasses make the API calls and interpret the responses.
     """
 
     name: ClassVar[str]
     request: ClassVar[str] = "pull request"
-    """What it calls one."""
+    """The forge's term for a pull request."""
     scope: ClassVar[str]
-    """What a token needs, where it is not enough."""
+    """Permissions that a token needs, for an error message."""
     taken: ClassVar[int] = 409
-    """Status of an answer that there is a pull request already."""
+    """Response status if the pull request already exists."""
     not_yet: ClassVar[tuple[int, ...]] = (405, 409)
-    """Statuses while it works out whether a pull request can be merged."""
+    """Response statuses while the forge determines whether a pull request can be merged."""
     refusal: ClassVar[type[Exception]]
-    """What its library raises for an answer that is no success."""
+    """Exception of the client library for an unsuccessful response."""
     silence: ClassVar[tuple[type[Exception], ...]]
-    """What it raises where there is no answer."""
+    """Exceptions of the client library if there is no response."""
 
     def __init__(self, site: Site, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._what = redact(f"{site.root}/{site.path}")
         self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:
-        """The open pull request of a branch."""
+        """The open pull request of a branch, or None."""
         with self._translated(f"list {self.request}s"):
             return self._find(head, base)
 
     def create(self, proposal: Proposal) -> PullRequest:
-        """Open one; where another process was faster, that one."""
+        """Open a pull request, or update the one that another process has just opened."""
         with self._translated(f"open a {self.request}"):
             try:
                 return self._create(proposal)
@@ -109,17 +110,17 @@ class Forge(ABC):
         return found
 
     def update(self, request: PullRequest, proposal: Proposal) -> None:
-        """Say the new proposal in an open one."""
+        """Update title and body of an open pull request."""
         with self._translated(f"update {self.request} {request.number}"):
             self._update(request.number, proposal)
 
     def close(self, request: PullRequest) -> None:
-        """Close an open one without a merge."""
+        """Close an open pull request without merging it."""
         with self._translated(f"close {self.request} {request.number}"):
             self._close(request.number)
 
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
-        """Have it squashed into one commit once its checks are green; True: it is merged now."""
+        """Enable auto-merge with squash after successful checks; True if it is already merged."""
 
         def attempt() -> bool:
             try:
@@ -150,7 +151,7 @@ class Forge(ABC):
 
     @abstractmethod
     def _told(self, error: Any) -> tuple[int, str]:
-        """(status, message) of a refusal."""
+        """(status, message) of an unsuccessful response."""
 
     @contextlib.contextmanager
     def _translated(self, action: str) -> Iterator[None]:
@@ -177,9 +178,9 @@ class Forge(ABC):
 def until_ready(
     attempt: Callable[[], bool], sleep: Callable[[float], None], *, tries: int = 20
 ) -> bool:
-    """Ask for a merge until the forge has looked at the new commit: it takes a moment.
+    """Retry a merge until the forge has processed the new commit, which takes a moment.
 
-    attempt: raises NotReady where it is too early. Raises its last one when it stays too early.
+    attempt: raises NotReady if it is too early. After the last try, NotReady is raised.
     """
     for _ in range(tries - 1):
         with contextlib.suppress(NotReady):

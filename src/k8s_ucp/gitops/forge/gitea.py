@@ -1,7 +1,7 @@
-"""Pull requests on Gitea and Forgejo, through their API.
+"""Pull requests on Gitea and Forgejo, with direct calls of their API.
 
-Of the Python clients none is both kept and small (docs/decisions tells which were looked at), and
-four calls are all we need: so this speaks HTTP itself, with the standard library.
+No Python client is both maintained and small (docs/decisions lists the candidates), and only a few
+calls are needed, so this module uses HTTP from the standard library.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from k8s_ucp.gitops.forge.base import (
 )
 
 _PAGE = 50
-"""Pull requests asked for at once; a server may be set to give fewer."""
+"""Pull requests per page; a server may be configured to return fewer."""
 _PAGES = 1000
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would carry the token to another host."""
+    """Refuses redirects, which could send the token to another host."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 class _Refusal(Exception):
-    """An HTTP status that is no success."""
+    """An HTTP status that indicates failure."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(status, said)
@@ -44,7 +44,7 @@ class _Refusal(Exception):
 
 
 class Gitea(Forge):
-    """One repository there."""
+    """A repository on a Gitea or Forgejo server."""
 
     name = "Gitea"
     scope = "the scope write:repository"
@@ -91,8 +91,8 @@ class Gitea(Forge):
         try:
             self._call("POST", f"pulls/{number}/merge", wanted)
         except _Refusal as error:
-            # 405: "try again later", while it looks for conflicts. 409: planned already, but
-            # with the message of the proposal before: that plan is dropped and made anew.
+            # 405: "try again later", during the check for conflicts. 409: the merge is already
+            # scheduled, but with the previous proposal's message: cancel it and schedule it again.
             if error.status == 409 and "already" in error.said:
                 self._call("DELETE", f"pulls/{number}/merge")
             raise
@@ -128,7 +128,7 @@ class Gitea(Forge):
 
 
 def _from_fork(request: Mapping[str, Any]) -> bool:
-    """Its branch lies in another repository, or in one that is gone."""
+    """The pull request's branch is in another repository, or in a deleted one."""
     source, target = request["head"].get("repo"), request["base"]["repo"]
     return source is None or source["id"] != target["id"]
 

@@ -12,7 +12,7 @@ from k8s_ucp.gitops.forge.base import REQUEST_SECONDS, Forge, Proposal, PullRequ
 
 
 class GitHub(Forge):
-    """One repository there."""
+    """A repository on GitHub."""
 
     name = "GitHub"
     scope = "write access to contents and pull requests"
@@ -64,7 +64,7 @@ class GitHub(Forge):
                 expected_head_oid=proposal.commit,
             )
         except GithubException as error:
-            # Nothing is left to wait for: GitHub wants such ones merged at once.
+            # "Clean status": no check is pending, and GitHub requires an immediate merge instead.
             if "clean status" not in str(error):
                 raise
             pull.merge(

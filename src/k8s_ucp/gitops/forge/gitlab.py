@@ -13,7 +13,7 @@ from k8s_ucp.gitops.forge.base import REQUEST_SECONDS, Forge, Proposal, PullRequ
 
 
 class _OneHost(requests.Session):
-    """Leaves the token at its host; requests does so for its own header only."""
+    """Drops the token on redirects to another host; requests does that only for Authorization."""
 
     def rebuild_auth(
         self, prepared_request: requests.PreparedRequest, response: requests.Response
@@ -25,7 +25,7 @@ class _OneHost(requests.Session):
 
 
 class GitLab(Forge):
-    """One project there."""
+    """A project on GitLab."""
 
     name = "GitLab"
     request = "merge request"
@@ -80,7 +80,7 @@ class GitLab(Forge):
     def _merge(self, number: int, proposal: Proposal) -> bool:
         settings: dict[str, Any] = {
             "merge_when_pipeline_succeeds": True,
-            # The same under its new name (GitLab 17.11).
+            # New name of the same parameter (GitLab 17.11).
             "auto_merge": True,
             "squash": True,
             "squash_commit_message": f"{proposal.title}\n\n{proposal.body}",

@@ -1,7 +1,7 @@
-"""Which forge hosts a repository, the token for it, and a client.
+"""Determines a repository's forge and its token, and creates the client.
 
-Each forge lies in a module of its own, imported only when it is needed; their client libraries are
-the optional extra `forges`.
+Each forge has its own module, imported only if it is needed. The client libraries are the optional
+extra `forges`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def find_site(
 ) -> Site:
     """The forge of a repository's URL, and the token for it.
 
-    kind: "" finds it out from the host's name and the CI's variables. credentials: the folder
-    with credential files. Raises UsageError naming what is missing.
+    kind: type of the forge; "" derives it from the host name and CI variables. credentials: the
+    folder with credential files. Raises UsageError if the type or the token is missing.
     """
     root, path = _split(url)
     root = environment.get("UCP_FORGE_URL", "").rstrip("/") or root
@@ -41,7 +41,7 @@ def find_site(
 
 
 def open_forge(site: Site) -> Forge:
-    """The client for a site. Raises UsageError where its library is not installed."""
+    """Create the client for a site. Raises UsageError if its library is not installed."""
     try:
         if site.kind == "github":
             from k8s_ucp.gitops.forge.github import GitHub
@@ -62,7 +62,7 @@ def open_forge(site: Site) -> Forge:
 
 
 def _split(url: str) -> tuple[str, str]:
-    """(root of the forge's pages, path of the repository)."""
+    """(root URL of the forge, path of the repository)."""
     short = re.fullmatch(r"(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)", url)
     if short:
         root, path = f"https://{short[1]}", short[2]
@@ -86,12 +86,12 @@ def _split(url: str) -> tuple[str, str]:
 
 
 def _parsed(url: str) -> tuple[SplitResult, int | None]:
-    """(its parts, its port)."""
+    """(parts of the URL, port)."""
     try:
         parts = urlsplit(url)
         return parts, parts.port
     except ValueError:
-        # Python's own words repeat what it takes for the port: perhaps a password.
+        # Python's message repeats the invalid port, which may be a password.
         raise UsageError(
             f"{redact(url)} is not a valid URL",
             next="check the repository's URL; a password's special characters are written as %XX",

@@ -1,1 +1,1 @@
-"""Kustomizations, charts and manifests: built, read and edited."""
+"""Builds, reads and edits kustomizations, Helm charts and manifests."""

@@ -26,10 +26,10 @@ def build_charts(
     namespaces: Mapping[str, str],
     more: Mapping[str, Any] | None = None,
 ) -> Built:
-    """Render the charts in folders below root. helm: None where there is none.
+    """Render the charts in folders below root. helm: the program; None if it isn't installed.
 
-    namespaces: {folder: the namespace that its app runs in}. more: values over all others.
-    Hooks that Argo CD doesn't run are left out.
+    namespaces: {folder: namespace of its app}. more: values that override all others. Hooks that
+    Argo CD doesn't run are left out.
     """
     if helm is None:
         return Built(failures=dict.fromkeys(folders, NO_HELM))
@@ -50,7 +50,7 @@ def build_charts(
 
 def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[str, Any]) -> str:
     for each in chart.rglob("*"):
-        # helm follows links, and what a chart reads may end in a message.
+        # Helm follows symbolic links, and the linked content could appear in an error message.
         if each.is_symlink() and not each.resolve().is_relative_to(chart.resolve()):
             link = each.relative_to(chart)
             raise UcpError(
@@ -78,7 +78,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
 
 
 def _settings(chart: Path) -> Mapping[str, Any]:
-    """What Argo CD is told of the chart in its folder."""
+    """Argo CD's Helm settings in the chart's folder (.argocd-source.yaml)."""
     file = chart / SETTINGS
     if not file.is_file():
         return {}
@@ -89,6 +89,6 @@ def _settings(chart: Path) -> Mapping[str, Any]:
 
 
 def _is_test(item: Object) -> bool:
-    """`helm test` runs it, Argo CD doesn't."""
+    """The object is a hook of `helm test`, which Argo CD doesn't run."""
     annotations = part(part(item, "metadata"), "annotations")
     return str(annotations.get("helm.sh/hook", "")).startswith("test")

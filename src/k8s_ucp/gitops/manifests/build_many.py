@@ -1,4 +1,4 @@
-"""Builds many overlays at once: kustomize takes longest to start, and an index starts it once."""
+"""Builds many overlays in few kustomize runs, since most of the time is its start-up."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from k8s_ucp.gitops.manifests.yaml_text import load_all, unreadable
 Object = Mapping[str, Any]
 
 AT_ONCE = 100
-"""Overlays of one index: kustomize compares every object with every other."""
+"""Maximum number of overlays per run: kustomize compares every object with every other."""
 WORKERS = 2
 _OVERLAY = "k8s-ucp.io/overlay"
 
 
 @dataclass
 class Built:
-    """What the folders of a repository stand for."""
+    """The objects of a repository's folders."""
 
     objects: dict[str, list[Object]] = field(default_factory=dict)
-    """{folder: its objects}"""
+    """{folder: its objects}."""
     failures: dict[str, str] = field(default_factory=dict)
-    """{folder: why kustomize can't build it}"""
+    """{folder: why kustomize can't build it}."""
 
 
 def build_many(
     kustomize: Path, root: Path, groups: Sequence[Sequence[str]], *, also: Collection[str] = ()
 ) -> Built:
-    """Build folders below root. groups: folders that have no object in common, side by side.
+    """Build folders below root. groups: folders that have no object in common, built together.
 
-    Folders that can't be built together are halved until each that fails stands alone. also:
-    transports of git besides https and ssh.
+    If a build fails, the group is halved until each failing folder is built alone. also: git
+    transports besides https and ssh.
     """
     chunks = [
         list(group[start : start + AT_ONCE])
@@ -92,14 +92,14 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
             try:
                 number = int(each["metadata"]["annotations"].pop(_OVERLAY))
             except (KeyError, TypeError, ValueError, AttributeError):
-                # An object on which kustomize can't leave its mark is judged by itself.
+                # If kustomize can't annotate an object, its folder must be built alone.
                 raise UcpError(f"an object lacks the annotation {_OVERLAY}") from None
             found[folders[number]].append(each)
     return found
 
 
 def objects(text: str) -> list[Object]:
-    """The objects in what kustomize printed. Raises UcpError."""
+    """The objects in kustomize's output. Raises UcpError."""
     try:
         return [each for each in load_all(text) if isinstance(each, dict)]
     except unreadable() as error:

@@ -1,7 +1,7 @@
-"""Helm charts from where people have them: HTTP chart repositories, OCI registries, folders.
+"""Fetches Helm charts from HTTP chart repositories, OCI registries and folders.
 
-helm fetches them, with the credential that is meant for that one place and with a home of its own.
-A pinned version is fetched once and kept in the user's cache.
+Helm fetches them, with only the credential for that repository and its own home directory. A pinned
+version is fetched once and kept in the user's cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from k8s_ucp.gitops.manifests.helm import HelmFailed, call
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
-"""Of an unpacked chart."""
+"""Maximum size of an unpacked chart."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -40,7 +40,7 @@ class ChartRef:
 
     @property
     def plain(self) -> bool:
-        """A registry of this machine, which has no certificate."""
+        """The registry is on this machine and is accessed over plain http."""
         return self.oci and urlsplit(self.repository).hostname in _LOOPBACK
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class ChartRef:
 def find_version(
     helm: Path, place: ChartRef, version: str | None, credential: Credential | None
 ) -> str:
-    """The exact version that a version or a range stands for; the newest without one.
+    """The exact version that a version or a range resolves to; None: the newest.
 
     Raises UcpError.
     """
@@ -61,7 +61,7 @@ def find_version(
 
 
 class ChartChanged(UcpError):
-    """A version of a chart has another content than the one that was recorded or fetched first."""
+    """A chart version's content differs from the one recorded or fetched before."""
 
 
 def pull(
@@ -73,10 +73,10 @@ def pull(
     *,
     digest: str | None = None,
 ) -> dict[str, bytes]:
-    """The files of a chart: {path: content}. digest: what it must have. Raises UcpError."""
+    """The files of a chart: {path: content}. digest: the expected one. Raises UcpError."""
     kept = _kept(cache, place, version)
     archive = kept.read_bytes() if kept.exists() else None
-    # What the cache has may be older than the record: the repository is asked then.
+    # The cached archive may be older than the recorded digest: then fetch it again.
     if archive is None or digest not in (None, digest_of(archive)):
         archive = _fetch(helm, place, version, credential)
         if digest not in (None, found := digest_of(archive)):
@@ -94,8 +94,9 @@ def pull(
 def find_digest(
     helm: Path, place: ChartRef, version: str, cache: Path, credential: Credential | None
 ) -> str:
-    """The digest of a version as its repository has it now. Raises UcpError, ChartChanged where
-    another content was fetched before.
+    """The digest of a version as its repository has it now.
+
+    Raises UcpError, and ChartChanged if different content was fetched before.
     """
     archive, kept = _fetch(helm, place, version, credential), _kept(cache, place, version)
     found = digest_of(archive)
@@ -110,7 +111,7 @@ def find_digest(
 
 
 def digest_of(archive: bytes) -> str:
-    """Of a packed chart: what a repository's index names, and a registry's layer."""
+    """Digest of a packed chart, as in a repository's index and a registry's layer."""
     return f"sha256:{hashlib.sha256(archive).hexdigest()}"
 
 
@@ -139,7 +140,7 @@ def _fetch(helm: Path, place: ChartRef, version: str, credential: Credential | N
 
 
 def unpack(archive: bytes, what: str) -> dict[str, bytes]:
-    """The plain files of a packed chart, without its folder. Raises UcpError."""
+    """The regular files of a packed chart, without its top folder. Raises UcpError."""
     found: dict[str, bytes] = {}
     size = 0
     try:
@@ -159,7 +160,7 @@ def unpack(archive: bytes, what: str) -> dict[str, bytes]:
 
 
 def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> dict[str, bytes]:
-    """A chart's files with the charts that it depends on. beside: by `file://` address.
+    """A chart's files including its dependencies. beside: local ones, by `file://` URL.
 
     Raises UcpError.
     """
@@ -176,7 +177,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
     if not missing:
         return dict(files)
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
-        # Deep enough for `../..` of a dependency to stay inside.
+        # Deep enough that `../..` in a dependency's path stays inside.
         root = Path(home, "a", "b", "c", "d", "chart")
         write_files(root, files)
         neighbours = chart.neighbours
@@ -203,7 +204,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
 
 
 def write_files(root: Path, files: Files) -> None:
-    """Below a folder, which is made."""
+    """Write files below a folder, which is created."""
     root.mkdir(parents=True, exist_ok=True)
     for path, content in files.items():
         target = root / path

@@ -1,4 +1,4 @@
-"""What a folder that people bring is: a kustomization, a Helm chart, manifests or jsonnet. Pure."""
+"""Detects the form of a folder: kustomization, Helm chart, manifests or jsonnet. Pure."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
 
 Files = Mapping[str, bytes]
-"""{path below the folder: content}"""
+"""{path relative to the folder: content}."""
 
 KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _OVERLAY = re.compile(r"overlays/([^/]+)/(?:kustomization\.ya?ml|Kustomization)")
 _ENVIRONMENT = re.compile(r"(?:envs?|environments|stages)/([^/]+)")
 PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays", "stages"}
-"""Folders of a kustomization, below the one that it is called by."""
+"""Folders that belong to a kustomization in the folder above them."""
 USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
     *("deployment", "deployments", "helm-chart", "helm-charts", "k8s-manifests"),
     *("k8s-specifications", "kustomize", "manifests", "release"),
@@ -38,18 +38,18 @@ _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test",
     *("archive", "contrib", "example", "examples", "extra", "extras", "sample", "samples"),
     *("sample-manifests", "terraform", "tools"),
 }
-"""Where repositories have what they deploy by; and what is no app of theirs, mostly."""
+"""Usual names of folders with manifests, and of folders that usually contain no app."""
 _SHOWN = 8
 _LARGE = 200_000
 _TOOL = re.compile(
     r"skaffold/|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl|kubeadm\.k8s"
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
 )
-"""Versions of what looks as an object and is settings of a tool that people have beside them."""
+"""API versions of files that look like objects but are configuration of tools."""
 
 
 class SeveralFolders(UsageError):
-    """Which of the folders below an app is has to be said."""
+    """Several folders contain manifests, so the user has to select one."""
 
     def __init__(self, folders: list[str], plain: Collection[str] = ()) -> None:
         """folders: with a kustomization or a chart. plain: with manifests."""
@@ -62,13 +62,13 @@ class SeveralFolders(UsageError):
         )
         found = filter(None, map(_ENVIRONMENT.fullmatch, folders))
         self.environments = {match[1]: match[0] for match in found}
-        """{name: folder} of those that look as overlays of environments."""
+        """{name: folder} of folders that look like overlays of environments."""
 
 
 def _named_by(folders: Collection[str]) -> list[str]:
-    """The folders that a person would name: a kustomization's for its bases and overlays.
+    """The folders to suggest: instead of bases and overlays, the folder that contains them.
 
-    The likeliest come first.
+    Sorted, the most likely ones first.
     """
     found = set()
     for each in folders:
@@ -88,7 +88,7 @@ def _unlikely(folder: str) -> tuple[bool, bool, int, str]:
 
 @dataclass(frozen=True)
 class DetectedForm:
-    """How a folder is rendered. words: the same for a person."""
+    """How a folder is rendered. words: description for messages."""
 
     form: AppForm
     words: str
@@ -99,7 +99,7 @@ def find_form(
 ) -> DetectedForm:
     """The form of a folder. Raises UsageError.
 
-    wanted: as a person says it is. named: environments whose overlays a person names.
+    wanted: the form that the user requests. named: environments whose overlays the user names.
     """
     form = wanted or ("kustomize" if named else _detected(files))
     if form == "helm":
@@ -127,19 +127,20 @@ def find_form(
 
 
 def is_kustomization(files: Files, folder: str = "") -> bool:
-    """A folder has a kustomization of its own, under any of its three names."""
+    """The folder has a kustomization, under any of its three file names."""
     return any(posixpath.join(folder, name) in files for name in KUSTOMIZATIONS)
 
 
 def overlays(files: Files) -> set[str]:
-    """Environments for which a folder has `overlays/<environment>`."""
+    """Environments for which the folder has `overlays/<environment>`."""
     return {match[1] for path in files if (match := _OVERLAY.fullmatch(path))}
 
 
 def overlays_beside(files: Files) -> set[str]:
-    """Those that the folder's own kustomization doesn't take in. Raises UsageError.
+    """Overlays that the folder's own kustomization doesn't include. Raises UsageError.
 
-    Of an overlay that a person named alone, with the base beside it, this one is no choice.
+    If the folder's kustomization is itself an overlay with its base beside it, that overlay is not
+    one to choose from.
     """
     own = next((files[name] for name in KUSTOMIZATIONS if name in files), b"")
     listed = first_map(own, KUSTOMIZATIONS[0]).get("resources")
@@ -148,10 +149,10 @@ def overlays_beside(files: Files) -> set[str]:
 
 
 def manifest_files(files: Files) -> list[str]:
-    """Files that hold objects of Kubernetes and nothing else, in folders below too.
+    """Files that contain only Kubernetes objects, including those in subfolders.
 
-    Where objects are there twice then, folders below are variants: only the folder itself counts.
-    Raises UsageError.
+    If that yields duplicate objects, the subfolders are variants, and only files directly in the
+    folder count. Raises UsageError.
     """
     found = [path for path in sorted(files) if _holds_objects(files, path)]
     top = [path for path in found if "/" not in path]
@@ -169,19 +170,19 @@ def _holds_objects(files: Files, path: str) -> bool:
 
 @dataclass(frozen=True)
 class _Object:
-    """What tells objects apart."""
+    """The identity of an object."""
 
     group: str
     kind: str | None
     namespace: str | None
     name: str | None
     generated: bool = field(compare=False)
-    """It has generateName instead."""
+    """Has generateName instead of a name."""
 
 
 @dataclass(frozen=True)
 class _Outline:
-    """What is asked of a file again and again, without its content."""
+    """The facts about a file that are needed repeatedly, without its content."""
 
     only_objects: bool
     objects: tuple[_Object, ...] = ()
@@ -189,7 +190,7 @@ class _Outline:
 
 @functools.lru_cache(maxsize=1024)
 def _outline(data: bytes, path: str) -> _Outline:
-    """Raises UsageError. A file is read once: those of kinds are large."""
+    """Cached, because files of CRDs are large. Raises UsageError."""
     content = [each for each in documents(data, path) if each is not None]
     if not content or not all(
         isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
@@ -201,7 +202,7 @@ def _outline(data: bytes, path: str) -> _Outline:
 
 @functools.lru_cache(maxsize=1024)
 def _repeated(data: bytes, path: str) -> str | None:
-    """Not looked for in large files, which programs write."""
+    """A duplicate key; not searched for in large files, which are generated."""
     return repeated_key(data, path) if len(data) < _LARGE else None
 
 
@@ -214,7 +215,7 @@ def _object(item: Mapping[str, Any]) -> _Object:
 
 
 def unkustomizable(files: Files) -> str | None:
-    """Why kustomize can't hold plain manifests; None where it can."""
+    """Why kustomize doesn't support these plain manifests; None if it does."""
     paths = manifest_files(files)
     for path in paths:
         for item in _outline(files[path], path).objects:
@@ -227,7 +228,7 @@ def unkustomizable(files: Files) -> str | None:
 
 
 def _twice(files: Files, paths: Collection[str]) -> str | None:
-    """Which object stands there more than once."""
+    """The first object that occurs more than once, as a message, or None."""
     seen: set[_Object] = set()
     for path in paths:
         for item in _outline(files[path], path).objects:
@@ -238,7 +239,7 @@ def _twice(files: Files, paths: Collection[str]) -> str | None:
 
 
 def objects(content: Collection[Any]) -> Iterator[dict[str, Any]]:
-    """The objects in documents, those of Lists too."""
+    """The objects in documents, including the items of Lists."""
     for each in content:
         if not isinstance(each, dict):
             continue
@@ -251,7 +252,7 @@ def objects(content: Collection[Any]) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ChartFile:
-    """What Chart.yaml says."""
+    """The content of Chart.yaml."""
 
     name: str
     version: str
@@ -259,9 +260,9 @@ class ChartFile:
 
     @property
     def neighbours(self) -> dict[str, str]:
-        """{`file://` address: path from the chart's folder} of what it depends on.
+        """Dependencies on charts in other folders: {`file://` URL: path relative to the chart}.
 
-        Helm takes the path as it is written, unlike git: `%20` in it is no space.
+        Helm doesn't decode these paths, unlike git: `%20` stays `%20`.
         """
         addresses = (str(each.get("repository", "")) for each in self.dependencies)
         return {
@@ -270,7 +271,7 @@ class ChartFile:
 
 
 def chart_file(files: Files) -> ChartFile:
-    """Raises UsageError where it is none, or a library, which renders nothing."""
+    """Parse Chart.yaml. Raises UsageError if it is missing or invalid, or for a library chart."""
     if "Chart.yaml" not in files:
         raise UsageError("not a Helm chart: Chart.yaml does not exist")
     content = first_map(files["Chart.yaml"], "Chart.yaml")
@@ -301,14 +302,14 @@ def _detected(files: Files) -> AppForm | None:
 
 
 def _apps_below(files: Files) -> list[str]:
-    """Folders that are an app by themselves: charts, and kustomizations that no other takes in."""
+    """Folders with a chart or a kustomization, except subcharts."""
     names = (*KUSTOMIZATIONS, "Chart.yaml")
     found = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] in names}
     return sorted(each for each in found if each and "/charts/" not in f"{each}/")
 
 
 def _plain_below(files: Files) -> set[str]:
-    """Folders with what looks as manifests, without those of charts' templates."""
+    """Folders with files that look like manifests, except templates of charts."""
     return {
         path.rpartition("/")[0]
         for path, content in files.items()

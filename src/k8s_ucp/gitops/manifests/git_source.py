@@ -16,7 +16,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def find_commit(url: str, revision: str | None, credential: Credential | None) -> str:
-    """The commit behind a branch, a tag or a commit's id; None: behind the default branch.
+    """The commit of a branch, tag or commit id; None: of the default branch.
 
     Raises UcpError.
     """
@@ -76,7 +76,7 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
 
 
 def is_hidden(path: str) -> bool:
-    """A file that a dot in front hides; helm reads one of those."""
+    """A hidden file or a file in a hidden folder, except .helmignore, which helm reads."""
     return any(part.startswith(".") and part != ".helmignore" for part in path.split("/"))
 
 
@@ -85,7 +85,7 @@ def _fetch(repository: Repository, url: str, commit: str) -> None:
     try:
         repository.git(*flags, "--depth=1", "--", url, commit, timeout=NETWORK_SECONDS)
     except GitFailed:
-        # Some servers hand out branches and tags only.
+        # Some servers only allow fetching branches and tags.
         refs = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         repository.git(*flags, "--", url, *refs, timeout=NETWORK_SECONDS)
     if repository.resolve(commit) is None:

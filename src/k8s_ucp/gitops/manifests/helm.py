@@ -9,13 +9,13 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.process import RunningPrograms, passed_on, run
 
 KUBERNETES = "1.35.0"
-"""What charts are told the cluster is, since nobody can ask it."""
+"""Kubernetes version for rendering charts, since no cluster is queried."""
 _SHOWN = 6
-"""Lines of an error."""
+"""Maximum number of lines of an error."""
 
 
 class HelmFailed(UcpError):
-    """helm ended with an error, or not in time, in its own words: advice may follow an error."""
+    """Helm failed or timed out. The message is helm's own; the caller may add advice."""
 
 
 def template(
@@ -26,7 +26,7 @@ def template(
     timeout: float,
     programs: RunningPrograms | None = None,
 ) -> str:
-    """What `helm template` prints. words: its arguments; the rest as in `call`."""
+    """The output of `helm template`. words: its arguments; the others as in `call`."""
     return call(helm, ["template", *words], home=home, timeout=timeout, programs=programs)
 
 
@@ -39,10 +39,10 @@ def call(
     stdin: str | None = None,
     programs: RunningPrograms | None = None,
 ) -> str:
-    """What helm prints. home: what it fetches and who it logs in as stays there.
+    """Run helm and return its output. home: folder for its cache and its logins.
 
-    Proxies and certificates of the caller count, credentials and plugins don't. stdin: where a
-    password goes. programs: where it is noted while it runs. Raises HelmFailed, ProgramMissing.
+    The caller's proxy and CA settings apply, its credentials and plugins don't. stdin: for a
+    password. programs: tracks the process while it runs. Raises HelmFailed, ProgramMissing.
     """
     homes = {f"HELM_{each}_HOME": str(home / each) for each in ("CACHE", "CONFIG", "DATA")}
     environment = {**passed_on(), "PATH": "/usr/bin:/bin", "HOME": str(home), **homes}
@@ -56,7 +56,7 @@ def call(
 
 
 def own_words(said: str) -> str:
-    """helm's last error; where that ends in a colon, with the lines that it announces."""
+    """Helm's last error message; if it ends in a colon, with the lines that follow."""
     lines = [each.strip() for each in said.splitlines() if each.strip()]
     starts = [at for at, each in enumerate(lines) if each.startswith("Error: ")]
     words = [each.removeprefix("Error: ") for each in lines[starts[-1] if starts else -1 :]]

@@ -1,8 +1,8 @@
-"""The edit: another tag or digest in a kustomization's `images`, and not a byte more.
+"""Edits tag or digest of an image in a kustomization, without changing anything else.
 
-Files are people's: comments, order, quoting and line endings stay. What was written is read back
-and compared with what was meant before it is handed on, so a layout that this module does not
-know ends in a refusal, never in a different change.
+The file is the user's: comments, order, quoting and line endings are preserved. The result is
+parsed and compared with the intended change before it is returned, so an unsupported layout leads
+to an error, never to a different change.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
 
 TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
-"""A tag as the OCI distribution specification has it; use fullmatch."""
+"""A tag as in the OCI distribution specification; use fullmatch."""
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
-"""A digest of the two algorithms that are registered; use fullmatch."""
+"""A digest with one of the two registered algorithms; use fullmatch."""
 
 _NAME = re.compile(r"[!-~]{1,500}")
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
@@ -30,7 +30,7 @@ LINE_BREAK = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True)
 class Pin:
-    """What an image is held to: a tag, a digest, or both (the digest then decides)."""
+    """The version of an image: a tag, a digest, or both (the digest then takes precedence)."""
 
     tag: str = ""
     digest: str = ""
@@ -61,10 +61,10 @@ def read_images(text: str, where: str) -> list[Image]:
 
 
 def set_pin(text: str, name: str, pin: Pin, where: str) -> str:
-    """The kustomization's text with the image `name` (as `images[].name` has it) held to `pin`.
+    """Set the version of the image `name` (`images[].name`) in a kustomization's text.
 
-    Exactly one line differs, or one is added where the image had neither tag nor digest; where it
-    had both and gets one, the other one's line goes. Raises NotEditable.
+    Exactly one line changes, or one is added if the image had neither tag nor digest. If it had
+    both and gets only one, the line of the other is removed. Raises NotEditable.
     """
     root = read_tree(text, where)
     entry = _entry(_entries(root, where), name, where)
@@ -77,16 +77,16 @@ def set_pin(text: str, name: str, pin: Pin, where: str) -> str:
 
 
 def quoted(value: str, style: str) -> str:
-    """A tag or digest as YAML text in that quoting; plain only where it stays a string."""
+    """A tag or digest as YAML in that quoting style; plain only if it is still read as a string."""
     if style in ("'", '"'):
         return f"{style}{value}{style}"
     return value if reads_as_text(value) else f'"{value}"'
 
 
 def reads_as_text(value: str) -> bool:
-    """An unquoted tag or digest is read as a string by every YAML parser.
+    """Every YAML parser reads the unquoted tag or digest as a string.
 
-    False also for a few that most parsers take for strings: quoting is never wrong.
+    False also for some values that most parsers read as strings: quoting is always correct.
     """
     if value.lower() in _WORDS or not value or not (value[0].isascii() and value[0].isalnum()):
         return False
@@ -125,7 +125,7 @@ def _entry(entries: list[YamlNode], name: str, where: str) -> YamlNode:
 
 
 def _pair(mapping: YamlNode, key: str, where: str) -> tuple[YamlNode, YamlNode] | None:
-    """Its pair with that key. Raises NotEditable where the key is there twice."""
+    """The pair with that key. Raises NotEditable if the key occurs twice."""
     times = sum(each.kind == "scalar" and each.value == key for each, _ in mapping.pairs)
     if times > 1:
         raise NotEditable(f"{where} has the duplicate key {key} ({times} times)")
@@ -139,7 +139,7 @@ def _image(entry: YamlNode) -> Image:
 
 
 def _text_of(mapping: YamlNode, key: str, depth: int = 0) -> str:
-    """The scalar under a key, merged mappings (`<<`) included; "" where there is none."""
+    """The scalar at a key, including merged mappings (`<<`); "" if there is none."""
     pair = mapping.own(key)
     if pair:
         value = pair[1].resolved()
@@ -157,7 +157,7 @@ def _text_of(mapping: YamlNode, key: str, depth: int = 0) -> str:
 
 
 def _refuse_shared(root: YamlNode, entry: YamlNode, name: str, where: str) -> None:
-    """What an alias repeats elsewhere can't be changed here alone."""
+    """Raise NotEditable if an alias uses the value elsewhere, because that would change too."""
     used = {node.value for node in root.walk() if node.kind == "alias"}
     images = root.own("images")
     holders = [entry, *([images[1].resolved()] if images else [])]
@@ -176,7 +176,7 @@ def _refuse_shared(root: YamlNode, entry: YamlNode, name: str, where: str) -> No
 
 @dataclass(frozen=True)
 class TextEdit:
-    """Other characters in place of text[start:end]."""
+    """Replaces text[start:end]."""
 
     start: int
     end: int
@@ -184,7 +184,7 @@ class TextEdit:
 
 
 def splice(text: str, edits: list[TextEdit]) -> str:
-    """The text with the edits, which don't overlap."""
+    """Apply edits that don't overlap."""
     for edit in sorted(edits, key=lambda each: each.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
@@ -194,7 +194,7 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
     wanted = {"newTag": pin.tag, "digest": pin.digest}
     there = {key: pair for key in wanted if (pair := entry.own(key))}
     missing = [key for key, value in wanted.items() if value and key not in there]
-    # An empty one that is there says nothing and stays as it is.
+    # Keep a key with an empty value: it has no effect.
     surplus = [key for key in there if not wanted[key] and _text_of(entry, key)]
     edits = [
         edit
@@ -204,7 +204,7 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
     ]
     for key in missing:
         if surplus:
-            # Tag for digest or the other way round: the line changes its key too.
+            # Tag instead of digest or vice versa: reuse the line and change its key.
             edits += rewrite_value(text, there[surplus.pop()], key, wanted[key], what)
         else:
             edits += _insert(text, entry, key, wanted[key], what)
@@ -216,7 +216,7 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
 def rewrite_value(
     text: str, pair: tuple[YamlNode, YamlNode], name: str, value: str, what: str
 ) -> list[TextEdit]:
-    """Another value in a line that is there, under the key `name`."""
+    """Replace the value in an existing line, and its key by `name`."""
     key, old = pair
     edits = []
     if key.value != name:
@@ -237,7 +237,7 @@ def rewrite_value(
 
 
 def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list[TextEdit]:
-    """A new line (in a flow mapping: a new pair) behind the image's name."""
+    """Add a line (in a flow mapping: a pair) after the image's name."""
     pairs = [pair for pair in (entry.own("name"), entry.own("newName")) if pair]
     if not pairs:
         raise NotEditable(f"{what} has no {key}, and its name comes from a YAML anchor")
@@ -257,7 +257,7 @@ def _insert(text: str, entry: YamlNode, key: str, value: str, what: str) -> list
 def _remove(
     text: str, entry: YamlNode, pair: tuple[YamlNode, YamlNode], what: str
 ) -> list[TextEdit]:
-    """Take a line out; where it shares its line with others, empty it: kustomize skips that."""
+    """Remove a line. If it contains other keys too, empty the value: kustomize ignores that."""
     key, value = pair
     start = line_start(text, key.start)
     if entry.flow or text[start : key.start].strip() or value.style in ("|", ">"):
@@ -274,18 +274,18 @@ def _write_empty(text: str, pair: tuple[YamlNode, YamlNode], what: str) -> list[
 
 
 def line_start(text: str, index: int) -> int:
-    """Where the line with that character begins."""
+    """Index of the first character of the line that contains `index`."""
     return max(text.rfind("\n", 0, index), text.rfind("\r", 0, index)) + 1
 
 
 def line_break(text: str) -> str:
-    """How the text ends its lines."""
+    """The line ending that the text uses."""
     found = LINE_BREAK.search(text)
     return found.group() if found else "\n"
 
 
 def _prove(before: YamlNode, text: str, name: str, pin: Pin, where: str) -> None:
-    """The new text says what was meant, and otherwise what the old one said."""
+    """Raise NotEditable unless the new text has the intended value and is otherwise equal."""
     after = read_tree(text, where)
     old, new = _entries(before, where), _entries(after, where)
     position = old.index(_entry(old, name, where))

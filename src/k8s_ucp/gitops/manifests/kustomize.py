@@ -1,9 +1,9 @@
 """The door to kustomize: builds an overlay into its objects.
 
-What it builds was written by others, and kustomize hands parts of it to git. So it gets a short
-environment, and instead of git a script that knows the few calls kustomize makes: an address or a
-revision can't pass for an option there, and git uses no other transports than those named here.
-What kustomize fetches itself comes by https alone.
+The input is untrusted, and kustomize passes parts of it to git. So it gets a minimal environment,
+and instead of git a script that allows only the few calls that kustomize makes: no URL or revision
+can be interpreted as an option, and git uses only the transports listed here. kustomize's own
+downloads use https only.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ from k8s_ucp.process import find_program, passed_on, run, terminate_all, working
 BUILD_SECONDS = 60.0
 _TRANSPORTS = ("https", "ssh")
 _KNOWN = {*_TRANSPORTS, "file", "git", "http"}
-"""What `also` may name: those that start no program of somebody's choice."""
+"""Transports that `also` may add: those that can't start arbitrary programs."""
 _FOR_GIT = ("GIT_SSL_CAINFO", "GIT_SSH_COMMAND")
-"""Ways to reach a host that only git knows; no other variable of git's gets through."""
+"""Settings for reaching a host that only git has; no other git variables are passed on."""
 _NO_HTTP = {"REQUEST_METHOD": "GET", "HTTP_PROXY": "http://127.0.0.1:1"}
-"""Go makes no request by plain http with both of them set, not even to a loopback, to which it
-would use no proxy, nor where https redirects to it (golang.org/s/cgihttpproxy)."""
+"""With both set, Go refuses requests over plain http (golang.org/s/cgihttpproxy).
+
+That includes loopback addresses, for which it would use no proxy, and redirects from https.
+"""
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 _OUTSIDE = re.compile(
     r"security; file '(?P<file>[^'\n]+)' is not in or below '(?P<folder>[^'\n]+)'"
@@ -78,15 +80,15 @@ test "$code" = 0 || printf '%s\\n' "$said" | failed "$code"
 
 
 class BuildFailed(UcpError):
-    """kustomize can't build a folder: the message is its own, or git's."""
+    """kustomize can't build a folder. The message is kustomize's, or git's."""
 
 
 class LoadsFromOutside(BuildFailed):
-    """A kustomization names a file above its own folder: no build here or by Argo CD loads it."""
+    """A kustomization loads a file outside its folder, which neither ucp nor Argo CD allows."""
 
     @classmethod
     def told(cls, folder: Path, said: str) -> LoadsFromOutside | None:
-        """folder: that was built. said: by kustomize; None where that is something else."""
+        """Parse kustomize's output; None for any other error. folder: the one that was built."""
         found = _OUTSIDE.search(said)
         if found is None:
             return None
@@ -103,10 +105,10 @@ class LoadsFromOutside(BuildFailed):
 def build(
     kustomize: Path, folder: Path, *, timeout: float = BUILD_SECONDS, also: Collection[str] = ()
 ) -> str:
-    """The objects of a folder with a kustomization, as YAML documents.
+    """Build a folder with a kustomization: its objects as YAML documents.
 
-    kustomize: the program. also: what git may use besides https and ssh: transports, and addresses
-    of repositories by plain http. Raises BuildFailed, ProgramMissing, DeadlineExceeded.
+    kustomize: the program. also: git transports besides https and ssh, and repository URLs that are
+    allowed over plain http. Raises BuildFailed, ProgramMissing, DeadlineExceeded.
     """
     for path, words in find_refused(folder, also):
         raise BuildFailed(
@@ -120,10 +122,11 @@ def build(
             return run([kustomize, "build", folder], timeout=timeout, env=environment)
         except CommandFailed as error:
             if "timeout running" in error.output:
-                # kustomize gives up on its git, which goes on writing.
+                # kustomize doesn't kill its git after a timeout.
                 terminate_all(working_in(work), grace=1)
             said = log.read_text("utf-8", "replace") if log.exists() else ""
-            # kustomize's own last line is then `exit status`, and git's are in the middle.
+            # In that case kustomize's last line is only `exit status`, and git's message is further
+            # up.
             if outside := LoadsFromOutside.told(folder, error.output):
                 raise outside from error
             words = "; ".join(telling(said)) or _of_http(error.output) or innermost(error.output)
@@ -139,14 +142,14 @@ def _of_http(said: str) -> str:
 
 
 def innermost(said: str) -> str:
-    """The last line of what kustomize says; of folders in folders the file that is the cause."""
+    """The last line of kustomize's output; for nested folders, the file that caused the error."""
     line = "".join(said.strip().splitlines()[-1:])
     _, _, cause = line.rpartition("accumulating resources from '")
     return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 
 
 def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]:
-    """What kustomize gets. Its clones lie in `work`, and nothing but our git is on its PATH."""
+    """Environment for kustomize: clones go to `work`, and only the git script is on the PATH."""
     programs = work / "bin"
     programs.mkdir()
     script = programs / "git"

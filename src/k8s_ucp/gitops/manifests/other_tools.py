@@ -14,17 +14,17 @@ from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 FLEET = "Rancher Fleet"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 Advice = Callable[[str, Mapping[str, Any]], str]
-"""(name of an app, what the file says) to what to type."""
+"""(name of an app, content of the file) to the command to suggest."""
 
 
 @dataclass(frozen=True)
 class OtherTool:
-    """A file that another tool deploys by."""
+    """A configuration file of an unsupported deployment tool."""
 
     name: str
     path: str
     deploys: bool
-    """It says by itself what is deployed; others stand beside manifests."""
+    """It defines by itself what is deployed; other tools only accompany manifests."""
     _advice: Advice
     _content: bytes
 
@@ -33,16 +33,16 @@ class OtherTool:
         return f"{self.path} of {self.name} is not read"
 
     def advice(self, app: str = "NAME") -> str:
-        """What to type."""
+        """The command to suggest."""
         try:
             return self._advice(app, first_map(self._content, self.path))
         except UsageError:
-            # Most are templates.
+            # Most such files are templates.
             return self._advice(app, {})
 
 
 def find_tools(files: Mapping[str, bytes]) -> list[OtherTool]:
-    """Those of a folder, with the likeliest first."""
+    """Files of such tools in a folder, the most likely ones first."""
     return [
         OtherTool(name, path, deploys, advice, content)
         for name, pattern, deploys, advice in _TOOLS
@@ -52,7 +52,7 @@ def find_tools(files: Mapping[str, bytes]) -> list[OtherTool]:
 
 
 def is_of_tool(path: str) -> bool:
-    """A file that such a tool reads."""
+    """The file is one that such a tool reads."""
     return any(pattern.fullmatch(path) for _, pattern, _, _ in _TOOLS)
 
 
@@ -94,7 +94,7 @@ def _of_compose(app: str, _: Mapping[str, Any]) -> str:
 
 
 def _chart(app: str, repo: Any, chart: Any, version: Any) -> str:
-    """The command for a chart of a repository or registry; empty where it names none."""
+    """The command for a chart in a repository or registry; empty if none is named."""
     address, name = str(repo or ""), str(chart or "")
     if address.startswith("oci://"):
         address, name = "", f"{address.rstrip('/')}/{name}"

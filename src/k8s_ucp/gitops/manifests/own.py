@@ -1,4 +1,4 @@
-"""What can be read from manifests of the user's own. Pure."""
+"""Reads images and ports from the user's own manifests. Pure."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from k8s_ucp.gitops.manifests.yaml_text import documents
 
 DEFAULT_PORT = 80
 SHIPPED = "ucp:"
-"""In front of the names of manifests that come with ucp."""
+"""Prefix of the names of manifests that ship with ucp."""
 _IMAGE = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:/-]*")
-"""A name that kustomize finds again, which takes it for a pattern."""
+"""A name that kustomize matches literally, since it treats image names as patterns."""
 _TAGGED = re.compile(rb"^( *(?:- )?image: [^\s:@]+):[^\s:@]+$", re.MULTILINE)
 
 
 def without_tags(content: bytes) -> bytes:
-    """A manifest of ours for a base: tags are the overlays'."""
+    """Remove tags from a manifest that ships with ucp: overlays set them."""
     return _TAGGED.sub(rb"\1", content)
 
 
 def images_in(files: Files) -> list[tuple[str, str]]:
-    """(image, version) of all containers, as `one_version` has them.
+    """(image, version) of all containers, filtered as in `one_version`.
 
-    Raises UsageError for what is no YAML.
+    Raises UsageError for invalid YAML.
     """
     found: dict[str, set[str]] = {}
     for path in manifest_files(files):
@@ -36,18 +36,18 @@ def images_in(files: Files) -> list[tuple[str, str]]:
 
 
 def one_version(found: Mapping[str, Set[str]]) -> list[tuple[str, str]]:
-    """(image, version) of those with one version, "" where none is given; not what is no name.
+    """(image, version) of images with a single version; "" if none is set. Skips invalid names.
 
-    An image without a version can be promoted, too; a placeholder for one can't.
+    An image without a version can be promoted; a placeholder instead of a name can't.
     """
     given = {name: each - {""} for name, each in found.items() if _IMAGE.fullmatch(name)}
     return sorted((name, "".join(each)) for name, each in given.items() if len(each) < 2)
 
 
 def service_port(name: str, files: Files) -> int:
-    """The number of the port `http` of a Service, else of its first port; 80 without any.
+    """The number of a Service's port `http`, else of its first port; 80 if it has none.
 
-    Routes of the Gateway API want a number where an Ingress takes the name.
+    Gateway API routes require a number where an Ingress accepts the name.
     """
     for path in manifest_files(files):
         for item in documents(files[path], path):
@@ -64,7 +64,7 @@ def service_port(name: str, files: Files) -> int:
 
 
 def split_image(image: str) -> tuple[str, str]:
-    """Name and version: `tag`, `@digest`, `tag@digest`, or nothing."""
+    """Name and version, which is `tag`, `@digest`, `tag@digest` or ""."""
     rest, at, digest = image.partition("@")
     name, colon, tag = rest.rpartition(":")
     if not colon or "/" in tag:
@@ -73,7 +73,7 @@ def split_image(image: str) -> tuple[str, str]:
 
 
 def images(value: Any) -> Iterator[str]:
-    """Of all containers in a value."""
+    """Images of all containers in a value."""
     if isinstance(value, dict):
         for key in ("containers", "initContainers"):
             for each in value.get(key) or ():

@@ -1,6 +1,6 @@
-"""What a kustomization takes in on this machine: its images, and folders outside of its own. Pure.
+"""Images and files that a kustomization uses, as far as they are on this machine. Pure.
 
-Folders are paths relative to the root of what can be looked at, "" is the root itself.
+Folders are paths relative to the root of the available files; "" is the root itself.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps
 
 Versions = dict[str, set[str]]
-"""{image: its versions, as `split_image` has them}; "" stands for none."""
+"""{image: its versions as in `split_image`}; "" means no version."""
 
 _ELSEWHERE = ""
-"""Instead of a name: there are images that can't be seen here."""
+"""Pseudo name: some images are in sources that aren't available here."""
 
 
 def images_of(files: Files, folder: str = "") -> list[tuple[str, str]]:
-    """(image, version) as a kustomization gives them, as `one_version` has them."""
+    """(image, version) that a kustomization produces, filtered as in `one_version`."""
     found: Versions = {}
     _collect(found, files, folder, frozenset())
     return one_version(found)
 
 
 def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) -> None:
-    """Add a kustomization's images to those that it changes: a component's are its parent's too."""
+    """Add a kustomization's images to `found`. A component also changes its parent's images."""
     if folder in way:
         return
     content = kustomization(files, folder)
@@ -66,7 +66,7 @@ def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) ->
 
 
 def _in_patches(files: Files, folder: str, content: Mapping[str, Any]) -> Versions:
-    """Images that patches set, inline or in files: what they replace isn't found out."""
+    """Images that patches set, inline or in files, without what they replace."""
     found: Versions = {}
     listed = [content.get(name) for name in ("patches", "patchesStrategicMerge", "patchesJson6902")]
     for each in (item for items in listed if isinstance(items, list) for item in items):
@@ -86,7 +86,7 @@ def _in_patches(files: Files, folder: str, content: Mapping[str, Any]) -> Versio
 
 
 def _set_images(value: Any) -> Iterator[str]:
-    """Images anywhere in a patch: as a key of its own, or as what an operation sets."""
+    """Images in a patch: values of `image` keys, or of JSON patch operations."""
     if isinstance(value, dict):
         operation = str(value.get("path", "")).endswith("/image")
         image = value.get("value") if operation else value.get("image")
@@ -117,23 +117,23 @@ def _merge(found: Versions, more: Versions) -> None:
 
 @dataclass(frozen=True)
 class FolderTree:
-    """A tree of folders, as it is looked at: names of the files below a folder, and contents."""
+    """A tree of folders, with functions to list the files below a folder and to read them."""
 
     names: Callable[[str], list[str]]
     """Paths of the files below a folder, relative to it."""
     read: Callable[[str], bytes | None]
-    """The content of a file; None where there is none."""
+    """The content of a file; None if it doesn't exist."""
 
     def below(self, folder: str) -> dict[str, bytes]:
-        """{path relative to the folder: content}"""
+        """{path relative to the folder: content}."""
         found = {name: self.read(join(folder, name)) for name in self.names(folder)}
         return {name: content for name, content in found.items() if content is not None}
 
 
 def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
-    """{path: content} of kustomizations with all that they take in, wherever it lies in the tree.
+    """Kustomizations with all files that they use, anywhere in the tree: {path: content}.
 
-    What isn't there is left out; kustomize says so.
+    Missing files are left out; kustomize reports them.
     """
     files: dict[str, bytes] = {}
     waiting, seen = list(folders), set[str]()
@@ -159,7 +159,7 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
 
 
 def moved_up(files: Files, folder: str) -> tuple[str, dict[str, bytes]]:
-    """(folder, files) relative to the nearest folder that holds this one and every file."""
+    """(folder, files) relative to the deepest common parent folder of all of them."""
     root = posixpath.commonpath([f"/{folder}", *(f"/{each.rpartition('/')[0]}" for each in files)])
     start = root.strip("/")
     start += "/" if start else ""
@@ -169,7 +169,7 @@ def moved_up(files: Files, folder: str) -> tuple[str, dict[str, bytes]]:
 
 
 def kustomization(files: Files, folder: str) -> Mapping[str, Any]:
-    """Of a folder; empty where there is none, or one that can't be read."""
+    """The kustomization of a folder; empty if it is missing or can't be parsed."""
     for name in KUSTOMIZATIONS:
         path = join(folder, name)
         if path in files:
@@ -181,7 +181,7 @@ def kustomization(files: Files, folder: str) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value that may be a path: `files` may hold `key=path`."""
+    """All strings in a value that may be paths. Entries of `files` may be `key=path`."""
     if isinstance(value, str):
         if "\n" not in value and "\0" not in value and "://" not in value:
             yield value.partition("=")[2] or value
@@ -202,7 +202,7 @@ def join(folder: str, name: str) -> str:
 
 
 def resolve(folder: str, entry: str) -> str | None:
-    """A path relative to a folder; None for what leads out of the tree, or is an address."""
+    """A path relative to a folder; None if it is outside of the tree or a URL."""
     if "://" in entry or "\n" in entry or entry.startswith("/"):
         return None
     path = posixpath.normpath(posixpath.join(folder, entry))

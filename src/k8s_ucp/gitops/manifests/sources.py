@@ -1,4 +1,4 @@
-"""What kustomizations load from elsewhere, and what of it is refused before anything is built."""
+"""Remote sources of kustomizations, and which of them are rejected before a build."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
     *("crds", "configurations"),
 )
-"""Lists of a kustomization whose entries may be folders, files or addresses."""
+"""Lists of a kustomization whose entries may be folders, files or URLs."""
 _LOADING = (
     *("patches", "patchesJson6902", "replacements"),
     *("configMapGenerator", "secretGenerator"),
 )
-"""Lists of a kustomization whose entries say which files to load."""
+"""Lists of a kustomization whose entries contain names of files to load."""
 _HTTP = "http:"
 _REVISION = re.compile(r"(?:^|&)(?:ref|version)=-")
 _HOST = re.compile(r"(?:^|://|@|::)-")
@@ -31,7 +31,7 @@ _TRANSPORT = re.compile(r"^(?!git::)[A-Za-z0-9+.-]+::")
 
 
 def entries(kustomization: Mapping[str, Any]) -> list[str]:
-    """Folders, files and addresses that a kustomization takes in, whatever else stands there."""
+    """Folders, files and URLs that a kustomization includes. Tolerates malformed fields."""
     found: list[str] = []
     for name in FIELDS:
         content = kustomization.get(name)
@@ -44,7 +44,7 @@ def entries(kustomization: Mapping[str, Any]) -> list[str]:
 
 
 def loaded(kustomization: Mapping[str, Any]) -> list[str]:
-    """`entries`, and the other files and addresses whose content kustomize loads."""
+    """`entries`, and the other files and URLs whose content kustomize loads."""
     found: list[Any] = [*entries(kustomization)]
     found += _listed(kustomization, "patchesStrategicMerge")
     for each in (item for name in _LOADING for item in maps(kustomization, name)):
@@ -60,17 +60,17 @@ def _listed(content: Mapping[str, Any], name: str) -> list[str]:
 
 
 def http_repositories(also: Collection[str]) -> list[str]:
-    """Those of git over plain http among what a topology names, without `.git`."""
+    """Git repositories over plain http among the URLs that a topology names, without `.git`."""
     return sorted({each.rstrip("/").removesuffix(".git") for each in also if is_http(each)})
 
 
 def is_http(address: str) -> bool:
-    """Plain http, by kustomize itself or by git."""
+    """kustomize or git would fetch it over plain http."""
     return address.strip().removeprefix("git::").lower().startswith(_HTTP)
 
 
 def by_http(address: str) -> str:
-    """Why such an address is refused."""
+    """Why such a URL is rejected."""
     return (
         f"{redact(address)} is fetched by plain http, which others can change on its way: "
         "use https or ssh"
@@ -78,12 +78,11 @@ def by_http(address: str) -> str:
 
 
 def refused(entry: str, also: Collection[str] = ()) -> str | None:
-    """Why an entry is not handed to kustomize.
+    """Why an entry is not passed to kustomize, or None.
 
-    A part of it would be an option of git's, or it comes by plain http. also: as in
-    `find_refused`.
+    Git would interpret part of it as an option, or it uses plain http. also: as in `find_refused`.
     """
-    if "\n" in entry:  # A document of its own, not an address.
+    if "\n" in entry:  # An inline document, not a URL.
         return None
     if is_http(entry) and not _is_of(entry, http_repositories(also)):
         return by_http(entry)
@@ -99,7 +98,7 @@ def refused(entry: str, also: Collection[str] = ()) -> str | None:
 
 
 def _is_of(entry: str, repositories: Collection[str]) -> bool:
-    """It leads into one of these repositories."""
+    """The entry is in one of these repositories."""
     address = entry.strip().removeprefix("git::").partition("?")[0]
     return any(
         address in (each, f"{each}.git") or address.startswith((f"{each}/", f"{each}.git/"))
@@ -108,10 +107,10 @@ def _is_of(entry: str, repositories: Collection[str]) -> bool:
 
 
 def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Path, str]]:
-    """(file, why) of all that a folder takes in on this machine.
+    """(file, reason) of every rejected entry in a folder and the local folders that it includes.
 
-    also: addresses that ucp.yaml names, the only ones that may be plain http. What can't be read
-    is left to kustomize: it says why.
+    also: URLs that ucp.yaml names, the only ones allowed over plain http. Files that can't be
+    parsed are left to kustomize, which reports the reason.
     """
     waiting, seen = [folder], set()
     while waiting:

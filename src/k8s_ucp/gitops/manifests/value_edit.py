@@ -1,8 +1,8 @@
-"""The edit: one value at a path of a YAML file, and not a byte more.
+"""Edits one value at a path of a YAML file, without changing anything else.
 
-A path leads through keys and positions (`image.tag`, `spec.containers.0.image`). What is missing on
-the way is added as people would write it. As with images, the result is read back and compared
-with what was meant before it is handed on.
+A path consists of keys and positions (`image.tag`, `spec.containers.0.image`). Missing keys are
+added in the usual layout. As with images, the result is parsed and compared with the intended
+change before it is returned.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def parse_path(text: str) -> Path:
-    r"""A path as people write it: parts between dots, positions as numbers, `\.` for a dot."""
+    r"""Parse a path: parts separated by dots, positions as numbers, `\.` for a literal dot."""
     parts = [part.replace("\\.", ".") for part in re.split(r"(?<!\\)\.", text)]
     return tuple(int(part) if re.fullmatch(r"[0-9]{1,4}", part) else part for part in parts)
 
 
 def path_text(path: Path) -> str:
-    """A path as people write it."""
+    """The path as text, the inverse of parse_path."""
     return ".".join(str(part).replace(".", "\\.") for part in path)
 
 
 def node_at(root: YamlNode | None, path: Path) -> YamlNode | None:
-    """What stands at a path, aliases followed; None where there is nothing."""
+    """The node at a path, with aliases resolved; None if there is none."""
     node = root.resolved() if root else None
     for part in path:
         if node is None:
@@ -50,19 +50,19 @@ def node_at(root: YamlNode | None, path: Path) -> YamlNode | None:
 
 
 def text_at(root: YamlNode | None, path: Path) -> str | None:
-    """The scalar at a path, "" for null; None where there is no scalar."""
+    """The scalar at a path, "" for null; None if there is no scalar."""
     node = node_at(root, path)
     return None if node is None or node.kind != "scalar" else scalar_text(node)
 
 
 def scalar_text(node: YamlNode) -> str:
-    """What a scalar says, "" for null."""
+    """The value of a scalar, "" for null."""
     null = node.style == "" and node.value.lower() in ("", "~", "null")
     return "" if null else node.value
 
 
 def set_value(text: str, path: Path, value: str, where: str, document: int = 0) -> str:
-    """The text with that string at that path of that document. Raises NotEditable."""
+    """Set a string at a path of a document: the new text. Raises NotEditable."""
     what = f"{where}, {path_text(path)}"
     if not path or isinstance(path[-1], int):
         raise NotEditable(f"{what} is not the path of a key")
@@ -89,7 +89,7 @@ def _child(node: YamlNode, part: str | int) -> YamlNode | None:
 
 
 def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
-    """The last mapping or list on the way that is there, and the rest of the way."""
+    """The deepest existing mapping or list on the path, and the remaining path."""
     node = root
     for place, part in enumerate(path):
         rest = path[place:]
@@ -107,7 +107,7 @@ def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
 
 
 def _refuse_shared(roots: Sequence[YamlNode], root: YamlNode, path: Path, what: str) -> None:
-    """What an alias repeats elsewhere can't be changed here alone."""
+    """Raise NotEditable if an alias uses the value elsewhere, because that would change too."""
     used = {node.value for each in roots for node in each.walk() if node.kind == "alias"}
     for node in _way(root, path):
         if node.kind != "alias" and node.anchor in used:
@@ -134,7 +134,7 @@ def _keys(rest: Path, what: str) -> list[str]:
 
 
 def _insert(text: str, parent: YamlNode, keys: Sequence[str], value: str) -> TextEdit:
-    """A new pair behind the last one of a mapping."""
+    """Add a pair after the last one of a mapping."""
     if parent.flow:
         if parent.pairs:
             end = parent.pairs[-1][1].end
@@ -160,7 +160,7 @@ def _insert(text: str, parent: YamlNode, keys: Sequence[str], value: str) -> Tex
 
 
 def _appended(text: str, path: Path, value: str, what: str) -> str:
-    """The text of an empty document with the value at its end."""
+    """An empty document's text, with the value appended."""
     ending = line_break(text)
     lines = _block(_keys(path, what), value, "")
     start = text if not text or text[-1] in "\r\n" else text + ending
@@ -183,14 +183,14 @@ def _key(key: str) -> str:
 
 
 def _end(node: YamlNode) -> int:
-    """Where the last thing written inside a block ends."""
+    """Where the last nested value of a block ends."""
     while node.kind in ("map", "list") and not node.flow and (node.pairs or node.items):
         node = node.pairs[-1][1] if node.pairs else node.items[-1]
     return node.end
 
 
 def _proven(before: str, after: str, path: Path, value: str, where: str, document: int) -> str:
-    """The new text, which says what was meant and otherwise what the old one said."""
+    """The new text. Raises NotEditable unless it has the intended value and is otherwise equal."""
     old, new = read_documents(before, where), read_documents(after, where)
     root = new[document] if document < len(new) else None
     found = node_at(root, path)
@@ -208,9 +208,9 @@ def _proven(before: str, after: str, path: Path, value: str, where: str, documen
 def _but(
     roots: Sequence[YamlNode], root: YamlNode, path: Path, like: YamlNode | None = None
 ) -> object:
-    """The shape of all documents without what stands at a path, or without what was added for it.
+    """The shape of all documents without the value at a path, or without what was added for it.
 
-    like: the document as it was, which says what was there.
+    like: the original document, which determines what existed before.
     """
     like = like or root
     for part in path[:-1]:

@@ -1,7 +1,7 @@
-"""YAML as kubectl and kustomize accept it: what people wrote, in Python's terms. Pure.
+"""Parses YAML as leniently as kubectl and kustomize do. Pure.
 
-Go's parsers take a byte order mark, tabs between a value and a comment or at a line's end, and any
-kind of line end; Python's refuse some of it. Only reading is lenient: no file is rewritten.
+Go's parsers accept a byte order mark, tabs before a comment or at the end of a line, and any line
+ending; Python's reject some of these. Only reading is lenient: files are not rewritten.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,])[ ]*\t[ \t]*(?=\S)")
 _BLANK_WITH_TABS = re.compile(r"^[ \t]*\t[ \t]*$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
 _DEEPEST = 1000
-"""Maps and lists in each other: more than anything that Kubernetes takes has."""
+"""Limit of nested mappings and lists, higher than any Kubernetes object needs."""
 
 
 _WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,2}|[12]\d\d)$")
-"""Numbers that PyYAML takes for strings; what is too large stays one, as a commit's id."""
+"""Numbers that PyYAML reads as strings; too large ones, such as commit ids, stay strings."""
 _NO_TEXT_ELSEWHERE = re.compile(
     r"[yYnN]|[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
 )
-"""What PyYAML leaves without quotes although others, such as Go's, read a boolean or a number."""
+"""Strings that PyYAML writes unquoted, but others, such as Go, read as booleans or numbers."""
 
 
 def documents(content: bytes, path: str) -> list[Any]:
@@ -35,30 +35,31 @@ def documents(content: bytes, path: str) -> list[Any]:
     try:
         return _load(text)
     except UsageError:
-        # Inside quotes and blocks of text this changes what is read, so only where all else fails.
+        # This also changes the content of quoted strings and block scalars, so it is the last
+        # resort.
         return _load(_without_tabs(text), path)
 
 
 def first_map(content: bytes, path: str) -> dict[str, Any]:
-    """The first document of a file; empty where that is no map. Raises UsageError."""
+    """The first document of a file; empty if it isn't a mapping. Raises UsageError."""
     found = documents(content, path)[:1]
     return found[0] if found and isinstance(found[0], dict) else {}
 
 
 def part(content: Any, key: str) -> Mapping[str, Any]:
-    """A map below a map; empty where there is none."""
+    """The mapping at a key; empty if there is none."""
     found = content.get(key) if isinstance(content, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def maps(content: Any, key: str) -> list[Mapping[str, Any]]:
-    """The maps of a list below a map."""
+    """The mappings in the list at a key."""
     found = content.get(key) if isinstance(content, dict) else None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def plain_text(content: bytes, path: str) -> str:
-    """A file's text without a byte order mark, with plain line ends. Raises UsageError."""
+    """A file's text without a byte order mark and with \n line endings. Raises UsageError."""
     marks = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
     encoding = marks.get(content[:2], "utf-8-sig")
     try:
@@ -76,9 +77,9 @@ def _without_tabs(text: str) -> str:
 
 @functools.cache
 def loader() -> Any:
-    """PyYAML's, which also takes a lone `=`, as some schemas have it, and `1e+06` for a number.
+    """PyYAML's loader, which also accepts `=` as a string and `1e+06` as a number.
 
-    So Go writes large numbers, and templates of charts with it.
+    Some schemas contain a bare `=`; Go prints large numbers that way, and so do chart templates.
     """
     import yaml
 
@@ -91,7 +92,7 @@ def loader() -> Any:
 
 
 def load_all(text: str) -> list[Any]:
-    """The documents of a text. Raises what `unreadable` tells."""
+    """The documents of a text. Raises the exceptions listed in `unreadable`."""
     import yaml
 
     _refuse_deep(text)
@@ -99,8 +100,7 @@ def load_all(text: str) -> list[Any]:
 
 
 def nodes(text: str) -> list[Any]:
-    """The documents of a text as PyYAML's nodes, which know their lines; none for what can't be
-    read."""
+    """The documents as PyYAML nodes, which know their lines; empty for invalid YAML."""
     import yaml
 
     try:
@@ -111,13 +111,14 @@ def nodes(text: str) -> list[Any]:
 
 
 def _refuse_deep(text: str) -> None:
-    """PyYAML's C code calls itself for each level: deep enough, and the process is gone.
+    """Raise YAMLError for deeply nested documents.
 
-    Raises YAMLError.
+    PyYAML's C code recurses for each level and crashes the process if there are too many.
     """
     import yaml
 
-    # An indentation may hold a map and a list of it; a bracket in a text counts, too.
+    # Upper bound: each indentation character may open a mapping and a list, and brackets inside
+    # strings count as well.
     indentation = max(each.end() - each.start() for each in _INDENTATION.finditer(text))
     if 2 * indentation + text.count("[") + text.count("{") < _DEEPEST:
         return
@@ -130,7 +131,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def repeated_key(content: bytes, path: str) -> str | None:
-    """A key that stands twice in one map, with its line: the last one counts, but not for all."""
+    """A duplicate key in a mapping, with its line. Parsers differ in which value they use."""
     waiting, seen_nodes = nodes(plain_text(content, path)), set[int]()
     while waiting:
         node = waiting.pop()
@@ -150,14 +151,14 @@ def repeated_key(content: bytes, path: str) -> str | None:
 
 
 def unreadable() -> tuple[type[Exception], ...]:
-    """What a text that is not YAML ends in; some values end PyYAML with errors of Python's own."""
+    """Exceptions for invalid YAML; for some values, PyYAML raises built-in exceptions."""
     import yaml
 
     return (yaml.YAMLError, ValueError, LookupError, OverflowError, RecursionError)
 
 
 def dump_all(documents: Iterable[Any]) -> str:
-    """Documents as one text, their keys in their order; strings stay strings in every parser."""
+    """Documents as one text with keys in their order; strings stay strings in every parser."""
     import yaml
 
     def text(dumper: Any, value: str) -> Any:

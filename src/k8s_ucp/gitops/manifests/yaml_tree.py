@@ -1,8 +1,8 @@
-"""A YAML file as a tree that knows where each value is written.
+"""Parses YAML to a tree that records the position of each value.
 
-Editing a file people wrote means changing a few characters of it: a dump would reformat the rest.
-So the parser's events, which carry positions, are kept as a small tree and nothing is resolved:
-an alias stays an alias, `1.10` stays the four characters it is.
+Editing a user's file means changing a few characters; dumping it would reformat the rest. So the
+parser's events, which have positions, are kept as a small tree, and nothing is resolved: an alias
+stays an alias, `1.10` stays these four characters.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Literal
 from k8s_ucp.errors import UcpError
 
 LARGEST = 1_000_000
-"""Characters; a kustomization is a few hundred."""
+"""Characters; a kustomization has a few hundred."""
 
 DEEPEST = 60
 """Levels of nesting."""
 
 
 class NotEditable(UcpError):
-    """A file in the repository is not what it would have to be for this edit."""
+    """A file in the repository doesn't have the form that this edit requires."""
 
 
 @dataclass
 class YamlNode:
-    """A value and where it is written: text[start:end], anchor and tag included."""
+    """A value and its position: text[start:end], including anchor and tag."""
 
     kind: Literal["scalar", "map", "list", "alias"]
     start: int
     end: int
     value: str = ""
-    """Of a scalar, what is written there without quotes; of an alias, the anchor's name."""
+    """Of a scalar, its text without quotes; of an alias, the anchor's name."""
     style: str = ""
     """Quote or block character of a scalar; "" is plain."""
     anchor: str = ""
@@ -42,26 +42,26 @@ class YamlNode:
     pairs: list[tuple[YamlNode, YamlNode]] = field(default_factory=list)
     items: list[YamlNode] = field(default_factory=list)
     target: YamlNode | None = None
-    """What an alias stands for."""
+    """The node that an alias refers to."""
 
     def resolved(self) -> YamlNode:
-        """The node itself, or what the alias stands for."""
+        """The node itself, or the target of an alias."""
         return self.target or self
 
     def own(self, key: str) -> tuple[YamlNode, YamlNode] | None:
-        """The pair with that key, written in this very mapping."""
+        """The pair with that key in this mapping itself, not in merged ones."""
         for pair in self.pairs:
             if pair[0].kind == "scalar" and pair[0].value == key:
                 return pair
         return None
 
     def text(self, key: str) -> str:
-        """What is written under that key; "" where there is none."""
+        """The scalar at a key; "" if there is none."""
         pair = self.own(key)
         return pair[1].resolved().value if pair else ""
 
     def walk(self) -> Iterator[YamlNode]:
-        """This node and everything written inside it; aliases are not followed."""
+        """This node and all nested nodes; aliases are not followed."""
         yield self
         for key, value in self.pairs:
             yield from key.walk()
@@ -70,9 +70,9 @@ class YamlNode:
             yield from item.walk()
 
     def shape(self, place: YamlNode, without: Container[str]) -> object:
-        """What is written, without where, and without those keys of the mapping `place`.
+        """The content without positions, and without some keys of the mapping `place`.
 
-        Equal shapes are equal documents.
+        Equal shapes mean equal documents.
         """
         return (
             self.kind,
@@ -90,7 +90,7 @@ class YamlNode:
 
 
 def read_tree(text: str, where: str) -> YamlNode:
-    """The tree of a YAML file that holds exactly one document. Raises NotEditable."""
+    """The tree of a YAML file with exactly one document. Raises NotEditable."""
     roots = read_documents(text, where)
     if len(roots) != 1:
         raise NotEditable(
@@ -104,8 +104,8 @@ def read_tree(text: str, where: str) -> YamlNode:
 def read_documents(text: str, where: str) -> tuple[YamlNode, ...]:
     """The trees of a YAML file's documents.
 
-    where: the file's path, for messages. Nobody changes the trees: a text that was read is
-    remembered. Raises NotEditable.
+    where: the file's path, for messages. The result is cached, so the trees must not be modified.
+    Raises NotEditable.
     """
     from k8s_ucp import yaml_io
 
@@ -116,13 +116,13 @@ def read_documents(text: str, where: str) -> tuple[YamlNode, ...]:
     except yaml_io.YAMLError as error:
         raise NotEditable(f"{where} is not valid YAML: {_plain(error)}") from error
     except ValueError as error:
-        # Surrogates and the like, which the reader refuses before there is a position.
+        # Characters such as surrogates, which the reader rejects before it has a position.
         raise NotEditable(f"{where} is not valid YAML: {error}") from error
     return _Builder(events, where).documents()
 
 
 class _Builder:
-    """Events into nodes."""
+    """Builds nodes from events."""
 
     def __init__(self, events: list[object], where: str) -> None:
         self._events = iter(events)
@@ -133,7 +133,7 @@ class _Builder:
         roots = []
         for event in self._events:
             if type(event).__name__ == "DocumentStartEvent":
-                # An anchor belongs to its document.
+                # An anchor is only valid in its document.
                 self._anchors = {}
                 roots.append(self._node(next(self._events), 0))
         return tuple(roots)
@@ -186,7 +186,7 @@ class _Builder:
 
 
 def _plain(error: Exception) -> str:
-    """The parser's message in one line, without the excerpt of the file."""
+    """The parser's message on one line, without the excerpt of the file."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error).splitlines()[0]
     return f"{problem} (line {mark.line + 1})" if mark else str(problem)

@@ -1,1 +1,1 @@
-"""Promotion: an image tag from a pipeline to an environment, and back, so that none is lost."""
+"""Promotions of image tags and chart versions to environments, and rollbacks."""

@@ -1,7 +1,8 @@
-"""`--batch FILE`: several promotions that land as one commit, or not at all. Pure.
+"""`--batch FILE`: several promotions that land in one commit, or not at all. Pure.
 
-A YAML (or JSON) list, each item with `app`, `env`, one of `tag`, `digest`, `from` and `images`, and
-perhaps `sequence`, `expect` and `requireEnv`; what an item leaves out is taken from the command.
+A YAML (or JSON) list. Each item has `app`, `env` and one of `tag`, `digest`, `from`, `images` and
+`chartVersion`, and optionally `sequence`, `expect` and `requireEnv`. Fields that an item leaves out
+are taken from the command line.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ EXAMPLE = "- {app: echo, env: stage, tag: 1.2.3}"
 
 
 def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
-    """The intents of a batch file. Raises UsageError naming the item."""
+    """Parse a batch file. Raises UsageError naming the invalid item."""
     try:
         root = read_tree(text, where)
     except NotEditable as error:

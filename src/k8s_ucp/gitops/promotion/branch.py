@@ -1,8 +1,8 @@
-"""The branch that promotions land on: a shallow clone of our own, or the user's working clone.
+"""The branch that promotions land on, in a temporary shallow clone or the user's working clone.
 
-Nothing is checked out and no file of the user's is touched before a push has landed. A working
-clone (`--repo PATH`) lends its remote, its settings and its object store; afterwards it is
-fast-forwarded to what landed.
+Nothing is checked out, and none of the user's files is changed before a push has landed. A working
+clone (`--repo PATH`) provides its remote, settings and object store; afterwards it is
+fast-forwarded to the new commit.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from k8s_ucp.gitops.promotion.tip import GitTip
 _FETCH = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
 
 CLONE_PAUSES = (0.3, 0.6, 1.2)
-"""Seconds before each further try to clone."""
+"""Pauses in seconds between attempts to clone."""
 
 _LACKS = re.compile(r"couldn't find remote ref")
 
 Writer = Callable[[Sequence[Decision]], str]
-"""Makes the commit message."""
+"""Creates the commit message."""
 
 
 class RemoteBranch:
-    """One branch of a remote, through a repository on this machine."""
+    """One branch of a remote, accessed through a repository on this machine."""
 
     def __init__(
         self,
@@ -56,11 +56,11 @@ class RemoteBranch:
         shallow: bool = False,
         until: float = math.inf,
     ) -> None:
-        """apps: whose overlays are read. person: the author where git knows none.
+        """apps: whose overlays are read. person: the author if git has none configured.
 
-        fetched: a commit that was the newest a moment ago, so the first look costs no fetch.
-        shallow: it is a clone of our own that needs no more than the newest commits. until: when,
-        by the monotonic clock, a silent host is waited for no longer.
+        fetched: a commit just fetched as the newest one, which saves the first fetch. shallow: a
+        temporary clone that needs only the newest commits. until: time of the monotonic clock after
+        which an unresponsive host is not waited for any longer.
         """
         self.repository = repository
         self.branch = branch
@@ -75,18 +75,19 @@ class RemoteBranch:
 
     @property
     def tracking(self) -> str:
-        """The ref that holds the branch as it was fetched last."""
+        """The remote-tracking ref of the branch, as of the last fetch."""
         return f"refs/remotes/{self.remote}/{self.branch}"
 
     @property
     def seconds_left(self) -> float:
-        """Until pushes have to be through."""
+        """Time left until pushes must be finished."""
         return self._until - time.monotonic()
 
     def fetch(self) -> GitTip:
         commit, self._fetched = self._fetched, ""
         if not commit:
-            # In a shallow clone too this brings all that came since: `has` needs it.
+            # Also in a shallow clone, this fetches all commits since the last fetch: `has` needs
+            # them.
             try:
                 with _network():
                     self.repository.git(
@@ -109,11 +110,11 @@ class RemoteBranch:
         return UcpError(f"{url} has no branch {self.branch}", next=advice)
 
     def fetch_beside(self, branch: str) -> str:
-        """The newest commit of another branch; "" where there is no such branch."""
+        """The newest commit of another branch; "" if it doesn't exist."""
         ref = f"refs/remotes/{self.remote}/{branch}"
         depth = ["--depth=50"] if self._shallow else []
         with _network():
-            # As a pattern it may match nothing, which with a depth is code 1.
+            # A pattern may match nothing, unlike a name; with a depth, git then exits with code 1.
             self.repository.git(
                 *_FETCH, "--prune", *depth, self.remote, f"+refs/heads/{branch}*:{ref}*",
                 timeout=_left(self._until), codes=(0, 1),
@@ -121,7 +122,7 @@ class RemoteBranch:
         return self.repository.resolve(ref) or ""
 
     def messages(self, commit: str) -> list[str]:
-        """Messages of a commit and of those before it on its branch, newest first."""
+        """Messages of a commit and its first-parent ancestors, newest first."""
         raw = self.repository.git(
             "log", "-z", "--first-parent", "--max-count=50", "--no-show-signature", "--format=%B",
             "--end-of-options", commit,
@@ -129,17 +130,17 @@ class RemoteBranch:
         return raw.decode("utf-8", "replace").split("\0")
 
     def parents_of(self, commit: str) -> tuple[str, ...]:
-        """Its parents, those too that a shallow clone leaves out."""
+        """The commit's parents, including those that a shallow clone doesn't have."""
         lines = self._head_of(commit)
         return tuple(line.split()[1].decode() for line in lines if line.startswith(b"parent "))
 
     def age_of(self, commit: str) -> float:
-        """Seconds since it was made, by the maker's clock: less than 0 where that is ahead."""
+        """Seconds since the commit, by the committer's clock: negative if that clock is ahead."""
         made = next(each for each in self._head_of(commit) if each.startswith(b"committer "))
         return time.time() - int(made.split()[-2])
 
     def differ(self, one: str, other: str, folder: str) -> bool:
-        """Two commits have not the same files below a folder."""
+        """Two commits differ in the files below a folder."""
         words = ("diff-tree", "-r", "--name-only", one, other, "--", folder)
         return bool(self.repository.git(*words).strip())
 
@@ -166,10 +167,10 @@ class RemoteBranch:
         return commit
 
     def push(self, commit: str, *, branch: str = "") -> None:
-        """Push to another branch than this one where it is named."""
+        """Push the commit to this branch, or to `branch` if it is given."""
         update = RefUpdate(f"refs/heads/{branch or self.branch}", commit)
         with _network(pushing=True):
-            # Of one that is ended too early nobody knows whether it landed.
+            # If the push were terminated too early, it would be unknown whether it landed.
             timeout = _left(self._until, least=15.0)
             self.repository.push([update], remote=self.remote, timeout=timeout)
 
@@ -177,11 +178,11 @@ class RemoteBranch:
         return self.repository.contains(tip.commit, commit)
 
     def settle(self, commit: str) -> str:  # noqa: ARG002 (a working clone needs it)
-        """After `commit` landed: what a person should know, or ""."""
+        """Clean up after `commit` landed: a message for the user, or ""."""
         return ""
 
     def _who(self) -> tuple[CommitIdentity, bool]:
-        """Author and committer, and whether commits are signed; asked once."""
+        """Author and committer, and whether commits are signed; read once."""
         if self._settings is None:
             identity = self.repository.identity()
             if self._person and identity.author == FALLBACK:
@@ -199,10 +200,10 @@ def shallow_clone(
     depth: int | None = 1,
     until: float = math.inf,
 ) -> Iterator[tuple[Repository, str, str]]:
-    """A bare clone of one branch in a folder that goes afterwards: (it, branch, its commit).
+    """A bare clone of one branch in a temporary folder: (repository, branch, its commit).
 
-    branch: "" takes the remote's own choice. until: when, by the monotonic clock, a silent host is
-    waited for no longer. Raises UcpError for an empty repository.
+    branch: "" is the remote's default branch. until: time of the monotonic clock after which an
+    unresponsive host is not waited for any longer. Raises UcpError for an empty repository.
     """
     folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
     try:
@@ -235,9 +236,9 @@ def shallow_clone(
 def _clone(
     how: Sequence[str], url: str, folder: Path, credential: Credential | None, until: float
 ) -> None:
-    """Clone, and again where the connection broke: git leaves an empty folder then."""
+    """Clone, with retries if the connection breaks: git then leaves an empty folder."""
     if url.startswith("file://"):
-        # A person who forbids it means what a repository leads to, such as a submodule.
+        # Users who forbid the file protocol mean URLs inside of repositories, such as submodules.
         how = [*how, "-c", "protocol.file.allow=always"]
     for pause in (*CLONE_PAUSES, None):
         try:
@@ -266,11 +267,11 @@ def working_clone(
     until: float = math.inf,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[Repository, str, str]]:
-    """The user's clone, held against other promotions: (it, the remote's branch, the remote).
+    """The user's clone, locked against other promotions: (repository, remote's branch, remote).
 
-    until: when, by the monotonic clock, another one is waited for no longer. report: is told of
-    the wait. Raises DeadlineExceeded, and UcpError for one that is dirty, detached, without remote
-    or on another branch.
+    until: time of the monotonic clock after which the lock is not waited for any longer. report:
+    called when waiting. Raises DeadlineExceeded, and UcpError if the clone is dirty, has a detached
+    HEAD or no remote, or is on another branch.
     """
     repository = Repository(folder, credential=credential)
     top = Path(repository.git("rev-parse", "--show-toplevel").decode().rstrip("\n"))
@@ -300,22 +301,22 @@ def working_clone(
 
 
 def upstream_url(folder: Path) -> str:
-    """The address of the remote that the branch of a clone follows; "" where there is none."""
+    """URL of the remote that a clone's current branch tracks; "" if there is none."""
     repository = Repository(folder)
     settings = repository.settings(r"^branch\.")
     return repository.url(_followed(repository, settings, _current_branch(repository)))
 
 
 def _current_branch(repository: Repository) -> str:
-    """Its name; "" where HEAD is detached."""
+    """The current branch; "" if HEAD is detached."""
     local = repository.git("symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))
     return local.decode().strip()
 
 
 def _followed(repository: Repository, settings: Mapping[str, str], branch: str) -> str:
-    """The remote that a branch follows. settings: of the repository, those of branches.
+    """The remote that a branch tracks. settings: git's settings of branches.
 
-    Raises UcpError for a branch that follows another one of the clone.
+    Raises UcpError for a branch that tracks a local branch.
     """
     remote = settings.get(f"branch.{branch}.remote", "origin")
     if remote != ".":
@@ -332,7 +333,7 @@ def _followed(repository: Repository, settings: Mapping[str, str], branch: str) 
 
 
 def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
-    """(remote, branch there)."""
+    """(remote, branch on the remote)."""
     settings = repository.settings(r"^(branch|remote)\.")
     remote = _followed(repository, settings, branch)
     if f"remote.{remote}.url" not in settings:
@@ -346,7 +347,7 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
 
 @contextmanager
 def _held(clone: Path, until: float, report: Callable[[str], None]) -> Iterator[None]:
-    """The clone's lock. Raises DeadlineExceeded, naming whose it is."""
+    """Hold the clone's lock. Raises DeadlineExceeded naming the process that holds it."""
 
     def tell(process: int | None) -> None:
         report(f"waiting for {_named(process)}, which uses {clone}")
@@ -369,13 +370,13 @@ def _named(process: int | None) -> str:
 
 
 def _left(until: float, *, least: float = 1.0) -> float:
-    """Seconds that a call to the remote may take."""
+    """Timeout in seconds for a call to the remote."""
     return min(NETWORK_SECONDS, max(least, until - time.monotonic()))
 
 
 @contextmanager
 def _network(*, pushing: bool = False) -> Iterator[None]:
-    """Interrupted for what may work next time."""
+    """Turn errors that a retry may fix into Interrupted."""
     try:
         yield
     except (failures.GitFailed, DeadlineExceeded) as error:

@@ -1,4 +1,4 @@
-"""What a CI system says about the run that promotes: its number, its page, who started it."""
+"""Detects the CI run that promotes: its number, its URL and who started it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Run:
 
     sequence: int | None = None
     source: str = ""
-    """Who counts the sequence: two sources' numbers can't be compared."""
+    """What the number counts runs of: numbers of different sources can't be compared."""
     link: str = ""
     person: str = ""
     email: str = ""
@@ -23,7 +23,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _System:
-    """Which variables a CI system sets. link and source are templates over the variables."""
+    """Variables that a CI system sets. link and source are templates with variables."""
 
     number: str
     link: str
@@ -33,7 +33,7 @@ class _System:
 
 
 _SYSTEMS = (
-    # GitHub's names are set by Gitea and Forgejo Actions too.
+    # Gitea and Forgejo Actions set GitHub's variables too.
     _System(
         "GITHUB_RUN_NUMBER",
         "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
@@ -81,14 +81,15 @@ _LINK = re.compile(r"https?://[\x21-\x7e]{1,1000}")
 
 
 def find_run(env: Mapping[str, str]) -> Run:
-    """The run that the environment's variables tell of; an empty one outside a CI."""
+    """The CI run that the environment variables describe; an empty Run outside of CI."""
     for system in _SYSTEMS:
         number = env.get(system.number, "")
         if re.fullmatch(r"[0-9]{1,19}", number) and int(number) <= HIGHEST_SEQUENCE:
             link = _filled(system.link, env)
             return Run(
                 sequence=int(number),
-                # A workflow's reference ends with the branch it ran on, which counts together.
+                # A workflow's reference ends with the branch, but all branches share one run
+                # number.
                 source=_line(_filled(system.source, env).split("@")[0]),
                 link=link if _LINK.fullmatch(link) and "@" not in link.split("?")[0] else "",
                 person=_line(env.get(system.person, "")),
@@ -98,7 +99,7 @@ def find_run(env: Mapping[str, str]) -> Run:
 
 
 def _filled(template: str, env: Mapping[str, str]) -> str:
-    """The template with its variables; "" where one of them is missing."""
+    """The template with variables filled in; "" if one of them is missing."""
     names = re.findall(r"\{([A-Z_]+)\}", template)
     if not all(env.get(name) for name in names):
         return ""
@@ -106,5 +107,5 @@ def _filled(template: str, env: Mapping[str, str]) -> str:
 
 
 def _line(text: str) -> str:
-    """Printable text of one line, fit for a trailer or a name."""
+    """Printable text on one line, usable in a trailer or as a name."""
     return "".join(each for each in text if each.isprintable()).strip()[:200]

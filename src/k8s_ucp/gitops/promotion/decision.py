@@ -1,7 +1,7 @@
 """Decides a promotion: from the request and the repository's state to the files to write.
 
-Everything here is pure: `decide` looks at one commit (a Tip) and can be asked again at the next
-one, so a push that came too late is repeated as an intent, never as a patch.
+Everything here is pure. `decide` takes one commit (a Tip); when a push loses a race, the same
+intent is decided again at the next commit, instead of replaying a patch.
 """
 
 from __future__ import annotations
@@ -47,49 +47,49 @@ class Intent:
     env: str
     pin: Pin = NO_PIN
     source: str = ""
-    """The environment whose pins are taken (`--from`)."""
+    """The environment whose versions are copied (`--from`)."""
     images: Mapping[str, Pin] = field(default_factory=dict)
     charts: Mapping[str, Pin] = field(default_factory=dict)
-    """Versions of charts by name; "" is the only one."""
+    """Versions of charts by name; "" is the only chart."""
     contents: Mapping[ChartKey, ChartContent] = field(default_factory=dict)
-    """Charts that were fetched for it and others."""
+    """Charts that were fetched for this intent and others."""
     order: Order = UNORDERED
     expect: str = ""
     seen: Mapping[str, str] = field(default_factory=dict)
-    """Versions by image that somebody saw there: any other is a conflict."""
+    """Versions by image as displayed to the user: any other version is a conflict."""
     require_env: str = ""
     force: bool = False
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What one intent comes to at one commit.
+    """The result of one intent at one commit.
 
     writes: new content by path; empty unless the status is promoted, or unchanged with a sequence
-    to be remembered. reason and next: for a person, where the status isn't promoted.
+    to record. reason and next: messages for the user if the status isn't promoted.
     """
 
     status: Status
     note: PromotionNote
     asked: tuple[Change, ...] = ()
-    """What was wanted, image by image, landed or not."""
+    """The requested changes, whether they landed or not."""
     writes: Writes = field(default_factory=dict)
     reason: str = ""
     next: str = ""
     required: tuple[tuple[str, Mapping[str, Pin]], ...] = ()
-    """What has to run elsewhere: (environment, pins by the name pods have)."""
+    """What other environments must run: (environment, versions by the image name in pods)."""
     places: tuple[str, ...] = ()
-    """Where versions stand, where that isn't a kustomization's images."""
+    """Where the versions are, if not in a kustomization's images."""
     kept: tuple[Change, ...] = ()
-    """Of the note's changes those that a pull request proposed already, for others."""
+    """Of the note's changes, those that an open pull request already proposed, for other images."""
     dropped: tuple[Change, ...] = ()
-    """What a pull request proposed and does no longer."""
+    """Changes that a pull request proposed and no longer proposes."""
 
 
 def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
     """What to write for an intent. Raises UsageError, NotEditable, UcpError.
 
-    base: where gates look, when `tip` holds changes that have not landed yet.
+    base: where gates look, if `tip` contains changes that have not landed yet.
     """
     overlay = read_overlay(tip, intent.app, intent.env)
     wanted = {
@@ -113,12 +113,12 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
 
 
 def _readable(target: Target, pin: Pin) -> Pin:
-    """The pin as it will be read again: values of a chart run a digest, whatever the tag is."""
+    """The version as it is read back: in chart values, a digest takes precedence over the tag."""
     return Pin(digest=pin.digest) if target.has_default and pin.digest else pin
 
 
 def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
-    """Decide a batch, which lands as one commit or not at all; later ones see earlier ones."""
+    """Decide a batch, which lands in one commit or not at all; each intent sees earlier ones."""
     decisions: list[Decision] = []
     seen = EditedTip(tip, {})
     for intent in intents:
@@ -129,22 +129,22 @@ def decide_all(tip: Tip, intents: Sequence[Intent]) -> list[Decision]:
 
 
 def all_or_none(decisions: Sequence[Decision]) -> list[Decision]:
-    """The decisions of a batch; where one of them is refused, none of them writes."""
+    """The decisions of a batch; if one of them is refused, none writes anything."""
     stopped = next((each for each in decisions if each.status in REFUSALS), None)
     return [_withdrawn(each, stopped) for each in decisions] if stopped else list(decisions)
 
 
 REFUSALS = ("held", "gated", "conflict")
-"""Statuses with which nothing lands and the command ends with 1."""
+"""Statuses with which nothing lands and the command exits with code 1."""
 
 
 def parse_version(text: str) -> Pin:
-    """A tag, a digest or both (`1.4.0@sha256:…`) as typed. Raises UsageError."""
+    """Parse a tag, a digest or both (`1.4.0@sha256:…`). Raises UsageError."""
     return Pin(digest=text) if DIGEST.fullmatch(text) else parse_tag(text)
 
 
 def parse_tag(text: str) -> Pin:
-    """A tag as typed, perhaps with its digest. Raises UsageError."""
+    """Parse a tag, optionally with its digest. Raises UsageError."""
     tag, at, digest = text.partition("@")
     if at and TAG.fullmatch(tag):
         return Pin(tag, parse_digest(digest).digest)
@@ -155,12 +155,12 @@ def parse_tag(text: str) -> Pin:
 
 
 def parse_digest(text: str) -> Pin:
-    """A digest as typed. Raises UsageError."""
+    """Parse a digest. Raises UsageError."""
     return Pin(digest=_valid(text, DIGEST, "digest", "use sha256: and 64 hexadecimal digits"))
 
 
 def parse_chart_version(text: str) -> Pin:
-    """An exact version of a chart as typed. Raises UsageError."""
+    """Parse an exact chart version. Raises UsageError."""
     advice = "use an exact one, such as 1.4.0"
     return Pin(tag=_valid(text, _CHART_VERSION, "chart version", advice))
 
@@ -248,7 +248,7 @@ _CONFLICT = "review the change; then promote without --expect, or expect the cur
 
 
 def seen_otherwise(pins: Mapping[str, Pin], seen: Mapping[str, str]) -> str:
-    """What has changed since somebody saw these versions; "" for nothing."""
+    """How the versions differ from those that the user saw; "" if they don't."""
     for name, pin in pins.items():
         if name in seen and seen[name] != str(pin):
             return f"changed to {pin or 'no tag'} in the meantime"
@@ -265,7 +265,7 @@ def _conflict(intent: Intent, moved: Sequence[Change]) -> str:
 
 
 def _required(base: Tip, intent: Intent) -> str:
-    """The environment that has to have it first; "" for none. Raises UsageError."""
+    """The environment that must have the version first; "" if none. Raises UsageError."""
     required = intent.require_env
     if not required:
         content = base.read(ENVIRONMENTS_FILE)
@@ -295,7 +295,7 @@ def _running(
 
 
 def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
-    """The pin that each image is to have, by its name in the overlay."""
+    """The requested version of each image, by its name in the overlay."""
     if intent.charts:
         return {_chart(overlay, name): pin for name, pin in intent.charts.items()}
     if intent.images:
@@ -323,7 +323,7 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
         raise nothing_found(tip, intent.app, overlay.path)
     own = [each for each in images if intent.app in (_last(each.image), _last(each.name))]
     if len(own) == 1:
-        # Beside those of a sidecar or a database the one that is called as the app is meant.
+        # Among images of sidecars or databases, the one named like the app is meant.
         return {own[0].name: intent.pin}
     if len(images) != 1:
         raise UsageError(
@@ -334,12 +334,12 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
 
 
 def _last(image: str) -> str:
-    """The last part of an image's name, without a registry's port or a version."""
+    """The last component of an image's name, without a registry's port or a version."""
     return image.rpartition("/")[2].partition(":")[0].partition("@")[0]
 
 
 def _choose(intent: Intent, images: Sequence[Target]) -> str:
-    """How to say which of several images is meant."""
+    """Advice on how to select one of several images."""
     names = " ".join(f"--image {_shell(f'{image.name}={intent.pin}')}" for image in images)
     advice = f"name the images to change: {names}"
     lines = [image.line for image in images if image.line]
@@ -357,7 +357,7 @@ def _shell(word: str) -> str:
 
 
 def _chart(overlay: Overlay, typed: str) -> str:
-    """The name of the chart that is meant; "" is the only one."""
+    """The name of the selected chart; "" selects the only one."""
     charts = [target for target in overlay.targets if target.kind == "chart"]
     names = [target.short for target in charts]
     if typed in names:
@@ -374,10 +374,10 @@ def _chart(overlay: Overlay, typed: str) -> str:
 def _contents(
     base: Tip, intent: Intent, overlay: Overlay, required: str, pins: Mapping[str, Pin]
 ) -> dict[str, ChartContent]:
-    """The files of the charts among the pins that lie in the folder. Raises ChartMissing.
+    """Files of the charts to promote that are copied to the folder. Raises ChartMissing.
 
-    They come from the environment that they are promoted from, or that has to have them first,
-    else from any other that has this version, else from where they were fetched.
+    They come from the environment to promote from, or from the one that must have the version
+    first, else from any other environment with this version, else from the fetched charts.
     """
     found = {}
     for name, pin in pins.items():
@@ -403,7 +403,7 @@ def _contents(
 
 
 def _find(overlay: Overlay, typed: str) -> str:
-    """The image's name in the overlay for one that was typed: that name, or the one pods have.
+    """The image's name in the overlay, from that name or from the image name in pods.
 
     Docker Hub's images are also found by their other spellings: redis, docker.io/library/redis.
     """
@@ -429,12 +429,12 @@ def _find(overlay: Overlay, typed: str) -> str:
 
 
 def _on_hub(image: str) -> str:
-    """An image's name without what a registry's reference leaves out: docker.io/, and library/."""
+    """An image's name without Docker Hub's optional prefixes: docker.io/ and library/."""
     return _HUB.sub("", image)
 
 
 def _withdrawn(decision: Decision, stopped: Decision) -> Decision:
-    """A decision of a batch that doesn't land because of another one."""
+    """A decision of a batch that doesn't land because another one was refused."""
     if decision.status in REFUSALS:
         return decision
     where = f"{stopped.note.app} in {stopped.note.env}"

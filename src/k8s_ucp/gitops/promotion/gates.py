@@ -1,7 +1,7 @@
-"""Gates: what has to be true elsewhere before an environment takes a tag. Pure decisions.
+"""Gates: conditions on other environments that a promotion requires. Pure decisions.
 
-The gate in git compares with another environment's overlay at the same commit. The gate on health
-judges an Argo CD Application that somebody else has read.
+The gate in git compares with another environment's overlay at the same commit. The health gate
+classifies an Argo CD Application that the caller has read.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ ENVIRONMENTS_FILE = "environments.yaml"
 
 
 def promotes_from(text: str | None, env: str) -> str:
-    """The environment that `env` takes its tags from; "" where nothing says so.
+    """The environment that `env` promotes from; "" if none is set.
 
-    text: the app repo's environments.yaml, None where there is none. Raises NotEditable.
+    text: the app repository's environments.yaml, None if it doesn't exist. Raises NotEditable.
     """
     if text is None or not text.strip():
         return ""
@@ -39,9 +39,9 @@ def promotes_from(text: str | None, env: str) -> str:
 
 
 def earlier_environment(text: str | None, env: str, known: Collection[str]) -> str:
-    """The nearest environment before `env`, by promotesFrom, among those that an app has.
+    """The closest environment before `env`, by promotesFrom, in which the app exists.
 
-    "" where there is none. text: as of promotes_from. Raises NotEditable.
+    "" if there is none. text: as in promotes_from. Raises NotEditable.
     """
     passed = {env}
     source = promotes_from(text, env)
@@ -52,7 +52,7 @@ def earlier_environment(text: str | None, env: str, known: Collection[str]) -> s
 
 
 def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
-    """Images whose wanted pin is not the one in the environment that has to have it, in words."""
+    """Images whose requested version differs from the required environment's, as messages."""
     return [
         f"it has {image} with {there[image]}, not {pin}"
         if image in there
@@ -64,10 +64,10 @@ def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
 
 @dataclass(frozen=True)
 class ApplicationHealth:
-    """What an Application says about an environment.
+    """What an Application reports about an environment.
 
-    open: Synced and Healthy with every wanted image, since `since` (UTC). waiting: it may become
-    so by itself. shut: it won't without somebody's doing.
+    open: Synced and Healthy with every wanted image, since `since` (UTC). waiting: it may become so
+    without intervention. shut: it won't.
     """
 
     state: Literal["open", "waiting", "shut"]
@@ -76,9 +76,9 @@ class ApplicationHealth:
 
 
 def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> ApplicationHealth:
-    """Classify an Application's status against the images that are to be promoted from there.
+    """Classify an Application's status for the images to promote from its environment.
 
-    wanted: by the name that pods have, which is `newName` where the overlay sets one.
+    wanted: by the image name in pods, which is `newName` if the overlay sets one.
     """
     status = application.get("status") or {}
     sync = (status.get("sync") or {}).get("status", "Unknown")
@@ -98,7 +98,7 @@ def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Appli
 
 
 def _runs(image: str, name: str, pin: Pin) -> bool:
-    """An image reference as a pod has it, `name:tag@digest`, is that image at that pin."""
+    """A pod's image reference, `name:tag@digest`, is that image at that version."""
     reference, _, digest = image.partition("@")
     if pin.digest:
         return digest == pin.digest and reference.startswith(name)
@@ -106,7 +106,7 @@ def _runs(image: str, name: str, pin: Pin) -> bool:
 
 
 def _latest(status: Mapping[str, Any]) -> datetime.datetime | None:
-    """Since when it is as it is: the latest change of health or end of a sync."""
+    """Time of the current state: the latest change of health or end of a sync."""
     texts = [
         (status.get("health") or {}).get("lastTransitionTime"),
         (status.get("operationState") or {}).get("finishedAt"),

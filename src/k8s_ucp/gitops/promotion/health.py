@@ -1,4 +1,4 @@
-"""The gate on health: waits until Argo CD has reported an environment well for long enough."""
+"""The health gate: waits until Argo CD has reported an environment healthy for long enough."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAMESPACE = "argocd"
 
 Reader = Callable[[str], Mapping[str, Any] | None]
-"""An Application by name; None where there is none."""
+"""Returns an Application by name; None if it doesn't exist."""
 
 
 _MISSING = ApplicationHealth("shut", "the Application does not exist")
@@ -28,10 +28,10 @@ _MISSING = ApplicationHealth("shut", "the Application does not exist")
 
 @dataclass
 class HealthGate:
-    """Asked for each decision; what was found open is not soaked again, only looked at.
+    """Checked for each decision. After it was open once, later checks don't soak again.
 
-    soak: seconds that it has to have been well; patience: seconds beyond that to become so, used
-    only with a soak: without one the gate looks once.
+    soak: seconds for which the environment must have been healthy. patience: additional seconds for
+    becoming healthy, used only with a soak: without one, the gate checks once.
     """
 
     read: Reader
@@ -44,7 +44,7 @@ class HealthGate:
     _passed: set[str] = field(default_factory=set)
 
     def hold_up(self, decision: Decision) -> Decision:
-        """The decision, or `gated` in its place. Raises UsageError where nothing is required."""
+        """The decision, or a `gated` one. Raises UsageError if no environment is required."""
         if decision.status != "promoted":
             return decision
         if not decision.required:
@@ -104,7 +104,7 @@ class HealthGate:
 
 
 def application_reader(kubeconfig: Path) -> Reader:
-    """Reads Applications with the rights to get them, nothing else."""
+    """Reads Applications; requires only the permission to get them."""
     from k8s_ucp.kube import APPLICATION, Kube, KubeError
 
     kube: Kube = Kube.from_file(kubeconfig)
@@ -122,7 +122,7 @@ def application_reader(kubeconfig: Path) -> Reader:
 
 
 def find_kubeconfig(candidates: Mapping[str, Path | None]) -> Path:
-    """The first kubeconfig that is there. Raises UsageError naming all that were looked for."""
+    """The first kubeconfig that exists. Raises UsageError naming all candidates."""
     for path in candidates.values():
         if path is not None and path.is_file():
             return path

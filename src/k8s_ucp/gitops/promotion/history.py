@@ -1,4 +1,4 @@
-"""What was promoted when, read from the commits that touched an app's overlays."""
+"""Reads the history of promotions from the commits that changed an app's overlays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from k8s_ucp.gitops.promotion.tip import GitTip
 
 @dataclass(frozen=True)
 class HistoryEvent:
-    """A commit that changed the pins of one overlay. kind: promote, rollback, release or edit."""
+    """A commit that changed versions of one overlay. kind: promote, rollback, release or edit."""
 
     commit: str
     time: int
@@ -37,12 +37,12 @@ class HistoryEvent:
     sequence: int | None
     run: str
     several: bool = False
-    """The overlay has other images or charts besides."""
+    """The overlay also has other images or charts."""
 
 
 @dataclass(frozen=True)
 class _Touch:
-    """A commit and the files of overlays that it touched: {path: blob after, "" for none}."""
+    """A commit and the overlay files that it changed: {path: blob after it, "" if deleted}."""
 
     commit: str
     time: int
@@ -53,7 +53,7 @@ class _Touch:
 
 @dataclass(frozen=True)
 class _State:
-    """The pins of an overlay after a commit that touched it, and before it."""
+    """The versions in an overlay before and after a commit that touched it."""
 
     touch: _Touch
     app: str
@@ -62,7 +62,7 @@ class _State:
     after: Mapping[str, Pin]
 
     def event(self) -> HistoryEvent | None:
-        """What the commit changed; None where the pins stayed."""
+        """The version changes of the commit; None if there are none."""
         changes = tuple(
             Change(name, self.before.get(name, Pin()), pin)
             for name, pin in self.after.items()
@@ -86,7 +86,7 @@ class _State:
 
 
 def events(repository: Repository, tip: str, app: str, env: str = "") -> list[HistoryEvent]:
-    """Changes of an app's pins, newest first; env "" is every environment."""
+    """Changes of an app's versions, newest first; env "" means all environments."""
     states = _states(repository, tip, _below(app, env))
     return [event for state in states if (event := state.event())]
 
@@ -94,7 +94,7 @@ def events(repository: Repository, tip: str, app: str, env: str = "") -> list[Hi
 def latest_events(
     repository: Repository, tip: str, *, since: str = ""
 ) -> dict[tuple[str, str], HistoryEvent]:
-    """The newest change of each app in each environment, after the commit `since`: for all apps."""
+    """The newest change of every app in every environment, after the commit `since`."""
     found: dict[tuple[str, str], HistoryEvent] = {}
     for state in _states(repository, tip, "apps", since):
         if (state.app, state.env) not in found and (event := state.event()):
@@ -103,7 +103,7 @@ def latest_events(
 
 
 def pasts(repository: Repository, tip: str, app: str, env: str) -> list[PinsAtCommit]:
-    """The overlay's pins at each commit that touched it, newest first."""
+    """The overlay's versions at each commit that touched it, newest first."""
     return [
         PinsAtCommit(state.touch.commit, state.after)
         for state in _states(repository, tip, _below(app, env))
@@ -112,13 +112,13 @@ def pasts(repository: Repository, tip: str, app: str, env: str) -> list[PinsAtCo
 
 
 def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> PinsAtCommit | None:
-    """The overlay's pins at a commit of the branch; None where `name` is no such commit."""
+    """The overlay's versions at a commit of the branch; None if `name` isn't one."""
     if not re.fullmatch(r"[0-9a-fA-F]{7,64}", name):
         return None
     try:
         commit = repository.resolve(name)
     except GitFailed:
-        # Too short: several commits begin with it.
+        # Ambiguous: several commit ids begin with it.
         return None
     if not commit or not repository.contains(tip, commit):
         return None
@@ -129,7 +129,7 @@ def past_at(repository: Repository, tip: str, app: str, env: str, name: str) -> 
 def charts_in(
     repository: Repository, overlay: Overlay, pins: Mapping[str, Pin], known: Sequence[PinsAtCommit]
 ) -> dict[str, ChartContent]:
-    """Files of the charts among the pins that lie in the overlay's folder, from its past.
+    """Files of the charts to restore that are copied to the overlay's folder, from its history.
 
     known: newest first.
     """
@@ -144,9 +144,9 @@ def charts_in(
 
 @dataclass
 class _Replayed:
-    """Overlays as history builds them up, file by file.
+    """Overlays rebuilt from history, file by file.
 
-    configs: blobs of `.promotion.yaml` of apps, as they are now: they count for the past too.
+    configs: blobs of the apps' current `.promotion.yaml`, which are also used for the past.
     """
 
     repository: Repository
@@ -169,7 +169,7 @@ class _Replayed:
 
 
 def _is_chart_beside_images(changes: Sequence[Change], names: Iterable[str]) -> bool:
-    """In a list of changes a chart's version could be taken for an image's tag."""
+    """In a list of changes, a chart's version could be mistaken for an image's tag."""
     charts = all(each.image.startswith(CHART) for each in changes)
     return charts and not all(name.startswith(CHART) for name in names)
 
@@ -179,7 +179,7 @@ def _below(app: str, env: str) -> str:
 
 
 def _states(repository: Repository, tip: str, folder: str, since: str = "") -> list[_State]:
-    """What each commit that touched overlays in a folder made of their pins, newest first."""
+    """The versions before and after each commit that touched overlays in a folder, newest first."""
     touches = list(_touches(repository, f"{since}..{tip}" if since else tip, folder))
     if not touches:
         return []
@@ -223,7 +223,7 @@ def _is_in_overlay(path: str) -> bool:
 
 
 def _pins(tip: Tip, app: str, env: str) -> Mapping[str, Pin]:
-    """The pins of an overlay; none of one that nothing could be promoted in then."""
+    """The versions in an overlay; empty if it could not be promoted to at that time."""
     try:
         return read_overlay(tip, app, env).pins
     except UcpError:
@@ -231,8 +231,8 @@ def _pins(tip: Tip, app: str, env: str) -> Mapping[str, Pin]:
 
 
 def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:
-    """Commits on the first-parent line that touched files of overlays below `folder`."""
-    # Messages may hold anything, so the separators are made up anew each time.
+    """Commits on the first-parent line that touched overlay files below `folder`."""
+    # Commit messages can contain anything, so the separators are random.
     start, field = uuid.uuid4().hex, uuid.uuid4().hex
     layout = start + field.join(["%H", "%an", "%ae", "%ct", "%B", ""])
     raw = repository.git(

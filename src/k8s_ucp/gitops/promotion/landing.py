@@ -1,9 +1,9 @@
 """Lands a promotion on a branch with concurrent pushes.
 
-A commit is made on the branch's newest tip and pushed without force. Where somebody was faster,
-the new tip is taken and the intent decided again on it: nothing of the others' is lost, and what
-lands is right for what is there. How a host words its refusal matters little: a branch that has
-moved since it was read was moved by others, so trying again is right.
+A commit is created on the branch's newest tip and pushed without force. If another push was faster,
+the intent is decided again at the new tip, so no other change is lost, and the result is correct
+for the new state. The host's error message hardly matters: if the branch has moved since it was
+fetched, a retry is right.
 """
 
 from __future__ import annotations
@@ -30,38 +30,37 @@ TipType = TypeVar("TipType", bound=CommitTip)
 
 
 class Branch(Protocol[TipType]):
-    """One branch of a remote repository, as a promotion sees it."""
+    """One branch of a remote repository, as a promotion uses it."""
 
     def fetch(self) -> TipType:
-        """The newest commit. Raises UcpError; Interrupted where it may work next time."""
+        """The newest commit. Raises UcpError; Interrupted if a retry may succeed."""
 
     def commit(self, tip: TipType, writes: Writes, decisions: Sequence[Decision]) -> str:
-        """Write a commit on `tip`, seen by nobody yet: its id."""
+        """Write an unpublished commit on `tip`: its id."""
 
     def push(self, commit: str) -> None:
         """Make `commit` the newest one if its parent still is.
 
-        Raises Rejected, Unexplained, Interrupted, or another UcpError where trying again is no
-        use.
+        Raises Rejected, Unexplained, Interrupted, or another UcpError if a retry is pointless.
         """
 
     def has(self, tip: TipType, commit: str) -> bool:
-        """`commit` is `tip` or in its history."""
+        """`commit` is `tip` or one of its ancestors."""
 
 
 STUCK = 5
-"""Pushes that come too late on a branch nobody moves: a lock was left behind on the remote."""
+"""Number of rejected pushes to a branch that doesn't move: a stale lock on the remote."""
 
 
 @dataclass(frozen=True)
 class Landing:
-    """What came of it. commit: "" where nothing was to be written."""
+    """The result. commit: "" if there was nothing to write."""
 
     decisions: tuple[Decision, ...]
     commit: str
     attempts: int
     request: str = ""
-    """URL of the pull request, where it is to land through one."""
+    """URL of the pull request, if there is one."""
 
 
 def land(
@@ -70,16 +69,16 @@ def land(
     pace: Pace,
     report: Callable[[str], None] = lambda _: None,
 ) -> Landing:
-    """Decide at the newest tip, commit and push, as often as it takes.
+    """Decide at the newest tip, commit and push, with retries.
 
-    Raises what `decide` and the branch raise for good, DeadlineExceeded when others were faster
-    every time.
+    Raises what `decide` raises, permanent errors of the branch, and DeadlineExceeded if every
+    attempt lost a race.
     """
     return push_until_accepted(_Attempts(branch, decide).attempt, pace, report)
 
 
 class _Attempts:
-    """What the tries so far tell the next one."""
+    """State that is carried from one attempt to the next."""
 
     def __init__(
         self, branch: Branch[TipType], decide: Callable[[TipType], Sequence[Decision]]
@@ -90,7 +89,7 @@ class _Attempts:
         self._refused: UcpError | None = None
         self._seen = ""
         self._still = 0
-        """How often the branch was refused to us although it had not moved."""
+        """Number of consecutive attempts for which the branch has not moved."""
 
     def attempt(self, number: int) -> Landing:
         tip = self._branch.fetch()
@@ -99,20 +98,20 @@ class _Attempts:
         self._still = self._still + 1 if tip.commit == self._seen else 0
         self._seen = tip.commit
         if self._refused and self._still >= (STUCK if type(self._refused) is Rejected else 1):
-            # Nobody else moved the branch, so the refusal meant us.
+            # The branch hasn't moved, so the rejection wasn't caused by a concurrent push.
             raise UcpError(self._refused.message, next=self._refused.next)
         decisions = tuple(self._decide(tip))
         writes = {path: content for each in decisions for path, content in each.writes.items()}
         if not writes:
             return Landing(decisions, "", number)
         commit = self._branch.commit(tip, writes, decisions)
-        # Whatever is answered, it may have landed: HTTP repeats a push whose answer got lost, and
-        # the host refuses the second one because of the first.
+        # Whatever the response is, the push may have landed: HTTP repeats a push whose response was
+        # lost, and the host rejects the second one because of the first.
         self._unsure, self._refused = Landing(decisions, commit, number), None
         try:
             self._branch.push(commit)
         except (Rejected, Unexplained) as error:
             self._refused = error
-            # Words that tell nothing: whether the branch moved will.
+            # The message is ambiguous: the next fetch shows whether the branch has moved.
             raise Rejected(error.message, next=error.next) from error
         return self._unsure

@@ -1,4 +1,4 @@
-"""The commit a promotion makes, in words: for people above, for programs in the trailers."""
+"""Writes and parses the message of a promotion's commit: text for people, trailers for programs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from k8s_ucp.gitops.promotion.targets.kinds import CHART
 
 SUBJECT_WIDTH = 100
 DEFAULT = "the chart's default"
-"""What an image without a version runs."""
+"""Version of an image for which the overlay sets none."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One image of one overlay, from what to what."""
+    """The version change of one image or chart in one overlay."""
 
     image: str
     old: Pin
@@ -34,12 +34,12 @@ class PromotionNote:
     changes: tuple[Change, ...] = ()
     sequence: int | None = None
     several: bool = False
-    """The overlay has others of their kind besides: what changes is named."""
+    """The overlay has other images (or charts), so the changed ones must be named."""
 
 
 @dataclass(frozen=True)
 class NoteTrailers:
-    """A commit's note, read back from its trailers."""
+    """A commit's note, parsed from its trailers."""
 
     kind: str
     app: str
@@ -49,14 +49,14 @@ class NoteTrailers:
 
 
 def message(notes: Sequence[PromotionNote], link: str = "") -> str:
-    """The commit message: subject, body where there is more to say, trailers."""
+    """The commit message: subject, body if there is more to say, trailers."""
     body = [_line(note) for note in notes] if len(notes) > 1 else _body(notes[0])
     parts = [subject(notes), "\n".join(body), "\n".join(_trailers(notes, link))]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def subject(notes: Sequence[PromotionNote]) -> str:
-    """One line: what is promoted where, old to new."""
+    """One line: what is promoted where, from which to which version."""
     if len(notes) == 1:
         return _line(notes[0])
     places = ", ".join(f"{note.app} to {note.env}" for note in notes)
@@ -67,10 +67,10 @@ def subject(notes: Sequence[PromotionNote]) -> str:
 def from_to(
     changes: Sequence[Change], *, several: bool = False, most: int | None = None
 ) -> tuple[str, str]:
-    """Old and new in words; image names appear only where they are needed to tell apart.
+    """Old and new version as text; image names are included only if they are needed.
 
-    several: the overlay has other images besides, so that a version alone does not say whose it is.
-    most: how many of them are named, the others are counted; None for all.
+    several: the overlay has other images, so a version without a name would be ambiguous. most: how
+    many images are named, the others are counted; None for all.
     """
     if len({(change.old, change.new) for change in changes}) == 1 and not several:
         return str(changes[0].old), str(changes[0].new or DEFAULT)
@@ -86,7 +86,7 @@ def _brief(words: Sequence[str], most: int | None) -> str:
 
 
 def are_some(changes: Sequence[Change], names: Iterable[str]) -> bool:
-    """There are images besides those that change, or charts besides the charts.
+    """The overlay has other images (or charts) than those that change.
 
     names: of all images and charts of the overlay.
     """
@@ -95,7 +95,7 @@ def are_some(changes: Sequence[Change], names: Iterable[str]) -> bool:
 
 
 def change_words(changes: Sequence[Change], *, several: bool = False) -> str:
-    """The same in one text: `1 -> 2`; of several images with the name, `web 1 -> 2`."""
+    """The changes as one text: `1 -> 2`; in an overlay with several images `web 1 -> 2`."""
     if several and len(changes) == 1:
         return f"{changes[0].image} {change_words(changes)}"
     old, new = from_to(changes, several=several)
@@ -103,7 +103,7 @@ def change_words(changes: Sequence[Change], *, several: bool = False) -> str:
 
 
 def as_data(changes: Sequence[Change]) -> dict[str, Any]:
-    """The same for programs."""
+    """The changes as JSON data."""
     old, new = from_to(changes)
     images = [
         {"name": each.image, "from": str(each.old) or None, "to": str(each.new)} for each in changes
@@ -112,7 +112,7 @@ def as_data(changes: Sequence[Change]) -> dict[str, Any]:
 
 
 def read_trailers(text: str) -> list[NoteTrailers]:
-    """What a commit message of ours says it did; none for other messages."""
+    """The notes in a commit message that ucp wrote; empty for other messages."""
     paragraphs = text.strip().split("\n\n")
     entries: list[NoteTrailers] = []
     found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraphs[-1], flags=re.MULTILINE)
@@ -128,9 +128,9 @@ def read_trailers(text: str) -> list[NoteTrailers]:
 
 
 def read_origins(text: str, app: str, env: str) -> dict[str, str] | None:
-    """What each image and chart had before, by name, as a commit message of ours says.
+    """The previous version of each image and chart, by name, from a commit message.
 
-    None where it is of no promotion of that app to that environment.
+    None if the message isn't that of a promotion of this app to this environment.
     """
     found = [each for each in read_trailers(text) if (each.app, each.env) == (app, env)]
     if not any(each.kind in ("promote", "mark") for each in found):
@@ -179,7 +179,7 @@ def _line(note: PromotionNote) -> str:
 
 
 def shorten_digests(text: str) -> str:
-    """Digests are cut to what people compare."""
+    """Shorten digests to their first 12 digits."""
     return re.sub(r"(sha(?:256|512):[0-9a-f]{12})[0-9a-f]+", r"\1", text)
 
 

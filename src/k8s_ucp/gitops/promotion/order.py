@@ -1,9 +1,9 @@
-"""The order of promotions: which one may replace which, and what a rollback holds back.
+"""The order of promotions: which one may replace which, and holds after rollbacks.
 
-Pushes arrive in any order, so "later" has to be said by the promoter: by a sequence (usually the
-CI's run number) or by the tag itself as a semantic version. Each image of an overlay has a mark,
-the highest that landed, and perhaps a hold. Both lie in `.promotion.yaml` beside the
-kustomization, in the same commit as the tag, so the newest commit alone tells everything.
+Pushes arrive in any order, so the promoter must define "later": by a sequence (usually the CI's run
+number) or by the tag itself as a semantic version. Each image of an overlay has a mark, the highest
+one that landed, and optionally a hold. Both are in `.promotion.yaml` beside the kustomization and
+change in the same commit as the tag, so the newest commit contains the whole state.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ _SEMVER = re.compile(
 
 @dataclass(frozen=True)
 class Order:
-    """How a promotion says that it is later than another. Neither: the last push wins."""
+    """How a promotion is ordered against others. With neither of them, the last push wins."""
 
     sequence: int | None = None
     source: str = ""
-    """Who counts, such as a workflow; "" is unknown. Two sources' numbers can't be compared."""
+    """What the sequence counts, such as runs of a workflow; "" is unknown.
+
+    Sequences of different sources can't be compared.
+    """
     semver: bool = False
 
 
@@ -44,32 +47,32 @@ UNORDERED = Order()
 
 @dataclass(frozen=True)
 class Mark:
-    """What is remembered of an image in an overlay."""
+    """The recorded order and hold of an image in an overlay."""
 
     sequence: int | None = None
     source: str = ""
     version: str = ""
     """The highest tag that was promoted with semver."""
     held: tuple[str, ...] = ()
-    """Tags or digests that were rolled back from, the latest last; or the one that is there."""
+    """Tags or digests that were rolled back, latest last, or the current one if it is held."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """passes: `mark` is what to remember. superseded, held: `reason` says by what."""
+    """passes: `mark` is the one to record. superseded, held: `reason` names the cause."""
 
     kind: Literal["passes", "superseded", "held"]
     mark: Mark
     reason: str = ""
     frozen: bool = False
-    """Held, and no sequence passes it."""
+    """Held, and no sequence overrides the hold."""
 
 
 def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
-    """May `wanted` replace `current`, given what is remembered?
+    """Whether `wanted` may replace `current`, given the recorded mark.
 
-    A lower sequence or version is superseded unless forced; a hold gives way only to one above
-    the mark, and a hold of what is there to none. Raises UsageError where two can't be compared.
+    A lower sequence or version is superseded unless forced. A hold yields only to one above the
+    mark, and a hold of the current version to none. Raises UsageError if they can't be compared.
     """
     position = _position(mark, order, current, wanted, force=force)
     if position == "below" and not force:
@@ -84,13 +87,13 @@ def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = 
 
 
 def hold(mark: Mark, bad: Pin, good: Pin) -> Mark:
-    """The mark after a rollback from `bad`: it stays, so what was queued then stays out."""
+    """The mark after a rollback from `bad`: it keeps its order, so queued promotions stay out."""
     others = [each for each in mark.held if each not in (str(bad), str(good))]
     return replace(mark, held=(*others, str(bad)))
 
 
 def is_frozen(mark: Mark, current: Pin) -> bool:
-    """What is there was held without a rollback: nothing replaces it until somebody releases it."""
+    """The current version is held without a rollback: only releasing the hold allows a change."""
     return str(current) in mark.held
 
 
@@ -100,7 +103,7 @@ def release(mark: Mark) -> Mark:
 
 
 def semver_key(tag: str) -> tuple[Any, ...] | None:
-    """A key that sorts by semantic version's precedence; None for other tags. `v1.2.3` counts."""
+    """A sort key for semantic version precedence; None for other tags. Accepts `v1.2.3`."""
     found = _SEMVER.fullmatch(tag)
     if not found:
         return None
@@ -119,7 +122,7 @@ def semver_key(tag: str) -> tuple[Any, ...] | None:
 
 
 def read_marks(text: str | None, where: str) -> dict[str, Mark]:
-    """Marks by image name; none where the file is missing. Raises NotEditable."""
+    """Marks by image name; empty if there is no file. Raises NotEditable."""
     if text is None or not text.strip():
         return {}
     root = read_tree(text, where)
@@ -142,7 +145,7 @@ _MEND = "restore {where} from an earlier commit, or delete it to discard sequenc
 
 
 def write_marks(marks: Mapping[str, Mark]) -> str:
-    """The file's text: one line a fact, sorted, so two versions compare well."""
+    """The file's text: sorted, with one line per fact, so that diffs are readable."""
     lines = [_HEADER + "images:" + ("" if marks else " {}")]
     for name in sorted(marks):
         mark = marks[name]
@@ -227,8 +230,10 @@ def _level(same: bool) -> Literal["level", "below"]:
 
 
 def _versions(mark: Mark, current: Pin) -> tuple[str, ...]:
-    """What a version is compared with: a held one too, or the bad tag would come straight back, and
-    the one that is there, which somebody may have promoted without an order.
+    """Versions to compare with.
+
+    Held ones too, or the bad tag would be promoted again immediately; and the current one, which
+    may have been promoted without an order.
     """
     return (mark.version, *mark.held, current.tag)
 

@@ -1,4 +1,4 @@
-"""An app's overlay for one environment at one commit: its versions, its marks, its rewriting."""
+"""Reads and rewrites an app's overlay for one environment at one commit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, de
 from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-"""What an app or environment may be called: a folder's name that is no path; use fullmatch."""
+"""A valid name of an app or environment: a single folder name; use fullmatch."""
 
 
 class Tip(Files, Protocol):
-    """The repository's content at one commit. Symlinks are never followed: NotEditable."""
+    """The repository's content at one commit. Symbolic links aren't followed: NotEditable."""
 
     def folders(self, path: str) -> list[str]:
-        """Names of the folders in a folder, sorted; none where there is no such folder."""
+        """Names of the folders in a folder, sorted; empty if it doesn't exist."""
 
 
 @dataclass(frozen=True)
@@ -39,30 +39,30 @@ class Overlay:
     env: str
     folder: str
     path: str
-    """What a person looks at first: the kustomization, else the folder."""
+    """The path to show to users: the kustomization, else the folder."""
     targets: tuple[Target, ...]
     marks: Mapping[str, Mark]
     files: EnvironmentFolder
 
     @property
     def pins(self) -> dict[str, Pin]:
-        """What each image and chart is held to."""
+        """The version of each image and chart."""
         return {target.name: target.pin for target in self.targets}
 
     def target(self, name: str) -> Target:
-        """The one of that name, which is there."""
+        """The target with that name, which must exist."""
         return next(each for each in self.targets if each.name == name)
 
     def changes(self, pins: Mapping[str, Pin]) -> tuple[Change, ...]:
-        """From what is there to those versions."""
+        """Changes from the current versions to the given ones."""
         return tuple(Change(name, self.pins[name], pin) for name, pin in pins.items())
 
     def places(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Where versions stand, where that isn't a kustomization's images."""
+        """Where the versions are, if not in a kustomization's images."""
         return tuple(each for name in names if (each := self.target(name).places))
 
     def counterpart(self, target: Target) -> Target | None:
-        """What is the same here as a target of another environment."""
+        """The target that corresponds to one of another environment, or None."""
         same = [each for each in self.targets if each.name == target.name]
         way = target.way()
         if not same and way:
@@ -71,7 +71,7 @@ class Overlay:
 
 
 def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
-    """An overlay with its marks. Raises UsageError, NotEditable, UcpError (with nearest names)."""
+    """Read an overlay with its marks. Raises UsageError, NotEditable, UcpError (with a hint)."""
     check_name("app", app)
     check_name("environment", env)
     folder = EnvironmentFolder(tip, overlay_folder(app, env))
@@ -98,11 +98,11 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
 
 
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
-    """What to say of an overlay without an image whose version can be promoted."""
+    """Error for an overlay without an image whose version can be promoted."""
     config = config_file(app)
     place = "path: image.tag"
     if any(each.endswith(".jsonnet") for each in tip.files(where)):
-        # Argo CD renders it: what it is told stands beside it.
+        # Argo CD renders jsonnet; its arguments are in this file.
         place = "file: .argocd-source.yaml, path: directory.jsonnet.tlas.0.value"
     return NotEditable(
         f"{where} has no image whose version can be promoted"
@@ -113,17 +113,17 @@ def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
 
 
 def config_file(app: str) -> str:
-    """Where people name what is promoted of an app."""
+    """The file in which users configure what is promoted for an app."""
     return f"apps/{app}/{MARKS_FILE}"
 
 
 def overlay_folder(app: str, env: str) -> str:
-    """Where an app's overlay for an environment lies in the app repository."""
+    """Path of an app's overlay for an environment in the app repository."""
     return f"apps/{app}/overlays/{env}"
 
 
 def check_name(what: str, name: str) -> None:
-    """Raises UsageError for a name that can be no folder of its own."""
+    """Raise UsageError for a name that isn't a valid folder name."""
     if not NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is not a valid name of an {what}",
@@ -132,7 +132,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """Words that help with a name that isn't known."""
+    """A hint for an unknown name."""
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
@@ -142,7 +142,7 @@ def nearest(name: str, known: Sequence[str]) -> str:
 
 
 Writes = Mapping[str, bytes | None]
-"""New content by path; None for a file that goes."""
+"""New content by path; None deletes the file."""
 
 
 def written(
@@ -151,9 +151,9 @@ def written(
     marks: Mapping[str, Mark],
     charts: Mapping[str, ChartContent] | None = None,
 ) -> dict[str, bytes | None]:
-    """The overlay's files that differ once it holds those pins and marks.
+    """The files of the overlay that change if it gets these versions and marks.
 
-    charts: content of the charts among them that lie in the folder, by name.
+    charts: content of the charts to promote that are copied to the folder, by name.
     """
     texts: dict[str, str] = {}
     files: dict[str, bytes | None] = {}
@@ -183,7 +183,7 @@ def written(
 
 
 def refuse_unknown(tip: Tip, app: str, env: str) -> None:
-    """Raises UcpError, with the nearest name, for what the repository lacks. env: "" is any."""
+    """Raise UcpError with a close match if the app or its overlay doesn't exist. env: "" is any."""
     apps = tip.folders("apps")
     if app not in apps:
         raise UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))

@@ -1,10 +1,10 @@
-"""Promotions as pull requests: one branch and one pull request an app and environment.
+"""Promotions as pull requests: one branch and one pull request per app and environment.
 
-The branch is never forced either. A newer promotion goes on top of it as a commit whose files are
-the base branch's newest ones plus the new tag, and whose parents are both branches: whatever the
-branch proposed before, its difference from the base is exactly what is proposed now: the new
-promotion, and those of other images. These are written anew, unless the base has them meanwhile, or
-something newer.
+The branch is never force-pushed. A newer promotion adds a commit whose files are the newest ones of
+the base branch plus the new tag, and whose parents are both branches. So the difference to the base
+is exactly what is proposed now, whatever the branch proposed before: the new promotion, and earlier
+ones of other images. These are applied again unless the base has them meanwhile, or something
+newer.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip
 
 OPENING_SECONDS = 5.0
-"""So long somebody who has just pushed to the branch may need to open the pull request."""
+"""Time that a process which has just pushed the branch may need to open the pull request."""
 _LOOKS = 10
-"""For it, in that time."""
+"""Number of checks for the pull request in that time."""
 _JUST_NOW = 60.0
-"""Seconds, by clocks of machines that may differ a little."""
+"""Maximum age of such a push in seconds; allows for small differences between clocks."""
 ROUNDS = 20
-"""How often a pull request is looked after that others change or merge at the same time."""
+"""Maximum number of rounds if others change or merge the pull request at the same time."""
 
 
 @dataclass(frozen=True)
 class PairTip:
-    """The base's newest commit, and that of the pull request's branch where there is one."""
+    """The newest commit of the base, and that of the pull request's branch if it exists."""
 
     base: GitTip
     head: GitTip | None
@@ -47,7 +47,7 @@ class PairTip:
     said: str = ""
     """The message of the branch's newest promotion."""
     origins: Mapping[str, str] = field(default_factory=dict)
-    """What each image had before that it proposes."""
+    """The previous version of each image that it proposes to change."""
 
     @property
     def commit(self) -> str:
@@ -64,14 +64,14 @@ class PairTip:
 
 
 class ProposalBranch:
-    """The branch of a pull request: what `land` fetches and pushes instead of the base."""
+    """The branch of a pull request, which `land` fetches and pushes instead of the base."""
 
     def __init__(self, base: RemoteBranch, forge: Forge, app: str, env: str) -> None:
         self._base = base
         self._forge = forge
         self._app, self._env = app, env
         self._pushed = ""
-        """The commit that was pushed last from here."""
+        """The last commit that this process pushed."""
         self.name = f"ucp/{app}/{env}"
 
     def fetch(self) -> PairTip:
@@ -88,8 +88,8 @@ class ProposalBranch:
     def _find(self, base: GitTip, head: GitTip | None) -> PullRequest | None:
         """The open pull request.
 
-        What is on a branch without one is not proposed, and goes. But another promotion pushes
-        first and opens then: what it has just pushed is waited for.
+        A branch without one proposes nothing and is overwritten. But another promotion pushes
+        before it opens its pull request, so after a recent push, wait for that.
         """
         request = self._forge.find(self.name, self._base.branch)
         if request or head is None or not self._is_being_opened(base, head):
@@ -121,10 +121,10 @@ class ProposalBranch:
         return tip.head is not None and self._base.has(tip.head, commit)
 
     def publish(self, tip: PairTip, commit: str, text: str, *, merge: bool) -> tuple[str, bool]:
-        """Open or update the pull request, perhaps have it merged: (its URL, it is still ours).
+        """Open or update the pull request, and optionally enable auto-merge: (URL, still current).
 
-        tip: what the commit is on. text: its message. False: it was merged, or another promotion
-        has pushed to the branch, which may not have seen this one. Raises ForgeFailed.
+        tip: the parent of the commit. text: its message. Not current any more: it was merged, or
+        another promotion has pushed to the branch without having seen this one. Raises ForgeFailed.
         """
         title, _, body = text.strip().partition("\n\n")
         proposal = Proposal(self.name, self._base.branch, commit, title, body)
@@ -139,7 +139,7 @@ class ProposalBranch:
             if merge and self._is_newest(commit):
                 self._forge.merge_when_green(request, proposal)
         except ForgeFailed:
-            # What others do at the same time is no failure: it is looked at again.
+            # Concurrent changes by others are no failure: the caller checks again.
             same = self._is_newest(commit) and self._base.fetch().commit == tip.base.commit
             if same and (not url or self._is_open()):
                 raise
@@ -151,7 +151,7 @@ class ProposalBranch:
         self._forge.close(request)
 
     def _is_newest(self, commit: str) -> bool:
-        """Nobody has pushed to the branch since, or merged and removed it."""
+        """The branch still exists and nobody else has pushed to it."""
         return self._base.fetch_beside(self.name) == commit
 
     def _is_open(self) -> bool:
@@ -159,14 +159,14 @@ class ProposalBranch:
 
 
 def decide_proposal(tip: PairTip, intent: Intent) -> Decision:
-    """What to write for an intent, given the base and what is proposed already.
+    """What to write for an intent, given the base and what is already proposed.
 
-    No writes and the status `promoted`: the branch says exactly this already. Unchanged, with
-    something dropped: the pull request is to be renewed, or has nothing left to propose.
+    Status `promoted` without writes: the branch already proposes exactly this. Unchanged, with
+    dropped changes: the pull request must be updated, or has nothing left to propose.
     """
     decision = decide(tip.base, intent)
     if decision.status == "unchanged" and tip.request is None:
-        # A mark alone is worth no pull request.
+        # A mark alone doesn't justify a pull request.
         return replace(decision, writes={})
     if decision.status not in ("promoted", "unchanged") or tip.head is None:
         return decision
@@ -179,7 +179,7 @@ def decide_proposal(tip: PairTip, intent: Intent) -> Decision:
 
 
 def _has_moved(tip: PairTip, intent: Intent) -> bool:
-    """The base has changed what the branch changes: to merge them would be a conflict."""
+    """The base changed something that the branch changes too, so a merge would conflict."""
     pins = read_overlay(tip.base, intent.app, intent.env).pins
     return any(str(pins[name]) != was for name, was in tip.origins.items() if name in pins)
 
@@ -197,8 +197,8 @@ def propose(
 ) -> Landing:
     """Push the pull request's branch, then open or update the pull request.
 
-    Again where another promotion pushed meanwhile: before the pull request was open, it could not
-    know that what it found on the branch is proposed.
+    Repeat if another promotion pushed meanwhile: until the pull request is open, that one can't
+    know that the commits on the branch are proposed.
     """
     branch = ProposalBranch(base, forge, intent.app, intent.env)
     last: list[PairTip] = []
@@ -221,7 +221,7 @@ def propose(
         if decision.status not in ("promoted", "unchanged"):
             return landing
         if decision.status == "unchanged" and not decision.dropped:
-            # Merged already.
+            # Already merged.
             return published or landing
         if not decision.note.changes and tip.request:
             branch.withdraw(tip.request)
@@ -240,9 +240,10 @@ def propose(
 
 @dataclass(frozen=True)
 class Pending:
-    """What a pull request proposes, from the base's versions to its own.
+    """What a pull request proposes, relative to the base's versions.
 
-    writes: what the base lacks of `kept`. dropped: what the base has something newer of.
+    writes: the changes in `kept` that the base lacks. dropped: changes for which the base has
+    something newer.
     """
 
     writes: Writes
@@ -253,7 +254,7 @@ class Pending:
 def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str, str]) -> Pending:
     """What the branch `head` proposes.
 
-    origins: what each image that it changes had before. Raises what read_overlay raises.
+    origins: the previous version of each image that it changes. Raises what read_overlay raises.
     """
     here, there = read_overlay(base, app, env), read_overlay(head, app, env)
     marks, pins = dict(here.marks), here.pins
@@ -279,11 +280,11 @@ def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str,
 def decide_beside(
     base: Tip, head: Tip, intent: Intent, decision: Decision, origins: Mapping[str, str]
 ) -> Decision:
-    """The decision on the base, together with what the open pull request proposes.
+    """The decision on the base, combined with what the open pull request proposes.
 
-    decision: promoted or unchanged on the base alone. What is proposed counts as if it had
-    landed: a newer one supersedes. Unchanged, with something dropped: the pull request no longer
-    proposes another version, and has only `kept` left.
+    decision: promoted or unchanged on the base alone. The proposed changes count as if they had
+    landed, so a newer one supersedes. Unchanged, with dropped changes: the pull request no longer
+    proposes another version of this image, and only `kept` is left.
     """
     app, env = intent.app, intent.env
     pending = find_pending(base, head, app, env, origins)
@@ -302,7 +303,7 @@ def decide_beside(
     dropped = (*pending.dropped, *gone)
     writes = {**pending.writes, **renewed.writes} if final else {}
     if dropped and final:
-        # As the branch has them: else nothing would show that they are to go.
+        # Restore the base's content explicitly, or the commit would not remove the dropped changes.
         writes = {**_restored(base, head, overlay_folder(app, env)), **writes}
     note = replace(decision.note, changes=final, several=are_some(final, pins))
     note = replace(note, kind="promote") if final else note
@@ -310,31 +311,31 @@ def decide_beside(
 
 
 def _mark(change: Change, origin: str, here: Mark, there: Mark) -> Mark | None:
-    """The mark with which a proposal goes on; None where the base has something newer."""
+    """The mark with which a proposed change is kept; None if the base has something newer."""
     order = UNORDERED
     if there.sequence is not None and there.sequence != here.sequence:
         order = Order(there.sequence, there.source)
     elif there.version and there.version != here.version:
         order = Order(semver=True)
     if str(change.old) != origin and not _ordered(here, order, change):
-        # The base was changed since, and nothing says that it was by an older promotion.
+        # The base has changed since, and it is unknown whether by an older promotion.
         return None
     try:
         verdict = weigh(here, order, change.old, change.new)
     except UsageError:
-        # Two that count for themselves: which is newer is unknown.
+        # The sequences have different sources, so it is unknown which one is newer.
         return None
     return verdict.mark if verdict.kind == "passes" else None
 
 
 def _ordered(here: Mark, order: Order, change: Change) -> bool:
-    """The order of a proposal says whether it is newer than what the base has."""
+    """The proposal's order can be compared with that of the base's version."""
     if order.semver:
         return semver_key(change.old.tag) is not None
     return order.sequence is not None and here.sequence is not None
 
 
 def _restored(base: Tip, head: Tip, folder: str) -> Writes:
-    """The base's own content of files that the branch changed."""
+    """The base's content of the files that the branch changed."""
     paths = [f"{folder}/{name}" for name in {*base.files(folder), *head.files(folder)}]
     return {path: base.read(path) for path in paths if base.read(path) != head.read(path)}

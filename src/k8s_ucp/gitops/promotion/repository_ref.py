@@ -1,4 +1,4 @@
-"""Where a promotion lands: from what `--repo` says to a branch that can be fetched and pushed."""
+"""Resolves `--repo` to a repository and opens the branch that a promotion lands on."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from k8s_ucp.workspace import Workspace
 
 @dataclass(frozen=True)
 class RepositoryRef:
-    """An app repository and a branch of it."""
+    """An app repository and one of its branches."""
 
     url: str = ""
     clone: Path | None = None
-    """A working clone of the user's, instead of a URL."""
+    """A working clone of the user, instead of a URL."""
     branch: str = ""
-    """"" is the remote's own choice, or the one the clone is on."""
+    """"" means the remote's default branch, or the clone's current branch."""
     credential: Credential | None = None
 
     @property
     def remote(self) -> str:
-        """The address that is pushed to."""
+        """The URL to push to."""
         return self.url or upstream_url(self.clone or Path())
 
 
@@ -51,9 +51,9 @@ def find_place(
     topology: str | None,
     credential: Credential | None,
 ) -> RepositoryRef:
-    """What `--repo` means; without it, the app repository of the workspace's topology.
+    """Resolve `--repo`; without it, the app repository of the workspace's topology.
 
-    Raises UsageError for what is no repository, UcpError where a choice is missing.
+    Raises UsageError if it isn't a repository or the choice is ambiguous.
     """
     if not repo:
         return _of_topology(workspace, topology, branch, credential)
@@ -67,10 +67,10 @@ def find_place(
 
 
 def _sent(credential: Credential | None, url: str) -> Credential | None:
-    """The credential where git goes to a web address, which the person's settings may lead to.
+    """The credential, if git uses an http(s) URL after the user's insteadOf settings.
 
-    Where they lead to another host that is one the person has named, too. Raises UsageError where
-    they take the encryption away.
+    If these settings point to another host, the user has chosen that host too. Raises UsageError if
+    they downgrade https to http.
     """
     if credential is None:
         return None
@@ -81,12 +81,12 @@ def _sent(credential: Credential | None, url: str) -> Credential | None:
             "be sent unencrypted",
             next="use https in url.<base>.insteadOf: git config --list --show-origin",
         )
-    # file:// holds no secret, and http credentials are for http remotes only.
+    # file:// needs no credential, and http credentials are only for http remotes.
     return credential if address.lower().startswith(("http://", "https://")) else None
 
 
 def refuse_password(url: str) -> None:
-    """A password in a URL is seen by everyone on the machine. Raises UsageError."""
+    """Raise UsageError for a URL with a password, which every user of the machine can see."""
     parts = urlsplit(url) if "://" in url else None
     if parts and parts.scheme.lower() in ("http", "https") and "@" in parts.netloc:
         raise UsageError(
@@ -108,12 +108,12 @@ def open_branch(
     patience: float = 0.0,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[RemoteBranch]:
-    """The branch, for as long as it is needed. history: all of it, not only the newest commit.
+    """Open the branch for the duration of the block. history: all commits, not just the newest.
 
-    deadline: seconds to wait for a silent host, or for another command that uses the clone, of
-    which `report` is told. patience: seconds besides until pushes have to be through.
-    Raises DeadlineExceeded, and UcpError for a working clone that cannot be used, or that lacks
-    history asked for.
+    deadline: seconds to wait for an unresponsive host, or for another command that uses the clone,
+    which `report` announces. patience: additional seconds until pushes must be finished. Raises
+    DeadlineExceeded, and UcpError for a working clone that can't be used or lacks the requested
+    history.
     """
     until = time.monotonic() + deadline
     if place.clone:
@@ -142,7 +142,7 @@ def open_branch(
 
 
 def _refuse_shallow(repository: Repository) -> None:
-    """Where the older commits are left out, what is said of history would be false."""
+    """Raise UcpError: without the older commits, the history would be wrong."""
     if repository.git("rev-parse", "--is-shallow-repository").strip() == b"true":
         raise UcpError(
             f"{repository.folder} is a shallow clone, which lacks the history of the app",
@@ -154,7 +154,7 @@ def _refuse_shallow(repository: Repository) -> None:
 
 
 class _ClonedBranch(RemoteBranch):
-    """A branch through the user's own clone, which follows once a push has landed."""
+    """A branch in the user's own clone, which is fast-forwarded after a push has landed."""
 
     def fetch(self) -> GitTip:
         tip = super().fetch()

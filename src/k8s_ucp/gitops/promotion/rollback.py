@@ -1,4 +1,4 @@
-"""Rolling back: which version was there before, and holding the bad one back; holds alone. Pure."""
+"""Rollbacks: finds the previous version and holds the bad one. Also holds without one. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from k8s_ucp.gitops.promotion.targets.chart import ChartContent
 
 @dataclass(frozen=True)
 class PinsAtCommit:
-    """An overlay's pins at an earlier commit."""
+    """An overlay's versions at an earlier commit."""
 
     commit: str
     pins: Mapping[str, Pin]
@@ -25,19 +25,19 @@ class PinsAtCommit:
 
 @dataclass(frozen=True)
 class Rollback:
-    """What somebody wants back, having seen `bad` there. No pins: only the hold comes or goes."""
+    """A requested rollback from `bad`. Without pins, only a hold is set or released."""
 
     app: str
     env: str
     pins: Mapping[str, Pin] = field(default_factory=dict)
     bad: Mapping[str, Pin] = field(default_factory=dict)
     charts: Mapping[str, ChartContent] = field(default_factory=dict)
-    """Files of charts that come back, by name."""
+    """Files of charts to restore, by name."""
     release_hold: bool = False
     hold: bool = False
-    """Hold what is there, so that nothing replaces it."""
+    """Hold the current version, so that nothing replaces it."""
     seen: Mapping[str, str] = field(default_factory=dict)
-    """Versions by image that somebody saw there: any other is a conflict."""
+    """Versions by image as displayed to the user: any other version is a conflict."""
 
 
 def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
@@ -80,9 +80,9 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
 
 
 def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:
-    """The pins that were there before the present ones, leaving out what is held.
+    """The versions before the current ones, skipping held ones.
 
-    pasts: newest first. Raises UcpError where history has none.
+    pasts: newest first. Raises UcpError if the history has none.
     """
     held = {name: mark.held for name, mark in overlay.marks.items()}
     for past in pasts:
@@ -99,9 +99,9 @@ def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:
 
 
 def named(overlay: Overlay, pasts: Sequence[PinsAtCommit], target: str) -> dict[str, Pin]:
-    """The pins meant by `--to`: a tag or digest that was there, or a commit.
+    """The versions that `--to` selects: a tag or digest that was deployed, or a commit.
 
-    pasts: newest first. Raises UcpError with the nearest one that is known.
+    pasts: newest first. Raises UcpError with a close match.
     """
     for past in pasts:
         found = {

@@ -1,4 +1,4 @@
-"""One commit of the app repository, read from git without a work tree."""
+"""Reads one commit of the app repository from git, without a work tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYMLINK, _SUBMODULE = "120000", "160000"
 
 
 class GitTip:
-    """Files of a commit. What a promotion needs of `apps` is read ahead, in two git calls."""
+    """Files of a commit. Files of `apps` that promotions need are preloaded in two git calls."""
 
     def __init__(self, repository: Repository, commit: str, apps: Iterable[str]) -> None:
         self.commit = commit
@@ -53,18 +53,18 @@ class GitTip:
         return sorted(name.rpartition("/")[2] for name in names)
 
     def mode(self, path: str) -> str | None:
-        """The mode of a file that is there."""
+        """The mode of a file; None if it doesn't exist."""
         entry = self._entries.get(path)
         return entry.mode if entry else None
 
     def _ahead(self, path: str) -> bool:
-        """Every promotion of the app may look at it."""
+        """Promotions of the app may need the file."""
         if path == ENVIRONMENTS_FILE or path.rpartition("/")[2] == MARKS_FILE:
             return True
         return is_read(path.split("/", 4)[4]) if path.count("/") > 3 else False
 
     def _refuse_detours(self, path: str) -> None:
-        """A missing file may hide behind a symlink on the way: that has to be said."""
+        """Raise NotEditable if a file is missing because a parent folder is a symbolic link."""
         folders = path.split("/")[:-1]
         inside = path.rpartition("/")[0] + "/"
         if not folders or any(each.startswith(inside) for each in self._entries):

@@ -1,1 +1,1 @@
-"""What a promotion can change in an environment's folder, by the form that the app has."""
+"""Finds and edits the versions in an environment's folder, for each form of app."""

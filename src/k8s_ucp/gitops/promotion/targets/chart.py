@@ -1,6 +1,6 @@
-"""The files of a chart in an environment's folder, which change as a whole with its version. Pure.
+"""The files of a chart in an environment's folder, replaced as a whole on promotion. Pure.
 
-The environment's own stay: its values files, `.argocd-source.yaml` and `.promotion.yaml`.
+The environment's own files are kept: values files, `.argocd-source.yaml` and `.promotion.yaml`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ChartKey = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class ChartContent:
-    """A chart's files in one version. kept: values of environments, which stay as they are."""
+    """A chart's files in one version. kept: names of environments' values files, never replaced."""
 
     version: str
     files: Mapping[str, bytes]
@@ -30,7 +30,7 @@ class ChartContent:
 
 
 class ChartMissing(NotEditable):
-    """A version of a chart that has to be fetched first."""
+    """A chart version that must be fetched first."""
 
     def __init__(self, app: str, chart: str, version: str, repo: str) -> None:
         self.app, self.chart, self.version, self.repo = app, chart, version, repo
@@ -42,7 +42,7 @@ class ChartMissing(NotEditable):
 
 
 def content_of(folder: EnvironmentFolder, env: str) -> ChartContent:
-    """The chart that an environment has. Raises NotEditable."""
+    """The chart in an environment's folder. Raises NotEditable."""
     kept = _kept(folder, env)
     files = {
         name: folder.source.read(f"{folder.path}/{name}") or b""
@@ -53,7 +53,7 @@ def content_of(folder: EnvironmentFolder, env: str) -> ChartContent:
 
 
 def exchange(folder: EnvironmentFolder, env: str, content: ChartContent) -> dict[str, bytes | None]:
-    """What differs in the folder once it has that chart; None for a file that goes."""
+    """Changes to the folder that replace its chart; None deletes a file."""
     kept = _kept(folder, env) | content.kept
     if "values.yaml" in kept or not _kept(folder, env):
         raise NotEditable(

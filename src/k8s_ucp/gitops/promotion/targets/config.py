@@ -1,4 +1,4 @@
-"""`apps/<app>/.promotion.yaml`: what people name where it can't be found without them. Pure.
+"""Parses `apps/<app>/.promotion.yaml`: targets that can't be detected automatically. Pure.
 
 ```yaml
 targets:
@@ -27,11 +27,11 @@ class Named:
     file: str = ""
     container: str = ""
     repo: str = ""
-    """Of a chart: where its versions are fetched from."""
+    """For a chart: where its versions are fetched from."""
 
 
 def read_config(text: str | None, where: str, env: str) -> tuple[Named, ...]:
-    """What is named for an environment; nothing where the file is missing. Raises NotEditable."""
+    """The targets for an environment; empty if there is no file. Raises NotEditable."""
     if text is None or not text.strip():
         return ()
     root = read_tree(text, where)

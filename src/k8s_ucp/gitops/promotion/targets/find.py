@@ -35,7 +35,7 @@ Form = Literal["kustomize", "helm", "manifests"]
 
 @dataclass(frozen=True)
 class Found:
-    """What can be promoted in a folder. file: what a person looks at first; "" for the folder."""
+    """What can be promoted in a folder. file: the one to show to users; "" for the folder."""
 
     form: Form
     file: str
@@ -43,7 +43,7 @@ class Found:
 
 
 def find_targets(folder: EnvironmentFolder, env: str, named: Sequence[Named] = ()) -> Found | None:
-    """None for a folder that nothing can be promoted in. Raises NotEditable."""
+    """The targets in a folder; None for an empty folder. Raises NotEditable."""
     held = [name for name in KUSTOMIZATIONS if folder.text(name) is not None]
     if len(held) > 1:
         raise NotEditable(
@@ -61,12 +61,12 @@ def find_targets(folder: EnvironmentFolder, env: str, named: Sequence[Named] = (
 
 
 def is_read(name: str) -> bool:
-    """A file of an environment's folder that has to be read to know what can be promoted."""
+    """The file must be read to know what can be promoted in an environment's folder."""
     if "/" not in name and name in (*KUSTOMIZATIONS, CHART_FILE, SETTINGS):
         return True
     top, _, rest = name.partition("/")
     if rest and top in ("templates", "charts", "crds"):
-        # Of a chart; where they belong to plain manifests they are read one by one.
+        # Usually a chart's. In a folder of plain manifests, these files are read one by one.
         return False
     return name.endswith((".yaml", ".yml", ".json")) and not name.startswith(".")
 
@@ -91,7 +91,7 @@ def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) ->
 def _images_named(
     wanted: Sequence[Named], found: Sequence[Target], source: Callable[[Named], Values]
 ) -> list[Target]:
-    """What people name: a path in a source, else an image that was found."""
+    """The images that the user's targets name: by path in a source, else among those found."""
     images = []
     for each in wanted:
         if each.paths:
@@ -158,7 +158,7 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
 
 
 def _copied(folder: EnvironmentFolder, named: Sequence[Named]) -> Target:
-    """The chart that lies in the folder itself."""
+    """The chart that is copied to the folder itself."""
     root = folder.tree(CHART_FILE)
     name, version = text_at(root, ("name",)) or "", text_at(root, ("version",)) or ""
     repo = next((each.repo for each in named if each.chart and each.name == name), "")
@@ -166,7 +166,7 @@ def _copied(folder: EnvironmentFolder, named: Sequence[Named]) -> Target:
 
 
 def _dependencies(folder: EnvironmentFolder) -> list[Target]:
-    """Charts that a chart takes in and that don't lie beside it: Argo CD fetches those."""
+    """Dependencies of a chart that aren't vendored beside it: Argo CD fetches these."""
     listed = node_at(folder.tree(CHART_FILE), ("dependencies",))
     names = folder.names()
     there = {name.split("/")[1] for name in names if name.startswith("charts/")}

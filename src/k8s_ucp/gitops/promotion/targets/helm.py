@@ -1,8 +1,8 @@
-"""Images in the values of a chart: which there are, and in which file they are set. Pure.
+"""Finds images in the values of a chart, and the files in which they are set. Pure.
 
-What Argo CD lays over each other is looked at together: the chart's own values, the environment's
-value files, and what `.argocd-source.yaml` sets. The last one that says something is edited; what
-only the chart's own values say is set in the environment's file.
+All layers that Argo CD merges are considered: the chart's own values, the environment's values
+files, and what `.argocd-source.yaml` sets. The last layer that sets a value is edited; a value that
+only the chart's own file sets is added to the environment's file.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _DEFAULTS = "values.yaml"
 _IMAGE = re.compile(r"(?i).*image")
 _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
 _REPOSITORY = ("repository", "repo", "image", "name")
-"""Keys that name the image beside its tag."""
+"""Keys beside the tag that contain the image's name."""
 _EVERY_REGISTRY = ("global", "imageRegistry")
 DEEPEST = 12
-"""Maps and lists in each other in which values are looked for."""
+"""Maximum nesting of mappings and lists in which values are searched."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """Values of one file. prefix: where they begin in it."""
+    """Values of one file. prefix: path of the values in it."""
 
     file: str
     root: YamlNode | None
@@ -47,16 +47,16 @@ class _Layer:
 
 @dataclass(frozen=True)
 class Values:
-    """All values of a chart on an environment, the later ones over the earlier ones."""
+    """All values of a chart in an environment; later layers override earlier ones."""
 
     layers: tuple[_Layer, ...]
     own: str
-    """The file where an environment's values are added."""
+    """The file to which an environment's values are added."""
     parameters: dict[str, int]
-    """Single values that `.argocd-source.yaml` sets over all: {path: position}."""
+    """Parameters that `.argocd-source.yaml` sets, which override all: {path: position}."""
 
     def text(self, path: Path) -> str | None:
-        """What counts at a path; None where nothing is set."""
+        """The effective value at a path; None if it isn't set."""
         for layer in reversed(self.layers):
             found = text_at(layer.root, (*layer.prefix, *path))
             if found is not None:
@@ -64,7 +64,7 @@ class Values:
         return None
 
     def spot(self, path: Path) -> tuple[str, Path]:
-        """(file, path in it) where a value is set, or is to be set."""
+        """(file, path in it) where a value is set, or should be set."""
         if path_text(path) in self.parameters:
             place = self.parameters[path_text(path)]
             return SETTINGS, ("helm", "parameters", place, "value")
@@ -75,7 +75,7 @@ class Values:
         return self.own, path
 
     def current(self, path: Path) -> str | None:
-        """What counts at a path, parameters included."""
+        """The effective value at a path, including parameters."""
         place = self.parameters.get(path_text(path))
         if place is not None:
             settings = next(each for each in self.layers if each.file == SETTINGS)
@@ -84,7 +84,7 @@ class Values:
 
 
 def value_files(folder: EnvironmentFolder, env: str) -> list[str]:
-    """The files with an environment's values in its folder, the last one counting most."""
+    """The files with an environment's values in its folder; later ones take precedence."""
     settings = folder.tree(SETTINGS)
     listed = node_at(settings, ("helm", "valueFiles"))
     if listed is None:
@@ -95,7 +95,7 @@ def value_files(folder: EnvironmentFolder, env: str) -> list[str]:
 
 
 def read_values(folder: EnvironmentFolder, env: str) -> Values:
-    """The values of a chart on an environment. Raises NotEditable."""
+    """The values of a chart in an environment. Raises NotEditable."""
     files = [each for each in value_files(folder, env) if folder.text(each) is not None]
     layers = [_Layer(name, folder.tree(name)) for name in dict.fromkeys([_DEFAULTS, *files])]
     settings = folder.tree(SETTINGS)
@@ -112,7 +112,7 @@ def read_values(folder: EnvironmentFolder, env: str) -> Values:
 
 
 def find_values(values: Values) -> list[Target]:
-    """Every value that looks like an image's version."""
+    """All values that look like an image's version."""
     paths = dict.fromkeys(
         path
         for layer in values.layers
@@ -126,7 +126,7 @@ def find_values(values: Values) -> list[Target]:
 
 
 def _by_path(target: Target) -> Target:
-    """The same, called by its path: the image's name would not be unique."""
+    """The same target named by its path, because the image's name isn't unique."""
     spot = target.spots[0]
     assert isinstance(spot, Value | Reference)
     name = target.line.partition("path: ")[2].rstrip("}")
@@ -134,7 +134,7 @@ def _by_path(target: Target) -> Target:
 
 
 def value_target(values: Values, name: str, paths: Sequence[Path]) -> Target:
-    """The target of one path, or of several that change together. name: "" takes the image's."""
+    """The target for one path, or for several that change together. name: "" uses the image's."""
     parts = [_read(values, path, name) for path in paths]
     image = name or next((each[2] for each in parts if each[2]), "")
     ways = [path_text(path) for path in paths]
@@ -150,7 +150,7 @@ def value_target(values: Values, name: str, paths: Sequence[Path]) -> Target:
 
 
 def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin, str]:
-    """(where a version is set, the version, the image's name)."""
+    """(where the version is set, the version, the image's name)."""
     text = values.current(path)
     last = str(path[-1])
     if text is None and _is_mapping(values, path):
@@ -178,33 +178,33 @@ def _is_mapping(values: Values, path: Path) -> bool:
 
 
 def _digest_path(values: Values, path: Path) -> Path:
-    """Where the digest beside a tag is set; nowhere where the chart knows none."""
+    """The path of the digest that belongs to a tag; () if the chart has none."""
     last = str(path[-1])
     digest = (*path[:-1], "digest" if last == "tag" else re.sub("[tT]ag$", "Digest", last))
     return digest if digest != path and values.current(digest) is not None else ()
 
 
 def _repository(values: Values, path: Path) -> str:
-    """The image of a tag: what is beside it."""
+    """The image that a tag belongs to, from the neighbouring keys."""
     flat = _FLAT.fullmatch(str(path[-1]))
     keys = _flat_names(flat[1]) if flat else _REPOSITORY
     found = [values.current((*path[:-1], key)) for key in keys]
     image = next((each for each in found if each), "")
     registry = None if flat else values.current((*path[:-1], "registry"))
     if registry is not None:
-        # Charts that know the key at all put it before each image's own.
+        # Charts that support this key put it before every image's own registry.
         registry = values.current(_EVERY_REGISTRY) or registry
     return f"{registry}/{image}" if registry and image else image
 
 
 def _flat_names(stem: str) -> tuple[str, ...]:
-    """Keys beside `imageTag` that name the image."""
+    """Keys beside `imageTag` that may contain the image's name."""
     ends = ("Repository", "Repo", "Name", "_repository", "_repo", "_name")
     return (stem, *(f"{stem}{each}" for each in ends))
 
 
 def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
-    """Paths that look like an image's tag, or an image with its tag."""
+    """Paths that look like an image's tag, or like an image with its tag."""
     if node is None:
         return
     node = node.resolved()
@@ -234,7 +234,7 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
 
 
 def _names_image(node: YamlNode | None) -> bool:
-    """The name of an image without a version; not the address of a git repository."""
+    """The value is an image name without a version, and not the URL of a git repository."""
     if node is None or node.kind != "scalar" or node.value.endswith(".git"):
         return False
     parts = split_reference(node.value)
@@ -242,7 +242,7 @@ def _names_image(node: YamlNode | None) -> bool:
 
 
 def read_file(folder: EnvironmentFolder, name: str) -> Values:
-    """The values of one file alone. Raises NotEditable where it is missing or has no mapping."""
+    """The values of a single file. Raises NotEditable if it is missing or has several documents."""
     text = folder.text(name)
     if text is None:
         raise NotEditable(f"{folder.path} has no file {name}")

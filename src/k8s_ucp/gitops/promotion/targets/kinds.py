@@ -1,6 +1,6 @@
-"""The kinds of places that hold a version, how each is read and written. A closed set.
+"""The kinds of places that hold a version, and how each is read and written. A closed set.
 
-Several places may make one target: they hold the same version and change together.
+A target can have several places, which hold the same version and change together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from k8s_ucp.gitops.manifests.value_edit import Path, path_text, set_value, text
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_documents
 
 Texts = Callable[[str], str]
-"""The text of a file of the environment's folder."""
+"""Returns the text of a file of the environment's folder."""
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class KustomizeImage:
 
 @dataclass(frozen=True)
 class Value:
-    """A tag in a values file, and the digest that goes before it, where the chart has one."""
+    """A tag in a values file, with the digest that overrides it if the chart has one."""
 
     file: str
     path: Path
     digest_file: str = ""
     digest_path: Path = ()
     digest: str = ""
-    """The one that counts now, wherever it is set."""
+    """The effective digest, wherever it is set."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Version:
-    """The version of a chart, as one line of a file."""
+    """The version of a chart, as one value in a file."""
 
     file: str
     path: Path
@@ -62,7 +62,7 @@ class ChartFiles:
 
     file: str
     repo: str = ""
-    """Where its versions are fetched from; "" where only the topology says so."""
+    """Where its versions are fetched from; "" if only ucp.yaml specifies that."""
 
 
 Spot = KustomizeImage | Value | Reference | Version | ChartFiles
@@ -72,8 +72,8 @@ Spot = KustomizeImage | Value | Reference | Version | ChartFiles
 class Target:
     """What a promotion can change: one image or chart of an environment.
 
-    name: by which it is remembered and told; unique in its environment. image: how pods call it,
-    "" where that isn't known. line: how `.promotion.yaml` names it.
+    name: its key in marks and messages, unique in its environment. image: its name in pods, "" if
+    unknown. line: its entry in `.promotion.yaml`.
     """
 
     name: str
@@ -85,31 +85,31 @@ class Target:
 
     @property
     def places(self) -> str:
-        """Where it stands, in words; "" in a kustomization's images, where it is expected."""
+        """Where the version is, as text; "" for a kustomization's images, the usual place."""
         return ", ".join(dict.fromkeys(each for spot in self.spots if (each := _place(spot))))
 
     @property
     def short(self) -> str:
-        """The name without what says the kind."""
+        """The name without the prefix of charts."""
         return self.name.removeprefix(CHART)
 
     @property
     def has_default(self) -> bool:
-        """An empty version is one too: the chart then takes its default, such as its appVersion."""
+        """An empty version is valid: the chart then uses its default, such as its appVersion."""
         return all(isinstance(spot, Value) for spot in self.spots)
 
     def way(self) -> str:
-        """The path of a value, by which it is found where the image has another name."""
+        """The path of a value, which identifies it if the image has another name."""
         paths = [path_text(spot.path) for spot in self.spots if isinstance(spot, Value | Version)]
         return " ".join(paths) if len(paths) == len(self.spots) else ""
 
 
 CHART = "chart "
-"""Before the name of a chart: an image may have the same one."""
+"""Prefix of a chart's name, since an image may have the same name."""
 
 
 def split_reference(text: str) -> tuple[str, Pin] | None:
-    """(name, version) of an image's reference; None for what is none."""
+    """(name, version) of an image reference; None if it isn't a valid one."""
     rest, _, digest = text.partition("@")
     folder, slash, last = rest.rpartition("/")
     last, colon, tag = last.partition(":")
@@ -125,7 +125,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
 
 
 def write(spot: Spot, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
-    """New texts of the files that differ once that place holds `pin`. Raises NotEditable."""
+    """New texts of the files that change if this place gets the version. Raises NotEditable."""
     where = f"{folder}/{spot.file}"
     if isinstance(spot, KustomizeImage):
         return {spot.file: set_pin(text(spot.file), spot.name, pin, where)}
@@ -137,7 +137,7 @@ def write(spot: Spot, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
     if isinstance(spot, Version):
         return {spot.file: set_value(text(spot.file), spot.path, pin.tag, where)}
     if isinstance(spot, ChartFiles):
-        # Whoever exchanges the files has written the version with them.
+        # Replacing the chart's files also changes the version.
         return {}
     return _write_value(spot, text, pin, folder)
 
@@ -165,12 +165,12 @@ def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, s
 
 
 def value_pin(tag: str, digest: str) -> Pin:
-    """What a chart runs by its values: the digest, where there is one."""
+    """The version that a chart runs with these values: the digest, if there is one."""
     return Pin(digest=digest) if digest else Pin(tag=tag) if tag else NO_PIN
 
 
 def common(pins: Sequence[Pin]) -> Pin:
-    """The version that several places hold; none where they differ."""
+    """The version that several places have in common; empty if they differ."""
     return pins[0] if pins and all(pin == pins[0] for pin in pins) else NO_PIN
 
 

@@ -1,4 +1,4 @@
-"""Images in plain manifests: `containers[].image`, in whatever kind of object. Pure."""
+"""Images in plain manifests: `containers[].image`, in objects of any kind. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LISTS = ("containers", "initContainers", "ephemeralContainers")
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a manifest."""
+    """A container in a manifest."""
 
     name: str
     spot: Reference
@@ -24,7 +24,7 @@ class Container:
 
 
 def find_containers(folder: EnvironmentFolder) -> list[Container]:
-    """Every container of the manifests in a folder that has an image. Raises NotEditable."""
+    """All containers with an image in the manifests of a folder. Raises NotEditable."""
     found: list[Container] = []
     for name in folder.names():
         last = name.rpartition("/")[2]
@@ -43,7 +43,7 @@ def find_containers(folder: EnvironmentFolder) -> list[Container]:
 
 
 def image_targets(containers: Sequence[Container]) -> list[Target]:
-    """One for each image; where containers hold it at different versions, one for each of them."""
+    """One target per image; if its containers have different versions, one per container."""
     by_name: dict[str, list[Container]] = {}
     for each in containers:
         by_name.setdefault(each.spot.name, []).append(each)
@@ -63,7 +63,7 @@ def image_targets(containers: Sequence[Container]) -> list[Target]:
 
 
 def target_of(name: str, containers: Sequence[Container], more: str = "") -> Target:
-    """A target of those containers. more: what else tells them from others."""
+    """A target for these containers. more: further keys that distinguish it from others."""
     image = containers[0].spot.name
     line = f"{{image: {image}, {more}{containers[0].name if more else ''}"
     return Target(

@@ -1,8 +1,8 @@
-"""Which values of a chart set the version of which image, as helm renders it. Pure.
+"""Determines which values of a chart set the version of which image, by rendering it. Pure.
 
-Every value that may be a version gets a version of its own, all are rendered together, and an
-image that has one of them afterwards is the one whose version that value sets. Nothing is guessed
-from names.
+Every value that may be a version is set to a unique version, and the chart is rendered once with
+all of them: the value that sets an image's version is the one whose version the image then has.
+Nothing is inferred from names.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values, candidates
 from k8s_ucp.gitops.promotion.targets.kinds import Reference, Target, Value
 
 _MOST = 200
-"""Values that are looked at."""
+"""Maximum number of values to test."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """values: laid over all others. paths: by the version that one of them gets there."""
+    """values: override all others. paths: the path that each test version was set at."""
 
     values: Mapping[str, Any]
     paths: Mapping[str, Path]
@@ -32,20 +32,20 @@ class Probe:
 
 @dataclass(frozen=True)
 class Unlisted:
-    """An image that no target changes. path: the value that sets its version, where one does."""
+    """An image that no target changes. path: the value that sets its version, if there is one."""
 
     image: str
     path: Path = ()
 
 
 Subcharts = Sequence[tuple[Path, YamlNode]]
-"""Values of charts that a chart depends on: (where they stand in its own, what they say)."""
+"""Values of a chart's dependencies: (path in the parent chart's values, content)."""
 
 
 def probe(
     values: Values, targets: Sequence[Target], images: Iterable[str], subcharts: Subcharts = ()
 ) -> Probe:
-    """images: as the chart renders them now. Positions in lists can't be laid over."""
+    """images: as currently rendered. Values inside lists can't be overridden."""
     now = {version.partition("@")[0] for _, version in map(split_image, images)} - {""}
     found: dict[str, Any] = {}
     paths: dict[str, Path] = {}
@@ -78,9 +78,7 @@ def unlisted(
     before: Iterable[str],
     after: Iterable[str],
 ) -> list[Unlisted]:
-    """Images that no target changes. before, after: as the chart renders them without and with
-    the probe's values.
-    """
+    """Images that no target changes. before, after: those rendered without and with the probe."""
     listed = {
         _own(values, spot.file, spot.path)
         for each in targets
@@ -93,7 +91,7 @@ def unlisted(
         if path and (path in listed or name not in set_by):
             set_by[name] = path
     tried = {*there.paths.values()}
-    # What lies in a list can't be tried: there the name counts.
+    # Values inside lists can't be tested, so their images are matched by name.
     named = {
         each.image
         for each in targets
@@ -109,7 +107,7 @@ def unlisted(
 
 
 def proposed(there: Probe, after: Iterable[str]) -> list[str]:
-    """Entries of `.promotion.yaml` for images whose version a value sets; each value in one."""
+    """Entries of `.promotion.yaml` for images whose version a value sets; each value once."""
     by_image: dict[str, list[str]] = {}
     taken: set[Path] = set()
     for name, version in map(split_image, after):
@@ -126,20 +124,20 @@ def proposed(there: Probe, after: Iterable[str]) -> list[str]:
 
 
 def _own(values: Values, file: str, path: Path) -> Path:
-    """A path without what is in front of the values in their file."""
+    """A path without the prefix of the values in their file."""
     layer = next((each for each in values.layers if each.file == file), None)
     start = layer.prefix if layer else ()
     return path[len(start) :] if path[: len(start)] == start else ()
 
 
 def _scalars(values: Values, texts: set[str]) -> Iterator[Path]:
-    """Paths of values that say one of these texts, without positions in lists."""
+    """Paths of values that equal one of these texts, except those inside lists."""
     for layer in values.layers:
         yield from _below(node_at(layer.root, layer.prefix), (), texts)
 
 
 def _of_subcharts(subcharts: Subcharts, texts: set[str]) -> Iterator[Path]:
-    """The same of charts below, and what looks like a tag there: it may be empty for a default."""
+    """The same for dependencies, and keys that look like a tag, whose value may be empty."""
     for start, root in subcharts:
         yield from _below(root, start, texts)
         for path in candidates(root, ()):
@@ -154,7 +152,8 @@ def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]
         inner = value.resolved()
         if key.kind != "scalar":
             continue
-        # A number may be no version at all: what is no text any more would fail elsewhere.
+        # Skip numbers: a number may not be a version, and a string in its place could break the
+        # chart.
         text = scalar_text(inner) if inner.kind == "scalar" else ""
         if text in texts and not text.isdecimal():
             yield (*path, key.value)
@@ -162,7 +161,7 @@ def _below(node: YamlNode | None, path: Path, texts: set[str]) -> Iterator[Path]
 
 
 def _version(number: int, taken: set[str]) -> str:
-    """A tag that is a semantic version too, as charts compare some."""
+    """A tag that is also a semantic version, because some charts compare versions."""
     free = (f"97.{number}.{patch}" for patch in itertools.count())
     return next(each for each in free if each not in taken)
 

@@ -1,4 +1,4 @@
-"""Values of the charts that a chart has in its `charts/` folder, packed or not. Pure."""
+"""Values of the charts in a chart's `charts/` folder, packed or unpacked. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from k8s_ucp.gitops.manifests.forms import Files
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
 _DEEPEST = 3
-"""Charts in each other that are looked at."""
+"""Maximum nesting of charts."""
 
 
 def subchart_values(files: Files, depth: int = _DEEPEST) -> Iterator[tuple[tuple[str, ...], bytes]]:
-    """(where the values stand in those of the chart, the file) of every chart below.
+    """(path in the parent chart's values, values file) of every chart below.
 
-    A chart is called by its alias, of which it may have several. What can't be read is left out.
+    A dependency may have several aliases, each with its own values. Invalid charts are left out.
     """
     needed = [*_dependencies(files, "Chart.yaml"), *_dependencies(files, "requirements.yaml")]
     for chart in _charts(files):
@@ -53,7 +53,7 @@ def _name(chart: Files) -> str:
 
 
 def _dependencies(files: Files, name: str) -> list[tuple[str, str]]:
-    """(name, alias)"""
+    """(name, alias)."""
     try:
         listed = maps(first_map(files.get(name, b""), name), "dependencies")
     except UcpError:
