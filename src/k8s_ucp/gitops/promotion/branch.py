@@ -155,7 +155,7 @@ class RemoteBranch:
         *,
         parents: tuple[str, ...] = (),
     ) -> str:
-        """parents: the commit's, where they are not just `tip`; its files are `tip`'s anyway."""
+        """parents: of the commit, if not only `tip`; its files are based on `tip` in any case."""
         identity, signs = self._who()
         modes = {path: mode for path in writes if (mode := tip.mode(path))}
         new = NewCommit(self._message(decisions), writes, (tip.commit,), modes)

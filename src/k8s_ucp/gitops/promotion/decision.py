@@ -41,7 +41,7 @@ _HUB = re.compile(r"^(?:(?:index\.)?docker\.io/)?(?:library/)?")
 
 @dataclass(frozen=True)
 class Intent:
-    """What somebody wants. Exactly one of pin, source, images and charts says to which version."""
+    """A requested promotion. Exactly one of pin, source, images and charts sets the version."""
 
     app: str
     env: str

@@ -1,1 +1,1 @@
-"""Merges what was rendered with what people committed, and pushes it."""
+"""Merges a render with the commits of users, and pushes the result."""

@@ -1,4 +1,4 @@
-"""Where the repositories of a topology are, as git and Argo CD read them. Pure."""
+"""URLs of a topology's repositories, for git and for Argo CD. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from k8s_ucp.workspace import GitopsFolder
 
 GIT_SERVER = "http://git-server.ucp-git.svc"
-"""The Service of templates/core/platform/git-server."""
+"""URL of the Service in templates/core/platform/git-server."""
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the repositories are, as git and Argo CD read them."""
+    """URLs of both repositories."""
 
     core: str
     apps: str
 
 
 def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
-    """Addresses of the repositories; those of local ones are file:// with escaped characters."""
+    """URLs for git; local repositories have file:// URLs with escaped characters."""
     git = topology.spec.git
     if git.provider == "local":
         return Addresses(folder.core_remote.as_uri(), folder.apps_remote.as_uri())
@@ -35,12 +35,12 @@ def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
             "git.provider is url, but git.core or git.apps is not set",
             next="set both URLs in ucp.yaml",
         )
-    # They are rendered into both repositories, where no credential belongs.
+    # The URLs are rendered into both repositories, so they must not contain credentials.
     return Addresses(split_credential(git.core)[0], split_credential(git.apps)[0])
 
 
 def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
-    """As Argo CD reads them: where it runs in pods, local ones come from a server beside it."""
+    """URLs for Argo CD: if it runs in pods, local repositories are served by the git server."""
     if needs_git_server(topology):
         names = (folder.core_remote.name, folder.apps_remote.name)
         return Addresses(*(f"{GIT_SERVER}/{name}" for name in names))
@@ -48,7 +48,7 @@ def read_addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
 
 
 def team_addresses(topology: Topology, folder: GitopsFolder) -> dict[str, str]:
-    """{team: its repository} as Argo CD reads them."""
+    """{team: URL of its repository} for Argo CD."""
     served = needs_git_server(topology)
 
     def of(name: str) -> str:

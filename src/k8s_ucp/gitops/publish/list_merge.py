@@ -1,8 +1,8 @@
-"""Merging the lists of generated files item by item, where line by line would conflict. Pure.
+"""Merges lists of generated files item by item, since a line-based merge would conflict. Pure.
 
-Both sides add lines at the end of the same short list all the time: a person commits the
-environment `eu`, the next render brings `qa`. So the items of known lists are taken out of the
-text, merged as a set that keeps its order, and put back; the rest of the text is merged as text.
+Both sides often append to the same short list: a user commits the environment `eu`, the next render
+adds `qa`. So the items of known lists are removed from the text, merged as an ordered set, and put
+back; the rest of the text is merged as text.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _NAMED = re.compile(r"^(?:\{ *)?name: *(?P<name>[^,} #]+)")
 
 
 class ItemConflict(Exception):
-    """Both sides changed the same item of a list, or a list can't be taken out."""
+    """Both sides changed the same item of a list, or a list can't be put back."""
 
 
 @dataclass(frozen=True)
 class ListSpan:
-    """A list in a text: `lines[start:end]` are its items; line start-1 is its key."""
+    """A list in a text: `lines[start:end]` are its items; line start-1 contains its key."""
 
     name: str
     start: int
     end: int
     indent: str
     items: dict[str, str]
-    """{what identifies an item: its lines, comments above it included, not indented}."""
+    """{identity of an item: its lines, including comments above it, without indentation}."""
 
 
 def merge_lists(
@@ -43,10 +43,10 @@ def merge_lists(
     keep: Callable[[str], bool],
     merge_text: Callable[[str, str, str], str],
 ) -> str:
-    """Three-way merge of a file with lists; ours is the repository's, theirs the new render's.
+    """Three-way merge of a file with lists: ours is the repository's, theirs the new render's.
 
-    keep: an item that the render no longer has stays all the same. merge_text merges what is not
-    a list and raises where it can't. Raises ItemConflict.
+    keep: whether an item that the render no longer contains is kept. merge_text: merges the rest of
+    the text and raises on conflicts. Raises ItemConflict.
     """
     texts = [text.split("\n") for text in (base, ours, theirs)]
     found = [_lists(lines) for lines in texts]
@@ -66,7 +66,7 @@ def merge_lists(
 
 
 def _lists(lines: list[str]) -> dict[str, ListSpan]:
-    """Lists with one item a line (or a few), by name; a name that comes twice is left out."""
+    """Lists by name; duplicate names are left out."""
     found: dict[str, ListSpan] = {}
     twice = set()
     generator = ""
@@ -79,14 +79,15 @@ def _lists(lines: list[str]) -> dict[str, ListSpan]:
         name = match["key"] if match["key"] != "literals" else f"literals of {generator}"
         twice.update({name} & found.keys())
         one = _items(lines, number + 1, len(match["lead"]), name)
-        # An empty list says so (`[]`); a key with nothing behind it may be anything.
+        # Skip a key without a value or with another kind of value: an empty list is written as
+        # `[]`.
         if one and bool(one.items) != bool(match["empty"]):
             found[name] = one
     return {name: each for name, each in found.items() if name not in twice}
 
 
 def _items(lines: list[str], start: int, least: int, name: str) -> ListSpan | None:
-    """The items below a key at column `least`; None where something else stands there."""
+    """The items below a key at column `least`; None if an item has no identity of its own."""
     items: dict[str, str] = {}
     held: list[str] = []
     current: str | None = None
@@ -154,7 +155,7 @@ def _merge_items(
 def _insert_after(
     items: dict[str, str], name: str, text: str, earlier: list[str]
 ) -> dict[str, str]:
-    """`items` with one more, behind the last of `earlier` that is there, else at the end."""
+    """`items` with one more, after the last one of `earlier` among them, else at the end."""
     names = list(items)
     places = [names.index(each) for each in earlier if each in items]
     place = max(places) + 1 if places else len(names)
@@ -167,7 +168,7 @@ def _marker(name: str) -> str:
 
 
 def _without(lines: list[str], lists: list[ListSpan]) -> str:
-    """The text with a marker in place of each list's items, and no `[]`."""
+    """The text with a marker in place of each list's items, and without `[]`."""
     lines = list(lines)
     for each in sorted(lists, key=lambda one: one.start, reverse=True):
         head = lines[each.start - 1]

@@ -1,9 +1,9 @@
-"""What a new render changes in a repository that people commit to. Pure.
+"""Merges a new render into a repository that users commit to. Pure.
 
-Three versions of each file: `base`, the last render; `ours`, the repository's; `theirs`, the new
-render. What the render did not change stays as the repository has it; so do tags, files that were
-deleted, and everything of environments and apps that the topology doesn't know. Where both sides
-changed the same lines, a person decides.
+There are three versions of each file: `base`, the last render; `ours`, the repository's; `theirs`,
+the new render. Files that the render did not change stay as they are in the repository; so do tags,
+deleted files, and everything of environments and apps that the topology doesn't declare. If both
+sides changed the same lines, the user must resolve the conflict.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _README = "README.md"
 _ENVIRONMENT_LISTS = ("clusters/kustomization.yaml", "environments.yaml")
 
 MOVED = ("applications/protected.yaml", "applications/unprotected.yaml")
-"""Files of the app repository, in older topologies, that the core repository has now."""
+"""Files that older topologies have in the app repository; now they are in the core repository."""
 
 TextMerge = Callable[[bytes, bytes, bytes], tuple[bytes, bool]]
-"""(base, ours, theirs) -> (text, True when no conflict is left in it)."""
+"""(base, ours, theirs) -> (text, whether it is free of conflicts)."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What the topology names: the render speaks for these and for nothing else."""
+    """The environments and apps that the topology declares: the render only affects these."""
 
     environments: frozenset[str]
     apps: frozenset[str]
@@ -47,17 +47,17 @@ EMPTY_SCOPE = Scope(frozenset(), frozenset())
 
 @dataclass(frozen=True)
 class Choices:
-    """Files for which a person has said which side counts."""
+    """Conflicting files for which the user chose a side."""
 
     ours: frozenset[str] = frozenset()
     theirs: frozenset[str] = frozenset()
     removed: Scope = EMPTY_SCOPE
-    """Environments and apps that go with everything that is in their folders."""
+    """Environments and apps to delete with all files in their folders."""
 
 
 @dataclass(frozen=True)
 class FileConflict:
-    """A file that both sides changed. text: where, with both versions."""
+    """A file that both sides changed. text: the conflicting parts, with both versions."""
 
     path: str
     text: str
@@ -88,12 +88,12 @@ class MergeConflict(UcpError):
 
 @dataclass(frozen=True)
 class Merged:
-    """changes: what to commit on top of the repository's tip (None: the file goes)."""
+    """changes: what to commit on top of the repository's tip (None: delete the file)."""
 
     changes: dict[str, bytes | None] = field(default_factory=dict)
     conflicts: tuple[FileConflict, ...] = ()
     notes: tuple[str, ...] = ()
-    """What of the render does not count, and how it would."""
+    """Parts of the render that were not applied, and how to apply them."""
 
 
 def merge(
@@ -106,9 +106,9 @@ def merge(
     merge_text: TextMerge,
     choices: Choices | None = None,
 ) -> Merged:
-    """Bring a new render into a repository.
+    """Merge a new render into a repository.
 
-    base, ours: {path: blob id}; theirs: {path: content}; contents: reads files by blob id.
+    base, ours: {path: blob id}. theirs: {path: content}. contents: reads files by blob id.
     """
     choices = choices or Choices()
     length = len(next(iter(ours.values()), "")) or 40
@@ -146,7 +146,7 @@ def merge(
             path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
         )
         if isinstance(outcome, FileConflict):
-            # A README that people wrote themselves is no reason to stop a start.
+            # A README that the user wrote is no reason to abort a start.
             if path != _README:
                 conflicts.append(outcome)
         elif outcome != texts[ours[path]]:
@@ -161,9 +161,10 @@ def _kept_charts(
     contents: Callable[[Iterable[str]], Mapping[str, bytes]],
     choices: Choices,
 ) -> tuple[set[str], list[str]]:
-    """Folders of environments whose chart has a version of the repository's own, and notes.
+    """Folders of environments whose chart version differs from the render's, and notes on them.
 
-    A promotion put it there; merged file by file with a third version it would be none of them.
+    A promotion put that version there; merging its files with a third version would produce an
+    inconsistent chart.
     """
     kept, notes = set(), []
     for path in sorted(base.keys() & ours.keys() & theirs.keys() - choices.theirs):
@@ -190,7 +191,7 @@ def _version(chart: bytes) -> str:
 
 
 def _is_of_chart(path: str, charts: Iterable[str]) -> bool:
-    """A file of one of these charts, not one that is an environment's own."""
+    """The file belongs to one of these charts, and isn't the environment's own."""
     folder = next((each for each in charts if path.startswith(each)), None)
     if folder is None:
         return False
@@ -199,7 +200,7 @@ def _is_of_chart(path: str, charts: Iterable[str]) -> bool:
 
 
 def _dropped(path: str) -> str:
-    """Why an edited file is in conflict with a render that has it no more."""
+    """Why an edited file conflicts with a render that no longer contains it."""
     if path in MOVED:
         return (
             "edited there, but ApplicationSets are now read from the core repository "
@@ -218,7 +219,7 @@ def _leaves(path: str, removed: Scope) -> bool:
 
 
 def _speaks_for(path: str, known: Scope) -> bool:
-    """The render may drop this file: its environment and its app are in the topology."""
+    """The render may delete the file: its environment and its app are in the topology."""
     overlay, app = _OVERLAY.match(path), _APP.match(path)
     if overlay and overlay["environment"] not in known.environments:
         return False
@@ -226,12 +227,12 @@ def _speaks_for(path: str, known: Scope) -> bool:
 
 
 def _belongs_to_the_repository(path: str) -> bool:
-    """A file that was there before the first render of its kind: it stays as it is."""
+    """If the file exists before its first render, it is the user's and is kept."""
     return path == _README or _OVERLAY.match(path) is not None
 
 
 def _in_the_way(path: str, ours: Mapping[str, str], folders: set[str]) -> bool:
-    """The repository has a file where this path needs a folder, or the other way round."""
+    """The repository has a file where this path needs a folder, or vice versa."""
     return path in folders or any(each in ours for each in _folders(path))
 
 
@@ -268,7 +269,7 @@ def _merge_file(
 def _merge_as_lists(
     path: str, base: bytes, ours: bytes, theirs: bytes, known: Scope, merge_text: TextMerge
 ) -> bytes | None:
-    """The merged file, None where its lists don't help."""
+    """The merged file; None if merging its lists isn't possible."""
 
     def keep(item: str) -> bool:
         environment = item.removeprefix("overlays/").partition("=")[0]
@@ -288,9 +289,9 @@ def _merge_as_lists(
 
 
 def with_tags(text: bytes, other: bytes) -> bytes:
-    """A rendered overlay with the tags and digests that another version has for the same images.
+    """A rendered overlay with the tags and digests that another version of it has.
 
-    Those in the render's own spelling are copied as they are written, so that texts stay equal.
+    Tags in the render's own layout are copied verbatim, so that the texts stay equal.
     """
     tags = {
         found["image"]: found["tag"]
@@ -304,7 +305,7 @@ def with_tags(text: bytes, other: bytes) -> bytes:
 
 
 def _with_pins(text: str, other: bytes) -> str:
-    """The same for whatever way people and promotions write them; not of what nobody can read."""
+    """The same for any other layout; overlays that can't be parsed are left as they are."""
     try:
         pins = {each.name: each.pin for each in read_images(other.decode("utf-8"), "it")}
         for each in read_images(text, "the render"):
@@ -316,7 +317,7 @@ def _with_pins(text: str, other: bytes) -> str:
 
 
 def _hunks(text: bytes) -> str:
-    """The parts of a merged text that are in conflict, shortened."""
+    """The conflicting parts of a merged text, shortened."""
     lines = text.decode("utf-8", "replace").splitlines()
     shown: list[str] = []
     inside = False

@@ -1,7 +1,8 @@
 """Publishes a render to both repositories: merges, commits, pushes, updates the clones.
 
-A rerun with nothing new writes nothing: the render's tree id is compared with the last one's. Both
-repositories are merged before either is pushed, so a conflict in one leaves the other alone.
+A rerun without changes writes nothing: the tree id of the render is compared with that of the last
+one. Both repositories are merged before either is pushed, so that a conflict in one of them leaves
+both unchanged.
 """
 
 from __future__ import annotations
@@ -40,24 +41,24 @@ class Published:
     """core | apps."""
     clone: Repository
     commit: str
-    """The tip of the branch: the render with everything people committed."""
+    """The tip of the branch: the render, merged with everything that users committed."""
     changed: bool
-    """This publish pushed something."""
+    """This publish pushed a commit."""
     note: str | None = None
-    """What a person should know about the working clone, and about what was not taken."""
+    """Messages for the user about the working clone and about what was not applied."""
     _files: dict[tuple[str, ...], dict[str, bytes]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    """What was read already: a commit doesn't change, and each look takes two runs of git."""
+    """Cache: a commit doesn't change, and each read runs git twice."""
 
     def read(self, *under: str) -> dict[str, bytes]:
-        """Files at the tip, or below some folders: {path: content}."""
+        """Files at the tip, optionally only below some folders: {path: content}."""
         if under not in self._files:
             self._files[under] = self.clone.read(self.commit, *under)
         return dict(self._files[under])
 
     def environments(self) -> list[str]:
-        """Environments with an overlay in the core repository, known to ucp.yaml or not."""
+        """Environments with an overlay in the core repository, even if ucp.yaml lacks them."""
         paths = self.clone.listing(self.commit, "clusters/overlays")
         return sorted({found[1] for path in paths if (found := _OVERLAY.match(path))})
 
@@ -90,7 +91,7 @@ class Resolutions:
 
 @dataclass(frozen=True)
 class Publication:
-    """A render, and how it is merged into both repositories."""
+    """A render, and how to merge it into both repositories."""
 
     topology: Topology
     rendered: Rendered
@@ -98,9 +99,9 @@ class Publication:
     credentials: RepositoryCredentials = field(default_factory=RepositoryCredentials)
     resolutions: Resolutions = field(default_factory=Resolutions)
     subject: str = ""
-    """Of the commits."""
+    """Subject of the commits."""
     removed: Scope = EMPTY_SCOPE
-    """Environments and apps to delete with all that people added to them."""
+    """Environments and apps to delete, including files that users added."""
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
     """Further parents of the app repository's new commit."""
 
@@ -123,7 +124,7 @@ def publish(
     refuse_unmergeable(*prepared)
     go_on()
     before_push()
-    # The core first: the hook of the app repository looks there for what mirrors bring.
+    # The core repository first: the app repository's hook reads its mirrors.
     core = _land(prepared[0])
     try:
         go_on()
@@ -201,9 +202,9 @@ def refuse_unmergeable(core: Prepared, apps: Prepared) -> None:
 
 
 def left_behind(core: Prepared, apps: Prepared) -> list[str]:
-    """Files that people added beside the ApplicationSets, which move to the core repository.
+    """ApplicationSets that users added in the app repository, which the core repository now has.
 
-    Argo CD follows the sets there; what isn't there as well it would prune.
+    Argo CD reads ApplicationSets only from there, and would prune the ones that are missing.
     """
     if apps.same or not any(path in apps.before for path in MOVED):
         return []
@@ -222,7 +223,7 @@ class _Landed:
 
 
 def _land(prepared: Prepared) -> _Landed:
-    """Push what was merged; merge again while others push. Raises MergeConflict."""
+    """Push the merge; after a concurrent push, merge again. Raises MergeConflict."""
     target, first = prepared.target, [prepared]
 
     def attempt(_: int) -> _Landed:
@@ -235,10 +236,10 @@ def _land(prepared: Prepared) -> _Landed:
 
 
 def _settle(landed: _Landed) -> Published:
-    """Bring the working clone to what was pushed."""
+    """Update the working clone to what was pushed."""
     target, pushed = landed.prepared.target, landed.pushed
     clone, note = target.clone, None
-    # A clone that was deleted comes back; one that people work in is not touched for nothing.
+    # Recreate a deleted work tree, but don't touch one in use without need.
     if pushed or clone.resolve("HEAD") is None:
         note = fast_forward(clone, branch=target.branch)
     tip = pushed.tip if pushed else landed.prepared.tip or ""
@@ -247,7 +248,7 @@ def _settle(landed: _Landed) -> Published:
 
 
 def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
-    """Undo one repository's part; where that fails too, `reason` says so."""
+    """Revert one repository's push; if that fails too, add it to the message of `reason`."""
     target = landed.prepared.target
     try:
         landed.prepared.take_back(pushed)
@@ -262,7 +263,7 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
 def resolutions_from(
     ours: list[str], theirs: list[str], names: tuple[str, str] = ("core", "apps")
 ) -> Resolutions:
-    """Choices as they are typed: `PATH`, for both repositories, or `core:PATH`, for one."""
+    """Parse choices: `PATH` for both repositories, or `core:PATH` for one."""
 
     def of(name: str, paths: list[str]) -> frozenset[str]:
         prefixes = tuple(f"{each}:" for each in names)
@@ -277,7 +278,7 @@ def resolutions_from(
 def render_to(folder: Path, rendered: Rendered) -> list[Path]:
     """Write a render below `folder` as `core/` and `apps/`, and nothing else: `ucp render --out`.
 
-    Returns the files, sorted. Raises UcpError where that is impossible.
+    Returns the files, sorted. Raises UcpError if a file can't be written.
     """
     written = []
     for name in ("core", "apps"):

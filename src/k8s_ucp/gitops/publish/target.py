@@ -15,7 +15,7 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, me
 
 
 def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
-    """(text, True when no conflict is left in it). Binary content conflicts.
+    """(text, whether it is free of conflicts). Different binary contents conflict.
 
     ours is the repository's version, theirs the new render's.
     """
@@ -31,7 +31,7 @@ def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
 
 @dataclass(frozen=True)
 class PublishTarget:
-    """files: the render. known: what the topology names. choices: what a person has decided."""
+    """files: the render. known: what the topology declares. choices: the user's resolutions."""
 
     name: str
     """core | apps."""
@@ -42,10 +42,10 @@ class PublishTarget:
     message: str
     choices: Choices = field(default_factory=Choices)
     more_parents: Callable[[Repository], Sequence[str]] = lambda _: ()
-    """Commits that the new one merges as well; they may be written to the clone for it."""
+    """Further parents of the new commit; the function may write them to the clone."""
 
     def prepare(self) -> Prepared:
-        """See what the remote has now and merge the render with it. Pushes nothing new."""
+        """Fetch the remote's state and merge the render with it. Pushes nothing new."""
         clone, main = self.clone, f"refs/heads/{self.branch}"
         remote = _look(clone, self.branch)
         tip, last = remote.get(main), remote.get(RENDERED)
@@ -63,7 +63,7 @@ class PublishTarget:
         return Prepared(self, tip, last, merged, before, there)
 
     def _merge(self, before: Mapping[str, TreeEntry], there: Mapping[str, TreeEntry]) -> Merged:
-        # A link or a submodule in place of a file is somebody's decision.
+        # A symbolic link or submodule in place of a file is intentional: keep it.
         special = {path for path, entry in there.items() if not entry.mode.startswith("100")}
         return merge(
             {path: entry.id for path, entry in before.items()},
@@ -80,7 +80,7 @@ class PublishTarget:
 
 @dataclass(frozen=True)
 class Prepared:
-    """tip, last: commits of the branch and of the last render, None where there is none."""
+    """tip, last: commits of the branch and of the last render, None if they don't exist."""
 
     target: PublishTarget
     tip: str | None
@@ -89,10 +89,10 @@ class Prepared:
     before: Mapping[str, TreeEntry] = field(default_factory=dict)
     there: Mapping[str, TreeEntry] = field(default_factory=dict)
     same: bool = False
-    """The last render is this render: nothing to write."""
+    """The last render is identical: nothing to write."""
 
     def write(self) -> list[str]:
-        """Write the commits of the render, and of the branch where it moves; push nothing."""
+        """Write the commits of the render, and of the branch if it changes; push nothing."""
         target, merged = self.target, self.merged
         render: dict[str, Change] = dict.fromkeys(self.before.keys() - target.files.keys())
         render |= target.files
@@ -106,25 +106,25 @@ class Prepared:
     def push(self) -> Pushed:
         """Commit and push. Raises Rejected."""
         target, written = self.target, self.write()
-        # The branch first: where a remote can't take both at once, a merge against an older
-        # render does no harm, one against a render that never arrived would.
+        # The branch first, in case the remote can't update both atomically: a merge based on an
+        # older render does no harm, one based on a render that never arrived would.
         updates = [RefUpdate(RENDERED, written[0], expect=self.last or "")]
         if len(written) > 1:
             updates.insert(0, RefUpdate(f"refs/heads/{target.branch}", written[1]))
         try:
             target.clone.push(updates)
         except HostUnreachable:
-            # The answer may be what was lost: then the push is there.
+            # Only the response may be lost: check whether the push arrived.
             if not _arrived(target.clone, updates):
                 raise
         moved = len(written) > 1
         return Pushed(written[0], written[1] if moved else self.tip or "", moved)
 
     def take_back(self, pushed: Pushed) -> str:
-        """Undo a push: the branch's tip.
+        """Revert a push: the branch's tip.
 
-        Its refs are as before, where the remote lets a branch go back; a protected branch gets a
-        commit that undoes ours. What others pushed since stays, and makes it Rejected.
+        Its refs are reset if the remote allows that; a protected branch gets a revert commit. If
+        others have pushed since, their commits are kept, and Rejected is raised.
         """
         target, main = self.target, f"refs/heads/{self.target.branch}"
         if self.last is None:
@@ -147,7 +147,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Pushed:
-    """What a push left in the remote: commits of the last render and of the branch."""
+    """State of the remote after a push: commits of the last render and of the branch."""
 
     render: str
     tip: str
@@ -156,7 +156,7 @@ class Pushed:
 
 
 def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
-    """The remote has what was pushed."""
+    """The remote has the pushed commits."""
     with contextlib.suppress(GitFailed):
         clone.fetch()
         remote = clone.remote_refs()
@@ -165,9 +165,9 @@ def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
 
 
 def _look(clone: Repository, branch: str) -> dict[str, str]:
-    """The branch and the last render as the remote has them, with their objects here.
+    """The remote's branch and last render, with their objects fetched.
 
-    A remote that lost its branches gets back what this clone has seen of them.
+    If a remote has lost all branches, what this clone knows of them is pushed back.
     """
     main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
     remote, here = clone.remote_refs(), clone.refs()
@@ -180,7 +180,8 @@ def _look(clone: Repository, branch: str) -> dict[str, str]:
     moved = remote.get(main) not in (None, here.get(tracked))
     if moved or remote.get(RENDERED) not in (None, here.get(RENDERED)):
         clone.fetch()
-        # Not what the remote has by now: its newest objects may not be here.
+        # Not the ids from `remote`: the remote may have moved since, and these objects may be
+        # missing.
         here = clone.refs()
     found = {main: here.get(tracked), RENDERED: here.get(RENDERED)}
     return {name: id for name, id in found.items() if id and name in remote}

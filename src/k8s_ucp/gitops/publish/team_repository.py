@@ -1,4 +1,4 @@
-"""A team's repository: made where it is local, filled where it has nothing, changed by commits."""
+"""A team's repository: creates it if it is local, fills it if it is empty, commits changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from k8s_ucp.workspace import GitopsFolder
 
 Files = Mapping[str, bytes]
 Change = Callable[[Files], Mapping[str, bytes | None]]
-"""Files of the tip to what changes; None: the file goes. Nothing: no commit."""
+"""From the files at the tip to the changes (None: delete the file). Empty: no commit."""
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class TeamRepository:
     branch: str
 
     def files(self, *under: str) -> dict[str, bytes]:
-        """At the remote's tip. Raises GitFailed."""
+        """Files at the remote's tip: {path: content}. Raises GitFailed."""
         self.clone.fetch()
         tip = self._tip()
         return self.clone.read(tip, *under) if tip else {}
 
     def commit(self, message: str, change: Change) -> bool:
-        """One commit, pushed; False where there was nothing to change. Raises GitFailed."""
+        """Commit and push a change; False if there was nothing to change. Raises GitFailed."""
 
         def attempt(_: int) -> bool:
             files = self.files()
@@ -56,7 +56,7 @@ class TeamRepository:
 def open_team_repository(
     topology: Topology, team: Team, folder: GitopsFolder, credential: Credential | None = None
 ) -> TeamRepository:
-    """Its clone, made where it is absent; so is the remote where that is local. Raises UcpError."""
+    """A team's clone, created if missing, as is a missing local remote. Raises UcpError."""
     branch = topology.spec.git.branch
     if team.repo is None:
         make_remote(folder.team_remote(team.name), branch=branch)
@@ -68,7 +68,7 @@ def open_team_repository(
 def fill(
     repository: TeamRepository, topology: Topology, team: Team, start: TeamStart | None = None
 ) -> bool:
-    """Write what it begins with: into an empty one; else the folder that Argo CD reads, if missing.
+    """Write the initial files to an empty repository, else the folder for Argo CD if it is missing.
 
     Raises GitFailed.
     """
@@ -84,7 +84,7 @@ def fill(
 
 
 def fill_local(topology: Topology, folder: GitopsFolder) -> None:
-    """Make the local repositories that are missing. Raises UcpError."""
+    """Create the local repositories that are missing. Raises UcpError."""
     for team in topology.spec.teams:
         if team.repo is None:
             fill(open_team_repository(topology, team, folder), topology, team)

@@ -1,8 +1,8 @@
-"""Charts of add-ons as manifests in the core repository: what runs is then what was committed.
+"""Vendors the add-ons' charts as manifests in the core repository, so that git is what runs.
 
-helm renders each chart, with the values that the repository has for it, once for each kind of
-cluster it runs on. A chart that makes something new at every render (a password, a certificate) is
-refused: it would be in git for good, and another one tomorrow.
+Helm renders each chart with its values from the repository, once for each kind of cluster that it
+runs on. Charts that generate new content at every render (a password, a certificate) are rejected:
+it would stay in git, and differ at the next render.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
     from k8s_ucp.workspace import GitopsFolder
 
 CHART_SECONDS = 180.0
-"""To fetch and render one chart."""
+"""Timeout for fetching and rendering one chart."""
 
 
 class ChartFailed(UcpError):
-    """helm can't fetch or render a chart, or what it renders can't be committed."""
+    """Helm can't fetch or render a chart, or its output can't be committed."""
 
 
 @dataclass(frozen=True)
 class _ChartRender:
-    """One render: where it goes, the values file, and what differs between app clusters."""
+    """One render: target folder, values file, and the parameters that differ between clusters."""
 
     folder: str
     values: str
@@ -52,9 +52,9 @@ def vendor(
     heard: Callable[[str], None],
     chosen: Iterable[Addon] | None = None,
 ) -> dict[str, bytes]:
-    """Manifests of the add-ons that the topology switches on, by path in the core repository.
+    """Manifests of the add-ons that the topology enables, by path in the core repository.
 
-    core: the files of its render, for the values. heard: told of each chart before it is fetched.
+    core: the files of its render, for the values. heard: called before each chart is fetched.
     Raises ChartFailed, ProgramMissing.
     """
     found: dict[str, bytes] = {}
@@ -71,10 +71,10 @@ def vendor(
 def changes(
     tip: Mapping[str, bytes], before: Mapping[str, bytes], after: Mapping[str, bytes]
 ) -> dict[str, bytes | None]:
-    """What to commit on a tip, so that its charts become manifests. Raises UcpError.
+    """What to commit on a tip to replace charts by manifests. Raises UcpError.
 
-    before, after: the core repository as it is rendered without and with them. Files that a person
-    has changed are left to the person.
+    before, after: the core repository as rendered without and with the manifests. Raises UcpError
+    rather than overwrite files that users edited.
     """
     wanted = {path: text for path, text in after.items() if text != before.get(path)}
     edited = [
@@ -96,7 +96,7 @@ def changes(
 
 
 def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
-    """Add-ons whose clusters differ are rendered for each cluster, others for each provider."""
+    """Add-ons with parameters are rendered for each cluster, others for each provider."""
 
     def values(provider: str) -> str:
         return f"platform/{addon.name}/values/{provider}.yaml"
@@ -150,9 +150,9 @@ def commit(
     after: Mapping[str, bytes],
     credential: Credential | None,
 ) -> list[str]:
-    """Commit the manifests to the core repository and push; the paths that changed.
+    """Commit the manifests to the core repository and push: the changed paths.
 
-    Raises UcpError where a person has edited what would change, or where there is no repository.
+    Raises UcpError if users edited affected files, or if there is no repository.
     """
     branch = topology.spec.git.branch
     url = addresses(topology, folder).core

@@ -1,1 +1,1 @@
-"""Renders both repositories: the topology and the templates become files."""
+"""Renders both repositories from the topology and the templates."""

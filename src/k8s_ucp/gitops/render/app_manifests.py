@@ -1,4 +1,4 @@
-"""Reads what apps are given by: folders beside ucp.yaml, commits, charts, and what ships."""
+"""Reads the sources of apps: folders beside ucp.yaml, git commits, charts, shipped manifests."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology
 
 Manifests = Mapping[str, Mapping[str, bytes]]
-"""{app: {path below its folder: content}}"""
+"""{app: {path relative to its folder: content}}."""
 MOST_BYTES = 4_000_000
-"""Of one file: more is no manifest, and no chart."""
+"""Limit for one file, larger than any manifest or chart file."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins whose content Git LFS keeps elsewhere."""
+"""First bytes of a file whose content Git LFS stores elsewhere."""
 
 
 @dataclass(frozen=True)
 class SourceFetcher:
-    """How what lies elsewhere gets here."""
+    """How remote sources are fetched."""
 
     cache: Path
-    """The user's cache: a commit and a version are fetched once."""
+    """The user's cache: each commit and chart version is fetched once."""
     helm: Callable[[], Path]
     credential: Callable[[App], Credential | None]
-    """What opens the repository of an app."""
+    """Returns the credential for an app's repository."""
 
 
 def read_manifests(
     topology: Topology, folder: Path, fetcher: SourceFetcher | None = None
 ) -> dict[str, dict[str, bytes]]:
-    """{app: {path below its folder: content}}. folder: where ucp.yaml lies.
+    """{app: {path relative to its folder: content}}. folder: the one that contains ucp.yaml.
 
-    Raises UsageError for a folder that isn't there, leaves `folder` or holds no manifests; UcpError
-    for what can't be fetched.
+    Raises UsageError for a folder that doesn't exist, is outside of `folder` or contains no
+    manifests; UcpError if a source can't be fetched.
     """
     found = {}
     for app in topology.spec.apps:
@@ -62,7 +62,7 @@ def read_manifests(
 
 
 def read_app(app: App, folder: Path, fetcher: SourceFetcher | None = None) -> dict[str, bytes]:
-    """The files of one app. Raises as `read_manifests` does."""
+    """The files of one app. Raises the same errors as `read_manifests`."""
     try:
         return _with_values(app, _read(app, folder, fetcher), folder)
     except UsageError as error:
@@ -102,7 +102,7 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
 def _brought(
     app: App, place: FolderTree, path: str, fetcher: SourceFetcher | None
 ) -> dict[str, bytes]:
-    """The files that count, by the form that a folder has; one file counts alone."""
+    """The relevant files for the folder's form; if `path` is a file, only that one."""
     if (alone := place.read(path) if path else None) is not None:
         return {posixpath.basename(path): alone}
     names = dict.fromkeys(place.names(path), b"")
@@ -120,7 +120,7 @@ def _brought(
 
 
 def _refuse_pointers(files: Files) -> None:
-    """A pointer holds no object: an app would lack what it stands for. Raises UsageError."""
+    """Raise UsageError for a Git LFS pointer: without its content, the app would lack objects."""
     for name, content in sorted(files.items()):
         if name.endswith((".yaml", ".yml", ".json")) and content.startswith(LFS_POINTER):
             raise UsageError(
@@ -140,7 +140,7 @@ def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict
             f"the app {app.name}: its overlays reference folders outside of {path or '.'}",
             next="choose the folder that contains both with --path",
         )
-    # Everything keeps its place, one folder further down.
+    # Keep all relative paths: move everything one folder down.
     return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
 
 
@@ -159,7 +159,7 @@ def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[
 
 
 def _local(app: App, folder: Path) -> FolderTree:
-    """The folder of ucp.yaml, of which the app's is a part."""
+    """The folder of ucp.yaml, which contains the app's folder."""
     root = folder / (app.path or "")
     advice = f"fix `path` of the app {app.name} in ucp.yaml"
     if not root.exists():
@@ -171,7 +171,7 @@ def _local(app: App, folder: Path) -> FolderTree:
 
 
 def folder_place(root: Path) -> FolderTree:
-    """A folder of this machine; nothing outside of it is read."""
+    """A folder on this machine; files outside of it are not read."""
 
     def names(below: str) -> list[str]:
         return [name for name, _ in _files(root / below)]
@@ -188,7 +188,7 @@ def folder_place(root: Path) -> FolderTree:
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:
-    """{path below top: content} of what a folder below top takes in from outside of itself."""
+    """{path relative to top: content} of files outside of `source` that it uses."""
     place = folder_place(top)
     path = source.relative_to(top).as_posix()
     path = "" if path == "." else path
@@ -209,7 +209,7 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
 
 
 def _neighbours(chart: ChartFile, path: str) -> list[str]:
-    """Folders of charts that a chart depends on by a `file://` address. Raises UsageError."""
+    """Folders of charts that a chart depends on with `file://` URLs. Raises UsageError."""
     found = []
     for address, relative in chart.neighbours.items():
         folder = resolve(path, relative)
@@ -236,7 +236,7 @@ def _sized(app: App, files: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, bytes]:
-    """A chart's files with the values that the topology names, where they are looked for."""
+    """A chart's files with the values files that the topology names, at their usual paths."""
     for environment, name in app.values.items():
         content = files.get(name)
         if content is None:
@@ -253,7 +253,7 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
 
 
 def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Files below a folder; nothing hidden, no links."""
+    """Files below a folder, without hidden ones and symbolic links."""
     for file in sorted(root.rglob("*")):
         name = file.relative_to(root).as_posix()
         if not is_hidden(name) and not file.is_symlink() and file.is_file():
@@ -261,5 +261,5 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _shipped(name: str, content: bytes) -> bytes:
-    """What ships is generated like the rest, with a header."""
+    """Shipped manifests get the header of generated files."""
     return f"# {GENERATED}\n".encode() + content if name.endswith(".yaml") else content

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def values_of(topology: Topology, inputs: RenderInputs) -> dict[str, dict[str, Any]]:
-    """{app: what its templates show the same on every environment}."""
+    """{app: the values of its templates that are the same in every environment}."""
     return {
         app.name: _values(topology, app, inputs.manifests.get(app.name, {}))
         for app in topology.spec.apps
@@ -38,8 +38,9 @@ def values_of(topology: Topology, inputs: RenderInputs) -> dict[str, dict[str, A
 def places(
     path: str, topology: Topology, inputs: RenderInputs, apps: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every (path, values) that a template's path stands for; none where it isn't wanted. apps:
-    see values_of.
+    """All (path, values) for which a template is rendered; none if it isn't needed.
+
+    apps: see values_of.
     """
     if provider := provider_of(path):
         values = pipeline_values(topology)
@@ -70,7 +71,7 @@ def places(
 
 
 def copies(topology: Topology, inputs: RenderInputs) -> dict[str, bytes]:
-    """What people bring, as it is: {path in the repository: content}."""
+    """Files of users, copied unchanged: {path in the repository: content}."""
     files: dict[str, bytes] = {}
     for app in topology.spec.apps:
         own = inputs.manifests.get(app.name, {})
@@ -95,12 +96,12 @@ def _files(app: App, values: Mapping[str, Any]) -> set[str]:
 
 
 def _entrance(values: Mapping[str, Any]) -> str:
-    """The file of the base that lets traffic in."""
+    """The file of the base that exposes the app."""
     return "route.yaml" if values["gateway"] else "ingress.yaml"
 
 
 def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str, Any]:
-    """What is the same on every environment."""
+    """Values that are the same in every environment."""
     addons = topology.spec.addons
     workload = "none"
     if app.form == "image":
@@ -116,7 +117,7 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
         "patched": (app.hosts and app.form == "image") or workload == "Rollout",
         "resources": _resources(app, workload, own, _entrance(entrance)) if plain else [],
         "service_port": service_port(app.name, own) if form != "helm" else 0,
-        # The tag follows the last colon; one more stands before the port of a registry.
+        # The tag follows the last colon; a registry's port adds another one.
         "tag_index": (app.image or "").count(":") + 1,
         "ingress_class": INGRESS_CLASSES.get(addons.ingress or "", ""),
         "connection": databases.COPY,
@@ -141,7 +142,7 @@ def _overlay(
 
 
 def _is_unserved(topology: Topology, environment: Environment) -> bool:
-    """Nothing ever gives its hosts an address, or only after Argo CD has begun to wait for it."""
+    """Its hosts never get an address, or only after Argo CD has begun to wait for it."""
     simulated = PROVIDERS[environment.cluster.provider].simulated
     if gateway(topology):
         return simulated
@@ -149,7 +150,7 @@ def _is_unserved(topology: Topology, environment: Environment) -> bool:
 
 
 def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str) -> list[str]:
-    """What the base is made of."""
+    """The resources of the base."""
     if app.form == "image":
         files = [f"{workload.lower()}.yaml", "service.yaml"]
         return [*files, entrance] if app.hosts else files
@@ -160,7 +161,7 @@ def _resources(app: App, workload: str, own: Mapping[str, bytes], entrance: str)
 
 
 def _images(app: App, own: Mapping[str, bytes], base: str) -> list[tuple[str, str, str]]:
-    """(image, tag, digest) of an overlay: what promotion changes."""
+    """(image, tag, digest) of an overlay: what promotions change."""
     kustomized = base or is_kustomization(own)
     images = dict(images_of(own, base) if kustomized else images_in(own))
     if app.image is not None and app.tag is not None:

@@ -1,9 +1,9 @@
-"""Where the files that people bring lie in the app repository, by the form that they have. Pure.
+"""Paths in the app repository for the user's own files, depending on their form. Pure.
 
-A kustomization, or manifests that kustomize can hold, is the app's base; what differs between
-environments is in our overlays, which take theirs in where they have some. A Helm chart, a plain
-directory and jsonnet are copied to the folder of each environment: Argo CD renders it from there,
-and an environment keeps its version until something is promoted.
+A kustomization, or manifests that kustomize supports, becomes the app's base; differences between
+environments are in generated overlays, which include the user's overlays if there are any. A Helm
+chart, a plain directory and jsonnet are copied to the folder of each environment: Argo CD renders
+them from there, and an environment keeps its version until something is promoted.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
 
 SETTINGS = ".argocd-source.yaml"
-"""What Argo CD reads in an app's folder: how to render it. It heeds no address or path there."""
+"""Argo CD reads from this file in an app's folder how to render it, but no URL or path."""
 _VALUES = (
     *("values-{0}.yaml", "values-{0}.yml", "values.{0}.yaml", "values_{0}.yaml", "{0}-values.yaml"),
     *("values/{0}.yaml", "values/values-{0}.yaml", "environments/{0}.yaml", "envs/{0}.yaml"),
     *("env/{0}.yaml", "{0}/values.yaml"),
 )
-"""Where charts have the values of an environment."""
+"""Usual paths of an environment's values file in a chart."""
 
 
 def form_of(app: App, own: Mapping[str, bytes]) -> AppForm:
-    """How an app's folder is rendered. Raises UsageError."""
+    """The form in which an app's folder is rendered. Raises UsageError."""
     if not own:
         return "kustomize"
     return find_form(own, app.as_ or ("helm" if app.chart else None), app.overlays).form
@@ -38,7 +38,7 @@ def form_of(app: App, own: Mapping[str, bytes]) -> AppForm:
 def brought_files(
     app: App, own: Mapping[str, bytes], environments: Iterable[str]
 ) -> dict[str, bytes]:
-    """{path in the app repository: content} of what people bring."""
+    """{path in the app repository: content} of the user's own files."""
     form = form_of(app, own)
     plain = not is_kustomization(own) and not overlays(own) and not app.overlays
     paths = sorted(own)
@@ -54,26 +54,26 @@ def brought_files(
 
 
 def generated_files(app: App, form: AppForm) -> set[str]:
-    """Names of what is generated beside them, for other forms than a kustomization."""
+    """Names of the files that are generated beside them, for forms other than a kustomization."""
     if form == "helm":
         return {SETTINGS, "values-{environment}.yaml"}
     return {SETTINGS, "hosts.yaml"} if app.hosts else {SETTINGS}
 
 
 def values_file(own: Mapping[str, bytes], environment: str) -> str:
-    """Where a chart has the values of an environment; a file of ours where it has none."""
+    """Path of an environment's values file in a chart; if it has none, the path to generate."""
     places = [each.format(environment) for each in _VALUES]
     return next((each for each in places if each in own), places[0])
 
 
 def values_taken(app: App, own: Mapping[str, bytes], environments: Iterable[str]) -> dict[str, str]:
-    """{environment: its values file of a chart}: as ucp.yaml names it, or as it is called."""
+    """{environment: values file in the chart}, as set in ucp.yaml or found at a usual path."""
     found = {each: app.values.get(each) or values_file(own, each) for each in environments}
     return {each: file for each, file in found.items() if each in app.values or file in own}
 
 
 def base_of(app: App, own: Mapping[str, bytes], environment: str) -> str:
-    """The folder of the base that an environment's overlay takes in. Raises UsageError."""
+    """The folder in the base that an environment's overlay includes. Raises UsageError."""
     named = app.overlays.get(environment)
     if named is not None:
         if not is_kustomization(own, named):

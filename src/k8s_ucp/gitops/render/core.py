@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 _SET_UP = {"argocd": ("projects/default.yaml",)}
-"""Files elsewhere that change a component, by its name."""
+"""Files outside of its folder that configure a component, by the component's name."""
 
 Place = tuple[str, dict[str, Any]]
 
 
 def places(path: str, topology: Topology) -> Iterator[Place]:
-    """Every (path, values) that a template's path stands for; none where it isn't wanted."""
+    """All (path, values) for which a template is rendered; none if it isn't needed."""
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
         return  # Workloads are for components that run as pods.
     if path.startswith("platform/git-server/") and not needs_git_server(topology):
         return
     if _is_of(path, topology.spec.core.adopt):
-        return  # Theirs, and nothing of ours changes it.
+        return  # An adopted component is not ours: none of our files changes it.
     yield from _FOLDERS.get(folder, _as_it_is)(path, topology)
 
 
 def _is_of(path: str, components: Iterable[str]) -> bool:
-    """It installs or sets up one of these components."""
+    """The file installs or configures one of these components."""
     return path.startswith(
         tuple(
             start
@@ -64,7 +64,7 @@ def optional_applications(topology: Topology) -> list[str]:
     found = []
     if needs_git_server(topology):
         found.append("git-server")
-    # Packages of Crossplane are pods: on host placement they are rendered and not applied.
+    # Crossplane packages are pods: in host placement they are rendered, but not applied.
     if (clouds.clouds(topology) or clouds.other_packages(topology)) and in_pods(topology):
         found.append("providers")
     if clouds.claim_providers(topology) and clouds.composes(topology):
@@ -140,7 +140,7 @@ def _platform(path: str, topology: Topology) -> Iterator[Place]:
 
 
 _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
-"""In an ApplicationSet: the environment of the cluster at hand."""
+"""In an ApplicationSet: the environment of the current cluster."""
 _OPTIONAL = ("git-server", "providers", "api", "databases", "local-databases", "policies", "teams")
 
 
@@ -189,7 +189,7 @@ def _api(path: str, topology: Topology) -> Iterator[Place]:
     providers = clouds.claim_providers(topology)
     provider = path.rpartition("/")[2].removesuffix(".yaml")
     if path == "api/functions.yaml" and not in_pods(topology):
-        return  # A process of this machine is the function there.
+        return  # In host placement, a process on this machine is the function.
     others = {*clouds.PLATFORM_CLOUDS, clouds.LOCAL}.difference(providers)
     if providers and provider not in others:
         yield (

@@ -12,34 +12,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RenderInputs:
-    """What a render needs to know beside the topology."""
+    """Inputs of a render besides the topology."""
 
     machine: str
-    """Id of the workspace's machine: who makes the LocalClusters."""
+    """Id of the workspace's machine, which creates the LocalClusters."""
     core_url: str
     apps_url: str
-    """Addresses of the repositories, as Argo CD reads them; without credentials."""
+    """URLs of the repositories for Argo CD, without credentials."""
     topology_file: bytes
     """ucp.yaml as the user wrote it."""
     manifests: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
-    """Of apps given by path: {app: {path below its folder: content}}."""
+    """Sources of apps: {app: {path relative to its folder: content}}."""
     engine: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Pinned manifests: {component: {file name: content}}."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """{component: version} of those manifests."""
+    """{component: version} of these manifests."""
     vendored: Mapping[str, bytes] = field(default_factory=dict)
-    """Manifests of charts, rendered beforehand: {path in the core repository: content}."""
+    """Pre-rendered manifests of charts: {path in the core repository: content}."""
     reconciler_image: str = ""
     """For pods placement: name and tag, or digest."""
     repositories: str = ""
-    """For local repositories read by pods: the folder of both, as the core's nodes see it."""
+    """For local repositories read by pods: path of their folder on the core cluster's nodes."""
     owner: int = 0
-    """Who owns that folder: user id."""
+    """User id of that folder's owner."""
     team_urls: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of teams' repositories, as Argo CD reads them: {team: URL}."""
+    """URLs of teams' repositories for Argo CD: {team: URL}."""
     departing: tuple[App, ...] = ()
-    """Apps that this render drops. Their Applications need their projects to the end: what a
-    project doesn't admit, Argo CD doesn't delete."""
+    """Apps that this render removes.
+
+    Their Applications need their AppProjects until the end, because Argo CD doesn't delete objects
+    that a project doesn't permit.
+    """
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The picture of the topology in the READMEs of both repositories, as ucp.yaml declares it."""
+"""Adds the diagram of the topology to the READMEs of both repositories."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from k8s_ucp.topology_graph.graph import Cluster, GraphNode, topology_graph
 from k8s_ucp.topology_graph.mermaid import mermaid
 
 MOST_APPS = 12
-"""More are counted: forges limit the size of a diagram, and nobody reads so many boxes."""
+"""Above this number, apps are only counted: forges limit the size of diagrams."""
 
 _PLACE = b"<!-- picture -->\n"
-"""In the templates: a picture at the end would meet what people append."""
+"""Placeholder in the templates; not at the end, where text that users append would conflict."""
 _BLOCK = """```mermaid
 {}```
 As `ucp.yaml` declares it; `ucp graph` draws what runs, with its states.
@@ -20,7 +20,7 @@ As `ucp.yaml` declares it; `ucp graph` draws what runs, with its states.
 
 
 def with_picture(readme: bytes, topology: Topology) -> bytes:
-    """A README with its picture; forges draw it."""
+    """A README with the diagram, which forges render."""
     graph = topology_graph(topology, {})
     environments = tuple(map(_shortened, graph.environments))
     drawn = mermaid(replace(graph, environments=environments), states=False)

@@ -1,1 +1,1 @@
-"""The values that templates get, each computed from the topology. Pure."""
+"""Values for the templates, computed from the topology. Pure."""

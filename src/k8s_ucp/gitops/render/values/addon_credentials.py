@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def secret_of(topology: Topology, addon: addons.Addon, environment: Environment) -> str:
-    """The Secret that an add-on reads in its namespace on an environment; "" for none."""
+    """The Secret that an add-on needs in its namespace on an app cluster; "" if none."""
     provider = environment.cluster.provider
     if provider not in addons.environment_providers(topology, addon):
         return ""
@@ -25,7 +25,7 @@ def secret_of(topology: Topology, addon: addons.Addon, environment: Environment)
 
 
 def find_missing(topology: Topology) -> Iterator[str]:
-    """A sentence for each add-on whose credential no mirror of the topology brings."""
+    """A message for each add-on whose credential no mirror of the topology provides."""
     for addon in addons.chosen(topology):
         missing: dict[str, list[str]] = {}
         for environment in topology.spec.environments:
@@ -47,5 +47,5 @@ def _brings(mirror: Mirror, addon: addons.Addon, secret: str, environment: Envir
         return False
     if targets.environments and environment.name not in targets.environments:
         return False
-    # What labels select isn't known before it runs.
+    # What a label selector matches isn't known in advance.
     return (targets.name or source.name or secret) == secret

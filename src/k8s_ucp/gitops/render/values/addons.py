@@ -1,4 +1,4 @@
-"""Platform add-ons: charts pinned by version, and the clusters that they run on. Pure."""
+"""Platform add-ons: charts with pinned versions, and the clusters that they run on. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Addon:
-    """One chart. repository: without oci://, as Argo CD writes it, when oci is set."""
+    """An add-on's chart. repository: for OCI without oci://, as in Argo CD's Applications."""
 
     name: str
     chart: str
@@ -28,14 +28,16 @@ class Addon:
     environments: bool = False
     """It runs on app clusters."""
     by_host: bool = False
-    """On simulated app clusters `ucp start` runs it as a host process instead."""
+    """On simulated app clusters, `ucp start` runs it as a host process instead."""
     switch: str = ""
-    """Key of spec.addons that turns it on; ingress controllers have one in common."""
+    """Key of spec.addons that enables it; ingress controllers share one."""
     wave: int = 0
     oci: bool = False
     parameters: tuple[tuple[str, str], ...] = ()
-    """(name, value) of what differs between app clusters; {topology}, {domain} and {environment}
-    are filled in."""
+    """(name, value) of parameters that differ between app clusters.
+
+    The placeholders {topology}, {domain} and {environment} are replaced.
+    """
 
 
 _TRAEFIK = Addon(
@@ -77,12 +79,12 @@ _INGRESS = {
     "gateway": (_GATEWAY, _TRAEFIK),
 }
 INGRESS_CLASSES = {"traefik": "traefik", "nginx": "nginx"}
-"""Names of the IngressClasses that the add-ons bring; `gateway` makes traefik's the default."""
+"""IngressClasses of the add-ons; with `gateway`, traefik's is the default."""
 
 
 @dataclass(frozen=True)
 class Gateway:
-    """Where routes of apps are attached: made by traefik's chart."""
+    """The Gateway that routes of apps attach to, created by traefik's chart."""
 
     name: str = "traefik-gateway"
     namespace: str = _TRAEFIK.namespace
@@ -90,7 +92,7 @@ class Gateway:
 
 
 def gateway(topology: Topology) -> Gateway | None:
-    """The Gateway of app clusters, where routes take the place of Ingresses."""
+    """The Gateway of app clusters if routes replace Ingresses, else None."""
     return Gateway() if topology.spec.addons.ingress == "gateway" else None
 
 
@@ -134,7 +136,7 @@ _EXTERNAL_DNS = Addon(
     "external-dns",
     switch="external_dns",
     environments=True,
-    # Each cluster keeps its own records: with one owner they would delete each other's.
+    # An owner id per cluster: with a shared one, clusters would delete each other's records.
     parameters=(
         ("txtOwnerId", "ucp-{topology}-{environment}"),
         ("domainFilters[0]", "{environment}.{domain}"),
@@ -159,41 +161,41 @@ _VELERO = Addon(
     switch="velero",
     core=True,
     environments=True,
-    # Each cluster sees its own backups only: a restore in prod must not offer those of stage.
+    # A prefix per cluster: a restore in prod must not offer the backups of stage.
     parameters=(("configuration.backupStorageLocation[0].prefix", "{environment}"),),
 )
 ALL = (_TRAEFIK, _NGINX, _GATEWAY, _PROMETHEUS, *_LOKI, _EXTERNAL_DNS, _ARGO_ROLLOUTS, _VELERO)
 
 CORE = "core"
-"""In the place of an environment's name; none is called like that."""
+"""Used in place of an environment's name; no environment can have this name."""
 
 
 VELERO_SECRET = "velero-credentials"  # noqa: S105 (a name)
 
 
 def chosen(topology: Topology) -> list[Addon]:
-    """Add-ons that the topology switches on."""
+    """Add-ons that the topology enables."""
     wanted = topology.spec.addons
     switched = [each for each in ALL if each.switch and getattr(wanted, each.switch)]
     return [*_INGRESS[wanted.ingress], *switched]
 
 
 def parameters(topology: Topology, addon: Addon, environment: str) -> list[tuple[str, str]]:
-    """What differs between clusters, for one of them. environment: may be a template, or CORE."""
+    """Parameters for one cluster. environment: its name, a template, or CORE."""
     names = {"topology": topology.name, "domain": topology.spec.domain, "environment": environment}
     return [(name, value.format(**names)) for name, value in addon.parameters]
 
 
 def on_core(topology: Topology, addon: Addon) -> bool:
-    """It runs on the core cluster. An embedded core runs no pods, so nothing does there."""
+    """It runs on the core cluster. An embedded core cluster runs no pods, so no add-ons."""
     return addon.core and in_pods(topology)
 
 
 def leads_to_argocd(topology: Topology) -> bool:
-    """The core's ingress controller leads to Argo CD.
+    """The core cluster's ingress controller exposes Argo CD.
 
-    Only where the way in is this machine's loopback: a cloud's load balancer would show the page
-    for logging in to everybody, without TLS.
+    Only if traffic enters through this machine's loopback interface: a cloud load balancer would
+    expose the login page to everybody, without TLS.
     """
     here = PROVIDERS[topology.spec.core.provider].takes_traffic
     return here and bool(_INGRESS[topology.spec.addons.ingress])
@@ -208,27 +210,27 @@ def environment_providers(topology: Topology, addon: Addon) -> list[str]:
 
 
 def targets(topology: Topology, addon: Addon) -> list[str]:
-    """Providers that it has values for: of app clusters, and of the core."""
+    """Providers for which its values are needed: of app clusters, and of the core cluster."""
     core = [topology.spec.core.provider] if on_core(topology, addon) else []
     return sorted({*environment_providers(topology, addon), *core})
 
 
 def repositories(topology: Topology) -> list[str]:
-    """Where the charts of the chosen add-ons come from."""
+    """Repositories of the enabled add-ons' charts."""
     used = [each for each in chosen(topology) if targets(topology, each)]
     return sorted({each.repository for each in used})
 
 
 def password_namespaces(topology: Topology) -> tuple[str, ...]:
-    """Namespaces of the core cluster whose Secrets may ask the reconciler for a password."""
+    """Namespaces of the core cluster whose Secrets may request a password from the reconciler."""
     grafana = topology.spec.addons.prometheus and on_core(topology, _PROMETHEUS)
-    # Teams claim databases in their own.
+    # Teams claim databases in their own namespaces.
     teams = sorted(each.namespace for each in topology.spec.teams)
     return ("ucp-clusters", *((_PROMETHEUS.namespace,) if grafana else ()), *teams)
 
 
 def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:
-    """The cloud that holds the records: the cluster's own, else the first one with a credential."""
+    """The cloud with the DNS records: the cluster's own, else the first one with a credential."""
     sources, own = topology.spec.credentials, PROVIDERS[provider].cloud
     able = [each for each in CLOUDS.values() if each.dns]
     mine = [each for each in able if each.name == own]
@@ -237,13 +239,13 @@ def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:
 
 
 def bucket_cloud(provider: str) -> CloudInfo | None:
-    """Where Velero keeps backups, in a bucket that a person made: so no commit deletes it."""
+    """The cloud with Velero's backup bucket, which users create, so that no commit deletes it."""
     cloud = CLOUDS.get(PROVIDERS[provider].cloud)
     return cloud if cloud and cloud.velero_plugin else None
 
 
 def values(topology: Topology, provider: str) -> dict[str, Any]:
-    """What the values of charts depend on."""
+    """Template values for the add-ons' charts."""
     cloud = dns_cloud(topology, provider)
     return {
         "provider": provider,

@@ -1,4 +1,4 @@
-"""Claims: what a team asks of the platform, as files of its repository. Pure."""
+"""Claims: what a team requests from the platform, as files in its repository. Pure."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 API_VERSION = f"{GROUP}/v1alpha1"
 KINDS = {"database": "Postgres", "compute": "Compute"}
-"""Kinds of claims, by the word that people type."""
+"""Kinds of claims, by the argument of the command."""
 FOLDER = "claims/"
 
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """What a person asks for. provider: a cloud, `local`, or None for that of the environment."""
+    """A requested claim. provider: a cloud, `local`, or None for the environment's own."""
 
     kind: str
     name: str
@@ -42,18 +42,18 @@ class ClaimRequest:
 
 
 def full_name(team: Team, name: str) -> str:
-    """Claims of a team begin with its name: clouds know them by theirs."""
+    """A team's claims are prefixed with its name, which also makes them unique in clouds."""
     start = f"{team.name}-"
     return name if name.startswith(start) else start + name
 
 
 def claim_path(team: Team, name: str) -> str:
-    """Where a claim is written."""
+    """Path of a claim in the team's repository."""
     return f"{FOLDER}{full_name(team, name)}.yaml"
 
 
 def claim(team: Team, environment: Environment, request: ClaimRequest) -> Mapping[str, Any]:
-    """The object."""
+    """The claim object."""
     provider = request.provider or provider_of(environment)
     spec: dict[str, Any] = {
         "crossplane": {"compositionSelector": {"matchLabels": {f"{GROUP}/cloud": provider}}},
@@ -76,7 +76,7 @@ def claim(team: Team, environment: Environment, request: ClaimRequest) -> Mappin
 
 
 def check_is_composed(topology: Topology, environment: Environment, request: ClaimRequest) -> None:
-    """Raises UsageError for what nothing would ever be made of."""
+    """Raise UsageError if nothing would ever create the requested resource."""
     provider, known = request.provider or provider_of(environment), claim_providers(topology)
     if provider != LOCAL:
         if provider not in known:
@@ -96,7 +96,7 @@ def check_is_composed(topology: Topology, environment: Environment, request: Cla
 
 
 def provider_of(environment: Environment) -> str:
-    """The cloud of an environment's cluster, if the platform's kinds are made there; else local."""
+    """The cloud of an environment's cluster if it supports the platform's kinds, else local."""
     cloud = PROVIDERS[environment.cluster.provider].cloud
     return cloud if cloud in PLATFORM_CLOUDS else LOCAL
 

@@ -1,4 +1,4 @@
-"""What a topology asks of clouds: packages of Crossplane, accounts, regions. Pure."""
+"""What a topology needs from clouds: Crossplane packages, accounts, regions. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from k8s_ucp.topology.rules.names import package_name
 
 _CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
 FUNCTIONS = {"patch-and-transform": f"{_CONTRIB}/function-patch-and-transform:v0.10.8"}
-"""Composition functions that the platform's kinds are made with."""
+"""Composition functions that the platform's Compositions use."""
 PLATFORM_CLOUDS = tuple(name for name, each in CLOUDS.items() if each.services)
-"""Clouds that the platform's own kinds (api/) are composed on."""
+"""Clouds with Compositions of the platform's own kinds (api/)."""
 LOCAL = "local"
-"""In the place of a cloud: this machine, by what it simulates."""
+"""Used in place of a cloud: simulated services on this machine."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package of Crossplane, pinned. family: the others of its cloud depend on it."""
+    """A pinned Crossplane package. family: the cloud's other packages depend on it."""
 
     name: str
     reference: str
@@ -37,12 +37,12 @@ def clouds(topology: Topology) -> list[str]:
 
 
 def clouds_with_accounts(topology: Topology) -> list[str]:
-    """Those in use that need a credential of the user's."""
+    """Clouds in use that require a credential of the user."""
     return [each for each in clouds(topology) if each not in topology.spec.clouds.simulated]
 
 
 def packages(topology: Topology, cloud: str) -> list[Package]:
-    """What Crossplane needs for a cloud: the family, then one package a service in use."""
+    """The Crossplane packages for a cloud: the family, then one per service in use."""
     info, names = CLOUDS[cloud], set[str]()
     for each in topology.spec.environments:
         provider = PROVIDERS[each.cluster.provider]
@@ -58,7 +58,7 @@ def packages(topology: Topology, cloud: str) -> list[Package]:
 
 
 def other_packages(topology: Topology) -> list[tuple[str, str, str]]:
-    """(kind, name, reference) of the packages that the topology lists itself."""
+    """(kind, name, reference) of the packages that the topology lists explicitly."""
     listed = topology.spec.crossplane.packages
     kinds = {
         "Provider": listed.providers,
@@ -73,33 +73,33 @@ def other_packages(topology: Topology) -> list[tuple[str, str, str]]:
 
 
 def project_of(topology: Topology, cloud: str) -> str | None:
-    """Where the packages of a cloud make things, if it parts accounts like that."""
+    """The project in which a cloud's packages create resources, if the cloud has projects."""
     return getattr(getattr(topology.spec.credentials, cloud, None), "project", None)
 
 
 def endpoint_of(topology: Topology, cloud: str) -> str | None:
-    """Who answers in a cloud's place, if anybody does."""
+    """The endpoint that replaces a cloud's API, if one is set."""
     return getattr(getattr(topology.spec.credentials, cloud, None), "endpoint", None)
 
 
 def services(topology: Topology, cloud: str) -> list[str]:
-    """What the packages of a cloud call, besides what says whose a credential is."""
+    """Services that a cloud's packages call, and sts, which identifies the credential's owner."""
     names = (each.name for each in packages(topology, cloud) if not each.family)
     return sorted({"sts", *(name.removeprefix(f"provider-{cloud}-") for name in names)})
 
 
 def platform_clouds(topology: Topology) -> list[str]:
-    """Clouds that the platform's own kinds are made on here."""
+    """Clouds in use that support the platform's own kinds."""
     return [each for each in clouds(topology) if each in PLATFORM_CLOUDS]
 
 
 def claim_providers(topology: Topology) -> list[str]:
-    """Those of the Compositions that a topology has: its clouds, and this machine where it can."""
+    """Providers with Compositions here: the clouds in use, and `local` if a cloud is simulated."""
     return platform_clouds(topology) + ([LOCAL] if topology.spec.clouds.simulated else [])
 
 
 def composes(topology: Topology) -> bool:
-    """Claims are composed: the core runs functions, or this machine does for a simulated cloud."""
+    """Claims are composed: in pods, or on this machine for a simulated cloud."""
     return in_pods(topology) or bool(topology.spec.clouds.simulated)
 
 
@@ -112,6 +112,6 @@ def region_of(environment: Environment) -> str:
 
 
 def without_zone(region: str) -> str:
-    """europe-west9-a -> europe-west9; anything else stays."""
+    """europe-west9-a -> europe-west9; anything else is unchanged."""
     head, _, last = region.rpartition("-")
     return head if len(last) == 1 and last.isalpha() and head.count("-") else region

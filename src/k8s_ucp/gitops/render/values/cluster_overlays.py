@@ -1,4 +1,4 @@
-"""What makes the bases of a cluster into the objects of one environment. Pure."""
+"""Kustomize patches that turn a cluster's bases into the objects of one environment. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from k8s_ucp.topology import Environment, Topology
 Operation = tuple[str, str, object]
 """(op, JSON pointer, value) of a JSON patch."""
 Target = tuple[tuple[str, str], ...]
-"""What a patch is for: (key, value) pairs of a kustomize selector."""
+"""The target of a patch: (key, value) pairs of a kustomize selector."""
 Patches = list[tuple[Target, list[Operation]]]
 
 _SYNC_OPTIONS = "/metadata/annotations/argocd.argoproj.io~1sync-options"
@@ -27,7 +27,7 @@ _NO_DELETE = ("Observe", "Create", "Update", "LateInitialize")
 
 @dataclass(frozen=True)
 class ClusterOverlay:
-    """What makes bases into the objects of one environment."""
+    """The overlay that turns bases into the objects of one environment."""
 
     bases: tuple[str, ...] = ()
     region: str | None = None
@@ -36,7 +36,7 @@ class ClusterOverlay:
 
 
 def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOverlay:
-    """The overlay of an environment's cluster, on whatever provider."""
+    """The overlay of an environment's cluster, for any provider."""
     cluster = environment.cluster
     managed = PROVIDERS[cluster.provider].managed
     if managed is None:
@@ -52,7 +52,8 @@ def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOver
     if common:
         patches.append((EVERYTHING, common))
     if managed.kubeconfig_kind and any(pointer == _POLICIES for _, pointer, _ in common):
-        # It makes nothing in the cloud, only the kubeconfig, and an observed one would not.
+        # This object only creates the kubeconfig, nothing in the cloud, and would not if it only
+        # observed.
         patches.append((_kind(managed.kubeconfig_kind), [("remove", _POLICIES, None)]))
     if cluster.network:
         patches.append(_existing_network(cluster.network))
@@ -83,7 +84,7 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
     patches = _patches(info, _places(region) | values, network=not cluster.network)
     assert info.managed
     if cluster.network:
-        # Its default subnetwork in that region.
+        # The existing network's default subnetwork in that region is used instead.
         pointer = f"/spec/forProvider/{info.managed.own_subnetwork}"
         patches[0][1].append(("remove", pointer, None))
     return patches
@@ -101,11 +102,11 @@ def _places(region: str) -> dict[str, object]:
 def _patches(
     info: ProviderInfo, values: Mapping[str, object], *, cluster: bool = True, network: bool = True
 ) -> Patches:
-    """Values into the fields of its row, those that there are."""
+    """Patches that write values into the provider's fields; missing values are skipped."""
     found: Patches = []
     for each in info.managed.fields if info.managed else ():
         operations: list[Operation] = [
-            # A base has a version only where the topology must say one.
+            # A base contains a version only if the topology must set one.
             (
                 "add" if key == "version" and not info.needs_version else "replace",
                 f"/spec/forProvider/{name}",
@@ -120,7 +121,7 @@ def _patches(
 
 
 def common_operations(environment: Environment, *, flagged: bool) -> list[Operation]:
-    """For every object. flagged: the cloud has a protection of its own that the cluster sets."""
+    """Operations for every object. flagged: the cloud has its own deletion protection."""
     policies: tuple[str, ...] = environment.management_policies
     if environment.deletion_protection and not flagged and "*" in policies:
         policies = _NO_DELETE
@@ -133,23 +134,23 @@ def common_operations(environment: Environment, *, flagged: bool) -> list[Operat
 
 
 def _existing_network(name: str) -> tuple[Target, list[Operation]]:
-    """Somebody else's network is only looked at, whatever the environment's policies say."""
+    """Another owner's network is only observed, whatever the environment's policies are."""
     external_name = "/metadata/annotations/crossplane.io~1external-name"
     observed = _list_operations(_POLICIES, ("Observe",))
     return _kind("Network"), [("add", external_name, name), *observed]
 
 
 def _list_operations(pointer: str, values: Iterable[str]) -> list[Operation]:
-    """Values are scalars in a patch, so a list comes item by item."""
+    """Values in a patch are scalars, so a list is added item by item."""
     return [("add", pointer, EMPTY_LIST), *(("add", f"{pointer}/-", each) for each in values)]
 
 
 EMPTY_LIST: tuple[()] = ()
-"""Stands for [] in a patch."""
+"""Represents [] in a patch."""
 
 
 def _local_patches(topology: Topology, environment: Environment) -> Patches:
-    """What an environment's LocalCluster has of its own."""
+    """Patches of an environment's LocalCluster."""
     operations: list[Operation] = []
     if environment.cluster.version:
         operations.append(("add", "/spec/version", environment.cluster.version))
@@ -166,6 +167,6 @@ def _local_patches(topology: Topology, environment: Environment) -> Patches:
 
 
 def _scoped_namespaces(topology: Topology, environment: Environment) -> str:
-    """Where a scoped Argo CD may act."""
+    """Namespaces that a scoped Argo CD may write to."""
     databases = [NAMESPACE] if local_databases(topology, environment) else []
     return ",".join([*taken_namespaces(topology), *databases])

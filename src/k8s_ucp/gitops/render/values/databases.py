@@ -1,4 +1,4 @@
-"""Databases of the environments: where they are, their names, how they are reached. Pure."""
+"""Databases of environments: their regions, names and network access. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ PARTS = {
     "Postgres": ("subnets", "firewall", "inside", "instance", "database", "user"),
     "Compute": ("machine",),
 }
-"""What our Compositions make in clouds for each of our kinds."""
+"""The resources that the platform's Compositions create in clouds, by kind."""
 
 
 def databases_of(topology: Topology, environment: str) -> list[Database]:
-    """The databases that an environment has, in the order of the file."""
+    """The databases of an environment, in the order of ucp.yaml."""
     return [
         each
         for each in topology.spec.databases
@@ -33,13 +33,13 @@ def databases_of(topology: Topology, environment: str) -> list[Database]:
 
 
 def database_name(database: Database) -> str:
-    """Name of the database inside Postgres, and of its user."""
+    """Name of the database in Postgres, and of its user."""
     name = database.name.replace("-", "_")
     return name if name[0].isalpha() else f"db_{name}"
 
 
 def database_region(database: Database, environment: Environment) -> str:
-    """A database is where the topology says, else where the environment's cluster is."""
+    """A database's region: its own, else that of the environment's cluster."""
     if database.region:
         return without_zone(database.region)
     if PROVIDERS[environment.cluster.provider].cloud == database.provider:
@@ -50,7 +50,7 @@ def database_region(database: Database, environment: Environment) -> str:
 
 
 def database_access(topology: Topology, environment: Environment) -> ClusterOverlay:
-    """What databases need of a network: a peering, and the network itself on another cloud."""
+    """Network resources that databases need: a peering, and on another cloud the network itself."""
     found = databases_of(topology, environment.name)
     here = PROVIDERS[environment.cluster.provider].cloud
     bases: list[str] = []
@@ -77,7 +77,7 @@ def database_access(topology: Topology, environment: Environment) -> ClusterOver
 
 
 def base_folders(topology: Topology) -> set[str]:
-    """Folders below clusters/base that something of the topology is made from."""
+    """Folders below clusters/base that the topology's clusters and databases use."""
     used = {base for each in topology.spec.environments for base in bases_of(each)}
     for each in topology.spec.environments:
         for base in database_access(topology, each).bases:
@@ -87,14 +87,14 @@ def base_folders(topology: Topology) -> set[str]:
 
 
 NAMESPACE = "ucp-clusters"
-"""Of databases and their connection Secrets, on the core cluster."""
+"""Namespace of databases and their connection Secrets on the core cluster."""
 COPY = DATABASE_COPY
-"""The Secret that an app reads, in the namespace of its name."""
+"""The Secret that an app reads, in its own namespace."""
 KEYS = ("endpoint", "port", "username", "password", "database")
-"""What is in it."""
+"""Keys of that Secret."""
 SUFFIX = "-connection"
 
 
 def connection_secret(database: str, environment: str) -> str:
-    """Name of the Secret on the core cluster."""
+    """Name of the connection Secret on the core cluster."""
     return f"{database}-{environment}{SUFFIX}"

@@ -1,7 +1,7 @@
-"""Our composition function as a package of Crossplane that no registry serves. Pure.
+"""The composition function as a Crossplane package that no registry serves. Pure.
 
-Crossplane looks for a package that is named by digest in its own cache first. So the package, a
-few lines of YAML, lies in a ConfigMap that is mounted there; the program is the reconciler's image.
+For a package referenced by digest, Crossplane first checks its own cache. So the package, a few
+lines of YAML, is in a ConfigMap that is mounted there; the program is in the reconciler's image.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import re
 import struct
 
 NAME = "function-patch-and-transform"
-"""As the package is called that Compositions name."""
+"""Name of the package in Compositions."""
 CONFIG_MAP = f"{NAME}-package"
 CACHE = "/cache/xpkg"
-"""Where Crossplane's pod keeps packages."""
+"""Package cache in Crossplane's pod."""
 _SOURCE = f"k8s-ucp.io/{NAME}"
-"""Nobody is asked for it: the package's pull policy is Never."""
+"""Never pulled from there: the package's pull policy is Never."""
 _CONTENT = f"""\
 apiVersion: meta.pkg.crossplane.io/v1
 kind: Function
@@ -32,11 +32,11 @@ _DIGEST = f"sha256:{hashlib.sha256(_CONTENT).hexdigest()}"
 REFERENCE = f"{_SOURCE}@{_DIGEST}"
 
 FILE = re.sub(r"[./:]", "-", f"{_SOURCE[:50]}-{_DIGEST[:12]}") + ".gz"
-"""Its name in the cache."""
+"""File name in the cache."""
 
 
 def config_map(namespace: str) -> str:
-    """The package as Crossplane caches it, as YAML."""
+    """The ConfigMap with the package in the format of Crossplane's cache, as YAML."""
     content = base64.b64encode(_gzip(_CONTENT)).decode()
     return (
         f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {CONFIG_MAP}\n"
@@ -45,13 +45,13 @@ def config_map(namespace: str) -> str:
 
 
 def volumes() -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """(volumes, where they are mounted) of Crossplane's pod."""
+    """(volumes, mounts) of Crossplane's pod."""
     mount = {"name": CONFIG_MAP, "mountPath": f"{CACHE}/{FILE}", "subPath": FILE, "readOnly": True}
     return [{"name": CONFIG_MAP, "configMap": {"name": CONFIG_MAP}}], [mount]
 
 
 def _gzip(content: bytes) -> bytes:
-    """Stored, not compressed: the same bytes whichever zlib is here."""
+    """Stored without compression, so that the bytes don't depend on the version of zlib."""
     size = len(content)
     block = struct.pack("<BHH", 1, size, size ^ 0xFFFF) + content
     ends = struct.pack("<II", binascii.crc32(content), size)

@@ -1,4 +1,4 @@
-"""Databases that run in app clusters (`provider: local`): who has them, image, clients. Pure."""
+"""Databases that run in app clusters (`provider: local`): environments, images, clients. Pure."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Database, Environment, Topology
 
 NAMESPACE = "ucp-databases"
-"""Of their pods, on app clusters."""
+"""Namespace of their pods on app clusters."""
 _RELEASES = {"14": "14.20", "15": "15.15", "16": "16.11", "17": "17.7", "18": "18.1"}
-"""Tags of the official image by major version; minor releases differ in fixes only."""
+"""Tags of the official image by major version; minor releases contain only fixes."""
 _REQUESTS = {"small": ("100m", "256Mi"), "medium": ("500m", "1Gi"), "large": ("2", "4Gi")}
 
 
 @dataclass(frozen=True)
 class LocalDatabase:
-    """What its StatefulSet depends on, as a template writes it."""
+    """Template values for its StatefulSet."""
 
     image: str
     cpu: str
     memory: str
     clients: tuple[str, ...]
-    """Namespaces whose pods may connect: those of the apps that name it."""
+    """Namespaces whose pods may connect: those of the apps that use the database."""
 
 
 def local_databases(topology: Topology, environment: Environment) -> list[Database]:
-    """Those of an environment, in the order of the file."""
+    """Local databases of an environment, in the order of ucp.yaml."""
     return [each for each in topology.spec.databases if runs_in_cluster(each, environment)]
 
 
@@ -39,7 +39,7 @@ def environments_with_local(topology: Topology) -> list[Environment]:
 
 
 def local_database(topology: Topology, database: Database) -> LocalDatabase:
-    """What makes one."""
+    """The template values for a local database."""
     release = _RELEASES.get(database.version, database.version)
     cpu, memory = _REQUESTS[database.size]
     clients = {each.home for each in topology.spec.apps if each.database == database.name}

@@ -1,4 +1,4 @@
-"""Syncers of the core repository: the topology's mirrors, and databases' Secrets for apps. Pure."""
+"""Syncers of the core repository: mirrors of the topology, and connection Secrets. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import App, Database, Mirror, Team, Topology
 
 CONNECTION = "k8s-ucp.io/connection"
-"""Label of a claim's connection Secret: the environment that the claim names."""
+"""Label of a claim's connection Secret with the claim's environment."""
 
 Pairs = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class RenderedSyncerEntry:
-    """One of `spec.data`, as a template writes it. Empty: left out."""
+    """An item of `spec.data` as the template renders it. Empty fields are left out."""
 
     namespace: str
     target_namespace: str
@@ -43,8 +43,11 @@ class SyncerFile:
 
 
 def syncers(topology: Topology) -> list[SyncerFile]:
-    """One for each mirror, one for each app whose database is in an environment,
-    one for all databases that run in app clusters, one for each team."""
+    """Syncers of the core repository, without empty ones.
+
+    One for each mirror, one for each app with a database, one for all databases that run in app
+    clusters, and one for each team.
+    """
     databases = {each.name: each for each in topology.spec.databases}
     found = [
         *(_of_mirror(each) for each in topology.spec.mirrors),
@@ -94,7 +97,7 @@ def _of_database(topology: Topology, app: App, database: Database) -> SyncerFile
 
 
 def _of_local_databases(topology: Topology) -> SyncerFile:
-    """Their pods get the same connection as the apps: the password is in it."""
+    """Database pods get the same Secret as the apps, since it contains the password."""
     return SyncerFile(
         LOCAL_DATABASES,
         tuple(
@@ -112,7 +115,7 @@ def _of_local_databases(topology: Topology) -> SyncerFile:
 
 
 def _of_team(topology: Topology, team: Team) -> SyncerFile:
-    """The connections of its claims, each to the environment that the claim names."""
+    """The connection Secrets of a team's claims, each to the environment named in the claim."""
     return SyncerFile(
         team.namespace,
         tuple(

@@ -1,10 +1,10 @@
-"""What apps may do: which project an Application has, and what that project admits. Pure.
+"""AppProjects of apps, and what they permit. Pure.
 
-An app of the topology has a project of its own: its namespaces on the app clusters, and the kinds
-outside of namespaces that `clusterKinds` names. An app that only the app repository knows has the
-project `applications`. That one can't be kept out of the namespaces of the others: Argo CD heeds a
-namespace that is denied only with a pattern of server addresses, and those of the app clusters
-aren't known here. `ucp check` and the push hook refuse it.
+Each app of the topology has its own AppProject: its namespaces on the app clusters, and the
+cluster-scoped kinds in `clusterKinds`. An app that exists only in the app repository uses the
+project `applications`. That project can't exclude the other apps' namespaces: Argo CD honours a
+denied namespace only together with a pattern of server URLs, and those of the app clusters are
+unknown here. `ucp check` and the push hook reject such objects instead.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import App, Topology
 
 PREFIX = "ucp-"
-"""In front of an app's name, of its project."""
+"""Prefix of an app's name in the name of its AppProject."""
 OTHERS = "applications"
-"""The project of apps that the topology doesn't have."""
+"""The AppProject of apps that the topology doesn't declare."""
 _SEGMENT = "(index .path.segments 1)"
-"""In an ApplicationSet: the app of the folder at hand."""
+"""In an ApplicationSet: the app of the current folder."""
 
 SET_PROJECT = f"{{{{ if has {_SEGMENT}"
-"""How the project begins that our ApplicationSets name."""
+"""Beginning of the project template in ucp's ApplicationSets."""
 
 
 @dataclass(frozen=True)
 class AppProject:
-    """One app's project, as a template writes it."""
+    """One app's AppProject, as the template renders it."""
 
     name: str
     app: str
     namespaces: tuple[str, ...]
     kinds: tuple[tuple[str, str], ...]
-    """(group, kind) outside of namespaces; "*" for any group."""
+    """(group, kind) of cluster-scoped kinds; "*" for any group."""
 
 
 def project_of(app: App) -> AppProject:
-    """The project of an app of the topology."""
+    """The AppProject of an app in the topology."""
     kinds = []
     for each in app.cluster_kinds:
         kind, dot, group = each.partition(".")
@@ -48,18 +48,18 @@ def project_of(app: App) -> AppProject:
 
 
 def namespaces_of(app: App) -> tuple[str, ...]:
-    """Where an app may write: its own namespace first."""
+    """Namespaces that an app may write to, its own one first."""
     return tuple(dict.fromkeys((app.home, *app.namespaces)))
 
 
 def taken_namespaces(topology: Topology) -> list[str]:
-    """Namespaces that apps and teams of the topology have to themselves."""
+    """Namespaces reserved for apps and teams of the topology."""
     apps = {name for app in topology.spec.apps for name in namespaces_of(app)}
     return sorted(apps | {each.namespace for each in topology.spec.teams})
 
 
 def set_values(topology: Topology) -> dict[str, str]:
-    """What the ApplicationSets say of project and namespace, as templates of Argo CD's."""
+    """Project and namespace in the ApplicationSets, as Argo CD templates."""
     apps = topology.spec.apps
     project, namespace = OTHERS, "{{ index .path.segments 1 }}"
     if apps:
@@ -75,5 +75,5 @@ def set_values(topology: Topology) -> dict[str, str]:
 
 
 def _words(words: Iterable[str]) -> str:
-    """Names hold nothing that would end a text in a template."""
+    """Names contain no characters that would end a string in a template."""
     return " ".join(f'"{each}"' for each in words)

@@ -1,4 +1,4 @@
-"""Guard rails: which policies there are, and how they act on each environment. Pure."""
+"""Guard rails: which policies apply in which environment, and how. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 ALL: tuple[str, ...] = get_args(Policy)
-"""Policies, by the file below policies/base."""
+"""All policies, named like their files below policies/base."""
 
 
 def levels(topology: Topology) -> dict[str, str]:
@@ -23,19 +23,19 @@ def levels(topology: Topology) -> dict[str, str]:
 
 
 def policies(topology: Topology) -> list[str]:
-    """Policies that are not switched off."""
+    """Policies that are not disabled."""
     return [each for each in ALL if each not in topology.spec.guard_rails.off]
 
 
 def platform_namespaces() -> list[str]:
-    """Namespaces that policies leave alone, the same whichever add-ons are on."""
+    """Namespaces that policies exempt, independent of the enabled add-ons."""
     return sorted(PLATFORM_NAMESPACES)
 
 
 def host_owners(topology: Topology) -> dict[str, tuple[str, ...]]:
-    """{host of ucp.yaml: namespaces that may use it}, of the environments with guard rails.
+    """{host of ucp.yaml: namespaces that may use it}, for environments with guard rails.
 
-    Where `checks.ignore` lets an app share a host, it may use those of the others.
+    If `checks.ignore` allows an app to share a host, its namespaces may use the others' hosts too.
     """
     spec = topology.spec
     sharing = {each.app for each in spec.checks.ignore if each.rule == "host-taken"}
@@ -49,6 +49,6 @@ def host_owners(topology: Topology) -> dict[str, tuple[str, ...]]:
 
 
 def host_owners_expression(topology: Topology) -> str:
-    """The same in CEL. Hosts and namespaces are DNS names: nothing in them needs an escape."""
+    """The same as a CEL expression. Hosts and namespaces are DNS names and need no escaping."""
     owners = (f"'{host}': {list(names)}" for host, names in host_owners(topology).items())
     return "{" + ", ".join(owners) + "}"

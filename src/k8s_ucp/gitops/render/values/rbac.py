@@ -1,4 +1,4 @@
-"""What people may do with Crossplane where its RBAC manager doesn't say so. Pure."""
+"""Roles for users of Crossplane if its RBAC manager isn't installed. Pure."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STEPS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
         (
             _EVENTS,
             ((*_CROSSPLANE, _OURS), _ALL, _ALL),
-            # Credentials of providers, and connections; room for teams.
+            # Credentials of providers and connection Secrets; namespaces for teams.
             (("",), ("secrets", "namespaces"), _ALL),
-            # They may pass on what they have, and see what that is.
+            # Admins may grant their own permissions to others, and read roles for that.
             (("rbac.authorization.k8s.io",), ("clusterroles", "roles"), _READ),
             (("rbac.authorization.k8s.io",), ("clusterrolebindings", "rolebindings"), _ALL),
             (("apiextensions.k8s.io",), ("customresourcedefinitions",), _READ),
@@ -39,9 +39,9 @@ STEPS: tuple[tuple[str, tuple[Rule, ...]], ...] = (
     ("view", (_EVENTS, _NAMESPACES, ((*_CROSSPLANE, _OURS), _ALL, _READ))),
     ("browse", (_EVENTS, ((_DEFINITIONS,), _ALL, _READ))),
 )
-"""(step, its rules), as Crossplane's own roles have them, and for the kinds of this project."""
+"""(role, rules) as in Crossplane's own roles, with rules for the kinds of this project."""
 
 
 def wanted(topology: Topology, in_pods: bool) -> bool:
-    """Crossplane's chart has these roles together with the RBAC manager."""
+    """Whether to render these roles: with the RBAC manager, Crossplane's chart has them."""
     return not (in_pods and topology.spec.crossplane.rbac_manager)

@@ -1,4 +1,4 @@
-"""What the reconciler may read on the core cluster, as the topology asks for it. Pure."""
+"""What the reconciler may read on the core cluster, depending on the topology. Pure."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ if TYPE_CHECKING:
 
 CLUSTERS = "ucp-clusters"
 ALWAYS_THERE = (CLUSTERS, "crossplane-system", "argocd")
-"""Namespaces that have a file of their own."""
+"""Namespaces that have their own file."""
 BUILT_IN = (*ALWAYS_THERE, "default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True)
 class Reads:
-    """Namespaces, each in one list only."""
+    """Namespaces; each is only in one of `sources` and `mirrored`."""
 
     sources: Sequence[str]
-    """Where kubeconfig Secrets and Syncers count; where clusters are declared, always."""
+    """Where kubeconfig Secrets and Syncers are honoured; always includes that of the clusters."""
     mirrored: Sequence[str]
-    """Where mirrors copy from, beside those and the namespaces of teams."""
+    """Sources of mirrors, except those above and the namespaces of teams."""
     copied: Sequence[str]
-    """Where mirrors may copy from, beside the sources: namespaces of teams too."""
+    """All sources of mirrors except those above, including the namespaces of teams."""
     made: Sequence[str]
-    """Those of both that nothing else makes."""
+    """Those of `sources` and `mirrored` that nothing else creates."""
     owners: Sequence[tuple[str, Sequence[str]]]
-    """Kinds of managed resources that the environments are made of."""
+    """(API group, kinds) of managed resources that the environments consist of."""
 
 
 def mirror_sources(topology: Topology) -> tuple[str, ...]:
-    """Namespaces that mirrors copy from: those of ucp.yaml's mirrors, and every team's."""
+    """Namespaces that mirrors copy from: those of ucp.yaml's mirrors, and all teams' namespaces."""
     spec = topology.spec
     mirrored = {each.source.namespace for each in spec.mirrors}
     return tuple(sorted({*mirrored, *(each.namespace for each in spec.teams)}))
 
 
 def reads(topology: Topology) -> Reads:
-    """Sorted, so that the same topology gives the same bytes."""
+    """The namespaces for a topology, sorted, so that the rendered bytes are stable."""
     spec = topology.spec
     sources = sorted({CLUSTERS, *spec.reconciler.source_namespaces})
-    # In a team's namespace the team's own files say so.
+    # For a team's namespace, the team's own files grant access.
     own = {*sources, *(each.namespace for each in spec.teams)}
     mirrored = sorted({each.source.namespace for each in spec.mirrors} - own)
     used = sorted({each.cluster.provider for each in spec.environments})

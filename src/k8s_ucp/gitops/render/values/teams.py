@@ -1,7 +1,7 @@
-"""What teams may do: the kinds of their repositories, and where they may write them. Pure.
+"""What teams may do: the kinds in their repositories, and their namespaces. Pure.
 
-Two fences say the same: Argo CD's projects, and an admission policy on every cluster, which knows
-an object of a team by the mark of its Application.
+Two mechanisms enforce the same rules: AppProjects, and an admission policy on every cluster, which
+recognises a team's objects by Argo CD's tracking annotation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Team, Topology
 
 CLAIMS = {"Postgres": "postgreses", "Compute": "computes"}
-"""Kinds of claims, with their plurals; other kinds of that group are the platform's."""
+"""Kinds of claims with their plurals; other kinds of that group are the platform's."""
 
 APP_KINDS = (
     ("", ("ConfigMap", "PersistentVolumeClaim", "Service", "ServiceAccount")),
@@ -28,11 +28,11 @@ APP_KINDS = (
     ("networking.k8s.io", ("Ingress", "NetworkPolicy")),
     ("policy", ("PodDisruptionBudget",)),
 )
-"""(API group, kinds) of which teams make apps: no rights, no quotas, no Secrets, no bare Pods."""
+"""(API group, kinds) that teams may use for apps: no RBAC, quotas, Secrets or bare Pods."""
 
 
 def team_places(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Files of the core repository's folder `teams`, with the values of each."""
+    """Files of the core repository's folder `teams`, each with its values."""
     if "{team}" not in path:
         if topology.spec.teams:
             yield path, {"teams": topology.spec.teams}
@@ -42,7 +42,7 @@ def team_places(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, 
 
 
 def team_values(topology: Topology, team: Team) -> dict[str, Any]:
-    """What the files of one team show."""
+    """Template values for the files of one team."""
     domain = topology.spec.domain.replace(".", "\\.")
     return {
         "team": team,
@@ -57,15 +57,16 @@ def team_values(topology: Topology, team: Team) -> dict[str, Any]:
 
 
 def _list(words: Iterable[str]) -> str:
-    """In CEL."""
+    """A list as a CEL expression."""
     return json.dumps(list(words))
 
 
 def _condition(namespace: str) -> str:
-    """In CEL: Argo CD applies an object for the team, or one of its members does.
+    """CEL condition: Argo CD applies an object for the team, or a member of the team does.
 
-    Argo CD marks what it applies with Application, group/kind and place. Controllers copy the mark
-    of a Deployment to its ReplicaSets, that of a Service to its EndpointSlices: another kind's.
+    Argo CD's tracking annotation contains Application, group/kind and namespace/name. Controllers
+    copy a Deployment's annotation to its ReplicaSets and a Service's to its EndpointSlices, where
+    it names another kind than the object's.
     """
     mark = f"object.metadata.annotations['{TRACKING_ID}']"
     return (
