@@ -1,8 +1,8 @@
-"""What every controller is given, and what it gives in return.
+"""The interface of a controller, and what all controllers of a process share.
 
-A controller registers its interest in its constructor (`runtime.informers`,
-`runtime.registered_clusters`, watches of its own), before anything is watched; work begins once
-everything was listed and it leads.
+A controller registers what it depends on in its constructor (`runtime.informers`,
+`runtime.registered_clusters`, its own watches), before any watch starts. It reconciles once all
+watches are synced and this process is the leader.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 
 class Controller:
-    """One loop from what is declared to what is."""
+    """A reconcile loop for one kind of declared state."""
 
     name: str
     most: int
-    """Threads at work at once, at most; they come and go with the work."""
+    """Upper limit of worker threads; they start and end with the load."""
     queue: WorkQueue
-    """Its lanes bound what is done on one app cluster at once."""
+    """Its lanes limit how many keys of one app cluster are processed at once."""
 
     def watches(self) -> Iterable[Informer]:
-        """Those of its own on the core, now. The ones of the beginning are started for it."""
+        """Its own informers on the core cluster. Those that exist at startup are started for it."""
         return ()
 
     def reconcile(self, key: str) -> float | None:
@@ -46,14 +46,14 @@ class Controller:
         raise NotImplementedError
 
     def take_over(self) -> None:
-        """It leads from now on, perhaps after somebody else did. Must not block."""
+        """This process becomes the leader, maybe after another one. Must not block."""
 
     def stop(self) -> None:
-        """End what it started itself, such as watches on app clusters. Must not block."""
+        """Stop what it started itself, such as watches on app clusters. Must not block."""
 
 
 class Runtime:
-    """Shared by all controllers of a process; every part is safe to share between threads."""
+    """Shared by all controllers of a process; all parts are safe to share between threads."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Runtime:
         clock: Clock,
         backings: Mapping[str, Backing] = MappingProxyType({}),
     ) -> None:
-        """kube: the core cluster. backings: what runs behind resources of a simulated cloud."""
+        """kube: the core cluster. backings: run the resources of a simulated cloud."""
         self.kube, self.settings, self.providers = kube, settings, providers
         self.log, self.clock, self.backings = log, clock, backings
         self.gate = Gate(settings.fence, epoch=settings.epoch)
@@ -90,9 +90,10 @@ class Runtime:
         where: str = "core",
         seconds: float | None = None,
     ) -> Informer:
-        """A watch, not started. on: an app cluster's connection; where: its name, for metrics.
+        """Create an informer without starting it.
 
-        seconds: until the server ends it; None for as long as most.
+        on: connection of an app cluster; None: the core cluster. where: its name, for metrics.
+        seconds: after which the server ends each watch; None: the default of the settings.
         """
         return Informer(
             on or self.kube,

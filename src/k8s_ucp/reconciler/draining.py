@@ -1,7 +1,7 @@
-"""Letting go of a cluster: which Applications go with it, and what still holds something outside.
+"""Drains a cluster: deletes its Applications, and finds load balancers and volumes outside of it.
 
-Pure but for `delete_applications`, `end_sync` and `have_looked_at`, which are repeatable, and
-`held_on`, which only looks.
+`delete_applications`, `end_sync` and `have_looked_at` write and are idempotent; `held_on` only
+reads; everything else is pure.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _DELETION_FAILED = "DeletionError"
 _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 _ON_NODES = "rancher.io/local-path"
-"""Of kind: its volumes are folders of the cluster's own nodes, and go with them."""
+"""Provisioner of kind: its volumes are directories on the cluster's nodes, deleted with them."""
 
 
 def applications_of(
     applications: Iterable[Object], cluster: str, server: str
 ) -> tuple[list[Object], list[Object]]:
-    """The Applications whose destination is that cluster: ours, which leave with it, and others.
+    """The Applications whose destination is the cluster: (ours, others).
 
-    Ours are those that our ApplicationSets generated, or that carry our mark. An Application that
-    a person made stays: it is theirs to move or to delete.
+    Ours are those that our ApplicationSets generated or that carry our label; they are deleted with
+    the cluster. An Application that a person created stays: they have to move or delete it.
     """
     ours: list[Object] = []
     others: list[Object] = []
@@ -63,7 +63,7 @@ def _ours(application: Object) -> bool:
 
 
 def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
-    """Delete each, together with all it deployed; of those on their way out the sync is ended."""
+    """Delete Applications with all they deployed; end the sync of those being deleted already."""
     for each in applications:
         metadata = each["metadata"]
         if metadata.get("deletionTimestamp"):
@@ -85,15 +85,15 @@ def delete_applications(kube: Kube, applications: Iterable[Object]) -> None:
                 )
             kube.delete(APPLICATION, metadata["name"], metadata["namespace"], uid=metadata["uid"])
         except Conflict:
-            # Argo CD writes its status all the time: the next round sees the newer one.
+            # Argo CD updates the status all the time; the next round sees the new version.
             continue
 
 
 def end_sync(kube: Kube, application: Object) -> None:
-    """Have Argo CD give up the sync of an Application that is being deleted.
+    """Make Argo CD terminate the sync of an Application that is being deleted.
 
-    It deletes none while it syncs, and a sync that fails is tried again without an end. Raises
-    KubeError.
+    Argo CD doesn't delete an Application during a sync, and retries a failing sync without end.
+    Raises KubeError.
     """
     metadata = application["metadata"]
     state = (application.get("status") or {}).get("operationState") or {}
@@ -103,7 +103,7 @@ def end_sync(kube: Kube, application: Object) -> None:
         "metadata": {"resourceVersion": metadata["resourceVersion"]},
         "status": {"operationState": {"phase": "Terminating"}},
     }
-    # Argo CD writes its status all the time: the next round sees the newer one.
+    # Argo CD updates the status all the time; the next round sees the new version.
     with suppress(Conflict, NotFound):
         kube.patch(APPLICATION, metadata["name"], metadata["namespace"], change)
 
@@ -111,10 +111,11 @@ def end_sync(kube: Kube, application: Object) -> None:
 def failed_deletions(
     applications: Iterable[Object], asked: Mapping[str, float], *, now: float
 ) -> list[str]:
-    """Names of Applications that Argo CD could not delete: it is to try again, at once.
+    """Names of Applications whose deletion failed in Argo CD, and that should be retried now.
 
-    Left alone, it does so at its next poll, which may be hours away where pushes are told to it.
-    asked: when each was asked for last; now: both in seconds of one clock.
+    Otherwise Argo CD retries at its next poll, which may be hours away if webhooks report the
+    pushes.
+    asked: time of the last request by name; now: the current time, both in seconds of one clock.
     """
     return [
         each["metadata"]["name"]
@@ -129,18 +130,18 @@ def failed_deletions(
 
 
 def have_looked_at(kube: Kube, applications: Iterable[str]) -> None:
-    """Argo CD looks at each of them again, at once."""
+    """Make Argo CD refresh the Applications now."""
     for name in applications:
-        # One that left meanwhile is no error.
+        # Ignore those that were deleted meanwhile.
         with suppress(NotFound):
             change = {"metadata": {"annotations": names.REFRESH}}
             kube.patch(APPLICATION, name, names.ARGOCD_NAMESPACE, change)
 
 
 def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
-    """What on a cluster still stands for something outside of it, in words, sorted.
+    """What a cluster still holds outside of it, in words, sorted.
 
-    A load balancer that nobody provisioned, and a volume that nothing would remove, hold nothing.
+    Load balancers that were never provisioned, and volumes that nothing would delete, don't count.
     """
     found = [f"load balancer of Service {_name(each)}" for each in services if _balances(each)]
     found += [f"PersistentVolume {_name(each)}" for each in volumes if _occupies(each)]
@@ -148,16 +149,17 @@ def holding(services: Iterable[Object], volumes: Iterable[Object]) -> list[str]:
 
 
 def holders(services: Iterable[Object], volumes: Iterable[Object]) -> list[Object]:
-    """The objects that do."""
+    """The Services and PersistentVolumes that `holding` names."""
     return [*filter(_balances, services), *filter(_occupies, volumes)]
 
 
 def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
     """What `holding` finds on a cluster now.
 
-    Nothing where it doesn't answer: nobody could take it away there either; nothing on a cluster
-    that stays, where such things are its people's; and nothing where all is simulated: no address
-    and no volume is behind it.
+    Empty if the cluster doesn't respond, since nobody could delete anything there either; for
+    existing
+    clusters, whose load balancers and volumes belong to their users; and for simulated ones, which
+    have no real addresses and volumes.
     """
     if provider.info.adopts or provider.info.simulated:
         return []

@@ -1,4 +1,4 @@
-"""The reconciler process: watches, controllers and health, from start to a quick, clean end."""
+"""The reconciler process: starts watches, controllers and health endpoints, and stops them fast."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ from k8s_ucp.reconciler.runtime.settings import (
 from k8s_ucp.reconciler.runtime.workers import Reconcile, Workers
 
 STOP_SECONDS = 0.7
-"""How long work in hand may take to end; what takes longer is repeatable and is left."""
+"""How long workers may take to finish at shutdown; the rest is abandoned, since it is
+idempotent."""
 
 FENCED_SECONDS = 1.0
-"""Between two looks whether this core may write again."""
+"""Delay of a retry while the fence doesn't permit this core to write."""
 CHECK_SECONDS, LOOK_SECONDS = 30.0, 1.0
-"""How often the process looks whether all of its parts still live, and whether its settings do."""
+"""Intervals of the checks that all threads are alive, and that the settings are current."""
 
 
 MAKERS: Mapping[str, Maker] = {
@@ -53,11 +54,11 @@ MAKERS: Mapping[str, Maker] = {
     MANAGED_RESOURCES: AwsController,
     BACKUP: BackupController,
 }
-"""Every controller there is. A new one is a line here and a name in settings.CONTROLLERS."""
+"""All controllers. A new one needs a line here and a name in settings.CONTROLLERS."""
 
 
 class Manager:
-    """All parts of one process. start() returns at once; so does stop(), almost."""
+    """All parts of one process. start() returns at once, stop() within STOP_SECONDS or so."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Manager:
         self._working = threading.Event()
         self._stopping = threading.Event()
         self._turning = threading.Lock()
-        """Held while work begins, so that a stop meets all of it or nothing."""
+        """Held while work begins, so that stop() finds either all threads started or none."""
 
     def _workers_of(self, controller: Controller) -> Workers:
         controller.queue.pause(True)
@@ -110,7 +111,7 @@ class Manager:
         )
 
     def _gated(self, controller: Controller) -> Reconcile:
-        """Where another core may act by now, nothing is done: what there is to do is kept."""
+        """Postpone all keys while another core cluster may be the active one."""
 
         def reconcile(key: str) -> float | None:
             if not self.runtime.gate.is_open():
@@ -133,7 +134,7 @@ class Manager:
         return Election(self.kube, name, holder, self.log, turn, lasts=self.settings.lease_seconds)
 
     def watches(self) -> list[Informer]:
-        """All on the core that there are now."""
+        """The current informers on the core cluster."""
         return [*self.informers, *(watch for each in self.controllers for watch in each.watches())]
 
     @property
@@ -141,7 +142,7 @@ class Manager:
         return self._health.port if self._health else None
 
     def start(self) -> None:
-        """Begin to watch; work begins once everything was listed, so that nothing looks gone."""
+        """Start the watches; work begins once all are synced, so that nothing seems deleted."""
         if self._health:
             self._health.start()
         self._first = self.watches()
@@ -165,12 +166,13 @@ class Manager:
         self.log.info("working", controllers=sorted(self.settings.controllers))
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """End within `seconds`, about: no new work, work in hand ends, the Leases go back."""
+        """Stop within about `seconds`: no new work, running work ends, the Leases are released."""
         with self._turning:
             self._stopping.set()
         until = time.monotonic() + seconds
         with contextlib.ExitStack() as afterwards:
-            # Whatever fails here: a Lease that were renewed for ever would hold up every successor.
+            # In any case stop the elections: a Lease that is renewed for ever would block all
+            # successors.
             afterwards.callback(self._let_go, until)
             for controller in self.controllers:
                 controller.queue.stop()
@@ -196,7 +198,7 @@ class Manager:
         self.kube.close()
 
     def unhealthy(self) -> list[str]:
-        """What only a restart of this process would heal."""
+        """Problems that only a restart of this process can fix."""
         dead = [f"the watch of {each.name} failed" for each in self.watches() if not each.alive()]
         if self._working.is_set():
             dead += [
@@ -208,7 +210,7 @@ class Manager:
         return dead
 
     def unready(self) -> list[str]:
-        """Why what this process sees may be out of date. One that waits for its turn is ready."""
+        """Why this process may see outdated state. One that waits to become the leader is ready."""
         wrong = self.unhealthy()
         limit = 3 * self.settings.watch_seconds + 10
         for each in self.watches():
@@ -225,10 +227,10 @@ def run(
     outdated: Callable[[], bool] = lambda: False,
     backings: Mapping[str, Backing] = MappingProxyType({}),
 ) -> None:
-    """Work until SIGTERM or SIGINT, or until the settings are outdated.
+    """Run until SIGTERM or SIGINT, or until the settings are outdated.
 
-    Raises UcpError when it can't even begin, and when a part of it ended: whoever supervises this
-    process starts it again.
+    Raises UcpError if it can't start, or if a thread died; the supervisor then restarts the
+    process.
     """
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

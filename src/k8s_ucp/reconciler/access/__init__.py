@@ -1,1 +1,1 @@
-"""Ways into clusters: kubeconfigs, credentials, tokens, and what a registration consists of."""
+"""Access to clusters: kubeconfigs, credentials, tokens, and the objects of a registration."""

@@ -1,4 +1,4 @@
-"""From a source's Secret to a connection with the identity that its kubeconfig names."""
+"""Connects to app clusters with the identity of a source's kubeconfig."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ AUTHENTICATORS: tuple[Authenticator, ...] = (
     Static(),
     *(resolve_name(each.authenticator)() for each in CLOUDS.values()),
 )
-"""The first that recognises a kubeconfig is the way in."""
+"""Of these, the first that recognizes a kubeconfig is used."""
 
 ANSWER_SECONDS = 5.0
-"""A cluster that takes longer is as good as away; it is asked again soon."""
+"""Timeout: a slower cluster counts as unreachable, and is tried again soon."""
 
 
 class ClusterClients:
-    """Reads sources; safe to share between threads."""
+    """Reads sources, and connects to their clusters; safe to share between threads."""
 
     def __init__(self, informers: SharedInformers, owners: Owners, cloud: CloudAccess) -> None:
         self._informers = informers
         self._owners = owners
         self._cloud = cloud
         self._read: dict[str, tuple[bytes, AuthInfo | NoAccess]] = {}
-        """What each source's kubeconfig says, with what was read: reading YAML takes a while."""
+        """Parsed kubeconfigs by source, with the content they were parsed from: YAML is slow to
+        parse."""
         for each in informers.sources.values():
             each.listen(self._source_changed)
 
     def describe(self, key: str, owner: Object | None) -> KubeconfigSource | None:
-        """What the source declares; None where there is no Secret, or `owner` isn't its owner.
+        """The source's declaration; None if the Secret doesn't exist or isn't owned by `owner`.
 
         Raises KubeError.
         """
@@ -55,14 +56,14 @@ class ClusterClients:
         return describe(secret, owner, self._owners.cluster_of(owner))
 
     def of(self, key: str) -> AuthInfo | None:
-        """How to get in; None where the source isn't there. Raises NoAccess, KubeError."""
+        """AuthInfo of a source; None if the source doesn't exist. Raises NoAccess, KubeError."""
         secret = self._informers.source(key)
         ref = owner_of(secret) if secret else None
         source = self.describe(key, self._owners.find(ref)) if ref else None
         return self.auth_info_of(source) if source else None
 
     def auth_info_of(self, source: KubeconfigSource) -> AuthInfo:
-        """As the function of that name, with each kubeconfig read once. Raises NoAccess."""
+        """Like the function `auth_info_of`, but parses each kubeconfig once. Raises NoAccess."""
         content, auth_info = self._read.get(source.key, (None, None))
         if auth_info is None or content != source.kubeconfig:
             try:
@@ -71,15 +72,15 @@ class ClusterClients:
                 auth_info = error
             self._read[source.key] = (source.kubeconfig, auth_info)
             if self._informers.source(source.key) is None:
-                # It went meanwhile; nobody will tell of it again.
+                # The Secret was deleted meanwhile; no further event would remove the entry.
                 self._read.pop(source.key, None)
         if isinstance(auth_info, NoAccess):
-            # A new one: a traceback grows with every time that the same one is raised.
+            # A new one: the traceback of an exception grows each time it is raised.
             raise NoAccess(auth_info.reason, auth_info.message)
         return proven(source, replace(auth_info, cluster_info=source.known))
 
     def auth_info_or_why(self, source: KubeconfigSource) -> AuthInfo | NoAccess:
-        """Like login_of, for decisions: the reason instead of an error."""
+        """Like `auth_info_of`, for decisions: returns the error instead of raising it."""
         try:
             return self.auth_info_of(source)
         except NoAccess as error:
@@ -90,15 +91,15 @@ class ClusterClients:
             self._read.pop(f"{before['metadata']['namespace']}/{before['metadata']['name']}", None)
 
     def open(self, auth_info: AuthInfo) -> Kube:
-        """A connection as whoever the kubeconfig names. Raises NoAccess, KubeError."""
+        """A connection with the kubeconfig's identity. Raises NoAccess, KubeError."""
         config = choose(auth_info, AUTHENTICATORS).connect(auth_info, self._cloud)
         return Kube(config, longest=ANSWER_SECONDS, largest=LARGEST_OF_OTHERS)
 
     def refused(self) -> None:
-        """A cluster turned one of our identities down: what was remembered may be the reason."""
+        """Drop cached tokens after a cluster rejected our identity, since one may be the cause."""
         self._cloud.forget()
 
 
 def auth_info_of(source: KubeconfigSource) -> AuthInfo:
-    """What its kubeconfig says, as far as its owner vouches for it. Raises NoAccess."""
+    """AuthInfo of a source, as far as its owner vouches for the kubeconfig. Raises NoAccess."""
     return proven(source, read(source.kubeconfig, source.known))

@@ -1,4 +1,4 @@
-"""The Argo CD cluster Secret of a registration: building and reading it. Pure."""
+"""Builds and reads the Argo CD cluster Secret of a registration. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
 from k8s_ucp.reconciler.access.tokens import Token
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 
-# Labels that are ours to set and to remove.
+# Labels that we set and remove.
 _FACTS = (names.TOPOLOGY, names.PROVIDER, names.REGION, names.VERSION, names.PROTECTED)
 
 
 @dataclass(frozen=True)
 class Registration:
-    """A cluster Secret that exists, as far as decisions need it."""
+    """An existing cluster Secret, as far as decisions need it."""
 
     name: str
     uid: str
     version: str
     cluster: str
     ours: bool
-    """It carries our mark; any other is a person's and is never touched."""
+    """It has our label; others were created by people and are never touched."""
     source: str | None
     owner: OwnerRef | None
     environment: str | None
@@ -38,10 +38,10 @@ class Registration:
     renew_at: float
     expires_at: float
     forgotten: bool
-    """A person asked for it to be let go, whatever its owner says."""
+    """A person requested the deregistration, whatever the owner declares."""
     labels: Mapping[str, str]
     access: tuple[str, str | None, str, str]
-    """server, CA, namespaces, clusterResources: what must match the source."""
+    """(server, CA, namespaces, clusterResources), which must match the source."""
 
     @classmethod
     def of(cls, secret: Object) -> Registration:
@@ -78,14 +78,14 @@ class Registration:
 def wanted_access(
     source: KubeconfigSource, auth_info: AuthInfo
 ) -> tuple[str, str | None, str, str]:
-    """What `Registration.access` is for a source."""
+    """The desired `Registration.access` of a source."""
     if source.scoped:
         return auth_info.server, auth_info.authority, ",".join(source.namespaces), "false"
     return auth_info.server, auth_info.authority, "", ""
 
 
 def build(source: KubeconfigSource, auth_info: AuthInfo, token: Token) -> Object:
-    """The whole cluster Secret of a source."""
+    """The complete cluster Secret of a source."""
     return SECRET.object(
         names.cluster_secret(source.cluster),
         names.ARGOCD_NAMESPACE,
@@ -103,7 +103,7 @@ def build(source: KubeconfigSource, auth_info: AuthInfo, token: Token) -> Object
 def access_change(
     source: KubeconfigSource, auth_info: AuthInfo, token: Token, existing: Registration
 ) -> Object:
-    """A merge patch that gives a cluster Secret of ours a new token and all that goes with it."""
+    """A merge patch that gives our cluster Secret a new token and the source's current access."""
     data: dict[str, str | None] = {"namespaces": None, "clusterResources": None}
     data.update(_data(source, auth_info, token))
     change = label_change(source, existing)
@@ -114,7 +114,7 @@ def access_change(
 
 
 def label_change(source: KubeconfigSource, existing: Registration) -> Object:
-    """A merge patch that brings the labels up to date; others' labels stay."""
+    """A merge patch that updates our labels and keeps others."""
     labels: dict[str, str | None] = dict.fromkeys((*_FACTS, names.DRAINING))
     labels.update(_labels(source))
     return {
@@ -127,7 +127,7 @@ def label_change(source: KubeconfigSource, existing: Registration) -> Object:
 
 
 def drain_change(existing: Registration, now: str) -> Object:
-    """A merge patch: the environment label gives way to the draining one."""
+    """A merge patch that replaces the environment label by the draining label."""
     draining = existing.environment or existing.draining or "unknown"
     return {
         "metadata": {
@@ -139,7 +139,7 @@ def drain_change(existing: Registration, now: str) -> Object:
 
 
 def as_argocd(secret: Object) -> dict[str, Any] | None:
-    """A kubeconfig with the identity that Argo CD uses; None where the Secret holds none."""
+    """A kubeconfig with Argo CD's identity; None if the Secret contains none."""
     data = _plain(secret)
     config = _config(data)
     token = config.get("bearerToken")

@@ -1,8 +1,8 @@
-"""The reconciler's own way into the core cluster: never more than its ServiceAccount may.
+"""The reconciler's client of the core cluster, limited to the rights of its ServiceAccount.
 
-In a pod that comes by itself. As a host process it has the admin's kubeconfig beside it, and uses
-that to ask for tokens of the same ServiceAccount. They live for an hour, in memory; after a long
-sleep, when the last one has expired, it asks again. The backup alone reads the core as admin.
+In a pod, that is the pod's identity. On the host, the admin's kubeconfig is used only to request
+tokens of the same ServiceAccount. They live for an hour, in memory; when the last one has expired,
+after a long sleep, a new one is requested. Only the backup reads the core cluster as admin.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.runtime.settings import Settings
 
 LIFETIME = 3600.0
 ANSWER_SECONDS = 5.0
-"""A connection that went silent costs no more than this."""
+"""Limit for each request, so that a silent connection costs no more."""
 
 
 def connect(
@@ -28,7 +28,7 @@ def connect(
     namespace: str = names.CLUSTERS_NAMESPACE,
     name: str = names.RECONCILER,
 ) -> Kube:
-    """The core cluster, as a ServiceAccount: the reconciler's. Raises UcpError."""
+    """Connect to the core cluster as a ServiceAccount. Raises UcpError."""
     if settings.kubeconfig is None:
         return Kube.in_cluster(longest=ANSWER_SECONDS)
     config = read_kubeconfig(settings.kubeconfig)
@@ -42,7 +42,7 @@ def own_token(
     namespace: str = names.CLUSTERS_NAMESPACE,
     name: str = names.RECONCILER,
 ) -> Renewing:
-    """Tokens of a ServiceAccount. admin: the kubeconfig that may ask for them."""
+    """Source of tokens of a ServiceAccount. admin: kubeconfig that may request them."""
 
     def take() -> Token:
         kube = Kube(read_kubeconfig(admin), longest=ANSWER_SECONDS)

@@ -1,9 +1,9 @@
-"""A fence on app clusters: apps stay out of the platform's namespaces. Pure.
+"""The fence on app clusters: keeps apps out of the platform's namespaces. Pure.
 
-Argo CD is the admin of an app cluster for platform and apps alike, and its projects can't say it
-(decision 9). In one of these namespaces a Pod of an app could be given a ServiceAccount of the
-platform, and with it the cluster. The API server knows whose an object is by Argo CD's mark, which
-Argo CD writes itself.
+Argo CD is admin of an app cluster for platform and apps alike, and its projects can't express this
+(decision 9). In a platform namespace, an app's Pod could use a ServiceAccount of the platform, and
+with it control the cluster. The API server recognizes an object's Application by the tracking
+annotation that Argo CD itself writes.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from k8s_ucp.kube import Object
 from k8s_ucp.topology.rules.names import PLATFORM_APPLICATIONS, PLATFORM_NAMESPACES
 
 NAME = "k8s-ucp-apps"
-"""Of the policy and of its binding."""
+"""Name of the policy and of its binding."""
 API = "admissionregistration.k8s.io/v1"
 _ARGOCD = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.ARGOCD_IDENTITY}"
 
-# Argo CD makes the namespace of an Application without a mark; it can't be changed like that.
+# Argo CD creates an Application's namespace without the annotation, and can't be made to add it.
 _PLACE = (
     "object.kind == 'Namespace' && has(object.metadata.name) ? object.metadata.name : "
     "(has(object.metadata.namespace) ? object.metadata.namespace : '')"
@@ -33,7 +33,7 @@ _APPLICATION = (
 def fence(environment: str) -> list[Object]:
     """The policy and its binding for the cluster of an environment.
 
-    Applications of apps are called `<app>-<environment>`; the platform's of that form are named.
+    Applications of apps are named `<app>-<environment>`; the platform's of that form are listed.
     """
     namespaces = json.dumps(sorted(PLATFORM_NAMESPACES))
     ours = json.dumps([f"{each}-{environment}" for each in sorted(PLATFORM_APPLICATIONS)])

@@ -16,15 +16,15 @@ from k8s_ucp.kube import current_context
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, ClusterInfo, NoAccess
 
 LARGEST = 1_000_000
-"""Bytes of a kubeconfig: a Secret can't hold more."""
+"""Bytes of a kubeconfig; a Secret can't hold more."""
 LARGEST_YAML = 250_000
 MOST_BRACKETS = 2_000
 MOST_LINES = 5_000
-"""Of YAML: each costs a tenth of a millisecond."""
+"""Limits of YAML: each bracket or line takes a tenth of a millisecond to parse."""
 
 
 def read(content: bytes, cluster_info: ClusterInfo | None = None) -> AuthInfo:
-    """Understand a kubeconfig from a Secret. Raises NoAccess that says what is wrong with it."""
+    """Parse a kubeconfig from a Secret. Raises NoAccess, which says what is invalid."""
     if len(content) > LARGEST:
         raise NoAccess("KubeconfigInvalid", f"the kubeconfig is larger than {LARGEST} bytes")
     parsed = _parsed(content)
@@ -70,19 +70,19 @@ def _parsed(content: bytes) -> Any:
         or text.count("[") + text.count("{") > MOST_BRACKETS
         or text.count("\n") + text.count("\r") > MOST_LINES
     ):
-        # The YAML reader takes minutes for what somebody made to take minutes.
+        # Crafted YAML can keep the parser busy for minutes.
         raise NoAccess("KubeconfigInvalid", "the kubeconfig is too large or too deeply nested")
     try:
         return yaml_io.load(text)
     except (yaml_io.YAMLError, ValueError, RecursionError) as error:
-        # The parser's message quotes the text, which may be a credential.
+        # The parser's message quotes the text, which may contain a credential.
         raise NoAccess("KubeconfigInvalid", "the kubeconfig is neither YAML nor JSON") from error
 
 
 def _is_https(server: str) -> bool:
     try:
         address = urlsplit(server)
-        # Reading the port is what checks it.
+        # Accessing the port validates it.
         return address.scheme == "https" and bool(address.hostname) and address.port != 0
     except ValueError:
         return False
@@ -92,7 +92,7 @@ _PLUGINS = ("exec", "auth-provider")
 
 
 def _with_plugins_hidden(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """current_context refuses plugins with the same words for all; `choose` has better ones."""
+    """Hides plugins from current_context, which refuses them all; `choose` has better messages."""
     users = parsed.get("users")
     if not isinstance(users, list):
         return dict(parsed)

@@ -1,8 +1,8 @@
-"""Is a kubeconfig what its owner says? Pure.
+"""Verifies that a kubeconfig is the one that its owner declares. Pure.
 
-The Secret alone proves nothing: whoever may write Secrets in a source namespace can put any address
-into it. So the address comes from the owner's own status, which only its controller can write; of a
-LocalCluster, a digest of the kubeconfig that its controller made.
+The Secret alone proves nothing: anyone who may write Secrets in a source namespace can put any
+address into it. So the address is taken from the owner's status, which only its controller can
+write; for a LocalCluster, the kubeconfig must match a digest that its controller recorded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
 
 def digest_of(config: Mapping[str, Any]) -> str:
-    """Of a kubeconfig; empty where nobody could get in with it anyway."""
+    """Digest of a kubeconfig; empty if it could not be used anyway."""
     try:
         return digest(read(json.dumps(config).encode()))
     except NoAccess:
@@ -30,7 +30,7 @@ def digest_of(config: Mapping[str, Any]) -> str:
 
 
 def digest(auth_info: AuthInfo) -> str:
-    """Where it leads and which program it wants; no credential, for digests of short ones tell."""
+    """Digest of address, CA and plugin; not of credentials, since short ones could be guessed."""
     parts = (
         auth_info.server,
         auth_info.authority or "",
@@ -42,9 +42,9 @@ def digest(auth_info: AuthInfo) -> str:
 
 
 def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
-    """The login with what the owner tells in the place of what the Secret says.
+    """The AuthInfo, with the Secret's values replaced by those that the owner declares.
 
-    Raises NoAccess where the two differ, or the owner doesn't vouch for the Secret.
+    Raises NoAccess if the two differ, or the owner doesn't vouch for the Secret.
     """
     if source.disowned:
         raise NoAccess("NotNamedByOwner", source.disowned)
@@ -52,7 +52,7 @@ def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
         return _of_local_cluster(source, auth_info)
     told = source.known
     if not told.servers:
-        # Whatever it leads to is reached with the kubeconfig's own credentials, or not at all.
+        # Such a cluster can be reached with the kubeconfig's own credentials only.
         return auth_info
     if address(auth_info.server) not in map(address, told.servers):
         says = " or ".join(told.servers)
@@ -98,7 +98,7 @@ def _differs(source: KubeconfigSource, how: str) -> NoAccess:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Host and port of an API server; clouds leave out what goes without saying."""
+    """Host and port of an API server; clouds leave out the scheme and the default port."""
     try:
         parts = urlsplit(text if "://" in text else f"https://{text}")
         if parts.scheme != "https" or parts.path.strip("/") or parts.username is not None:

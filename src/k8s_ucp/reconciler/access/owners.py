@@ -1,4 +1,4 @@
-"""Finding what declares a cluster, and being sure before saying that it is gone."""
+"""Finds the owners of clusters, and reports one as deleted only if the API server says so."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from k8s_ucp.reconciler.runtime.conditions import is_true
 
 
 class Owners:
-    """Looks owners up: LocalClusters from the watch, everything else, and absence, live."""
+    """Looks owners up: LocalClusters from the informer, everything else and absence live."""
 
     def __init__(self, kube: Kube, informers: SharedInformers) -> None:
         self._kube = kube
         self._informers = informers
 
     def find(self, ref: OwnerRef) -> Object | None:
-        """The object of that kind and name, also where it was made anew with another uid.
+        """The object of that kind and name, even if it was recreated with another UID.
 
-        None only if the API server said so for this very name: a list that came back empty, or a
-        kind that isn't served at the moment, is not enough. Raises KubeError.
+        None only if the API server reported this very name as not found: an empty list, or a kind
+        that
+        isn't served at the moment, is not enough. Raises KubeError.
         """
         if ref.local_cluster:
             known = self._informers.local_clusters.store.get(f"{ref.namespace}/{ref.name}")
@@ -43,7 +44,7 @@ class Owners:
         return found
 
     def cluster_of(self, owner: Object) -> Object | None:
-        """The object that knows the cluster where the owner only points to it, if it is there.
+        """The cluster object that an owner refers to; None if there is none.
 
         Raises KubeError.
         """
@@ -57,9 +58,9 @@ class Owners:
 def same_but_status(
     before: Object | None, after: Object | None, *, watched: Iterable[str] = ()
 ) -> bool:
-    """Only a part of the status changed that nobody acts on.
+    """Whether only parts of the status changed on which no controller acts.
 
-    watched: types of conditions whose change counts.
+    watched: types of conditions whose changes count.
     """
     if before is None or after is None:
         return False

@@ -1,8 +1,8 @@
-"""The registered app clusters, for controllers that write to them: who they are, and a way in.
+"""The registered app clusters, for controllers that write to them, and connections to them.
 
-A target is a cluster that Argo CD knows because we registered it; it appears, changes and leaves
-with its cluster Secret. `connect` goes in as the mirror identity, which may do only what it was
-given in target namespaces; `administer` as whoever the kubeconfig names, to give those rights.
+A cluster is registered while Argo CD has a cluster Secret of ours for it. `connect` uses the mirror
+identity, which has only the rights that it was granted in target namespaces; `administer` uses the
+kubeconfig's identity, to grant those rights.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RegisteredCluster:
     environment: str | None
     """None while it is draining."""
     labels: Mapping[str, str]
-    """Of its cluster Secret: environment, topology, provider, region, ..."""
+    """Labels of its cluster Secret: environment, topology, provider, region, ..."""
     source: str
     """`<namespace>/<Secret>` of its kubeconfig."""
 
@@ -49,11 +49,11 @@ class RegisteredCluster:
 
 
 Listener = Callable[[str], None]
-"""Called with a cluster's name when it appeared, changed or left. Must not block."""
+"""Called with the name of a cluster that was added, changed or removed. Must not block."""
 
 
 class RegisteredClusters:
-    """Safe to share between threads. Connections are made when asked for, and kept."""
+    """Safe to share between threads. Connections are opened on demand, and kept."""
 
     def __init__(
         self,
@@ -79,23 +79,24 @@ class RegisteredClusters:
             each.listen(self._source_changed)
 
     def listen(self, listener: Listener) -> None:
-        """Before the watches start only."""
+        """Add a listener; only before the watches start."""
         self._listeners.append(listener)
 
     def all(self) -> list[RegisteredCluster]:
-        """By name."""
+        """All registered clusters, sorted by name."""
         found = [_target(each) for each in self._informers.cluster_secrets.store.all()]
         return sorted((each for each in found if each), key=lambda each: each.cluster)
 
     def find(self, cluster: str) -> RegisteredCluster | None:
-        """The target of that name."""
+        """The registered cluster of that name."""
         return next((each for each in self.all() if each.cluster == cluster), None)
 
     def connect(self, cluster: str) -> Kube:
-        """The cluster as the mirror identity: one connection pool for everybody, kept.
+        """A connection to the cluster as the mirror identity, shared by all callers.
 
-        Its token is taken and renewed behind it. Ask again after each failure: the address may
-        have changed. Raises NotRegistered, NoAccess, KubeError.
+        Its token is requested and renewed automatically. Call this again after each failure, since
+        the
+        address may have changed. Raises NotRegistered, NoAccess, KubeError.
         """
         auth_info = self._auth_info(cluster)
         key = json.dumps(auth_info.cluster, sort_keys=True)
@@ -112,7 +113,7 @@ class RegisteredClusters:
 
     @contextlib.contextmanager
     def administer(self, cluster: str) -> Iterator[Kube]:
-        """The cluster as whoever its kubeconfig names, for a moment. Raises as connect."""
+        """A temporary connection with the kubeconfig's identity. Raises the errors of `connect`."""
         admin = self._clients.open(self._auth_info(cluster))
         try:
             namespace = admin.find(NAMESPACE, names.IDENTITY_NAMESPACE)
@@ -128,7 +129,7 @@ class RegisteredClusters:
             kube.close()
 
     def _grant(self, cluster: str) -> Token:
-        """A new token of the mirror identity. Raises as connect."""
+        """A new token of the mirror identity. Raises the errors of `connect`."""
         result = "failed"
         try:
             with self.administer(cluster) as admin:

@@ -1,9 +1,9 @@
-"""Who we are on an app cluster: one identity for Argo CD, one for mirrors, each with its rights.
+"""Our identities on an app cluster, one for Argo CD and one for mirrors, with their rights.
 
-`admin`: Argo CD may do everything there, but apps stay out of the platform's namespaces (fence.py).
-`scoped`: everything inside the named namespaces, nothing outside; we make those namespaces, since
-such an identity can't. The mirror identity gets its rights with the mirrors, in their target
-namespaces only.
+Profile `admin`: Argo CD may do everything, but apps stay out of the platform's namespaces
+(fence.py). Profile `scoped`: everything inside the listed namespaces and nothing outside; we create
+those namespaces, since such an identity can't. The mirror identity gets its rights from the
+mirrors, in their target namespaces only.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from k8s_ucp.reconciler.access.fence import fence
 from k8s_ucp.reconciler.access.sources import KubeconfigSource
 
 CLUSTER_TAKEN, IDENTITY_TAKEN = "ClusterTaken", "IdentityTaken"
-"""Reasons of a refusal: the cluster is another topology's; something there has our name."""
+"""Reasons of a refusal: another topology uses the cluster; an object has the name of ours."""
 
 
 def wanted(source: KubeconfigSource) -> list[Object]:
-    """What must be there for a source's profile beside the namespace, in the order of making."""
+    """Objects of a source's profile, except the identities' namespace, in the order of creation."""
     objects = [_account(names.ARGOCD_IDENTITY), _account(names.MIRROR_IDENTITY)]
     if not source.scoped:
         return [*objects, _binding(CLUSTER_ROLE_BINDING, None, "ClusterRole", "cluster-admin")]
@@ -49,11 +49,11 @@ def wanted(source: KubeconfigSource) -> list[Object]:
 
 
 def establish(kube: Kube, source: KubeconfigSource, topology: str, *, fresh: bool) -> None:
-    """Make the identities and their rights on the app cluster; idempotent.
+    """Create the identities and their rights on the app cluster; idempotent.
 
-    fresh: nothing of ours was there before, so no right has to be taken back.
-    Raises KubeError, or NoAccess where another topology uses the cluster, or something of the same
-    name isn't ours.
+    fresh: nothing of ours existed before, so no rights have to be revoked.
+    Raises KubeError, or NoAccess if another topology uses the cluster or an object with the name of
+    ours isn't ours.
     """
     claim(kube, topology)
     for each in wanted(source):
@@ -67,17 +67,18 @@ def establish(kube: Kube, source: KubeconfigSource, topology: str, *, fresh: boo
 
 
 def establish_mirror(kube: Kube, topology: str) -> None:
-    """Make the mirror identity alone, without any right. Raises as establish."""
+    """Create the mirror identity, without any rights. Raises the errors of `establish`."""
     claim(kube, topology)
     ensure(kube, _account(names.MIRROR_IDENTITY))
 
 
 def claim(kube: Kube, topology: str) -> None:
-    """Make the identities' namespace and mark it with the topology; idempotent.
+    """Create the identities' namespace and label it with the topology; idempotent.
 
-    The identities' names are the same for every topology: two of them on one cluster would take
-    each other's rights away, so the second is refused. A namespace without a mark was made before
-    there were marks, or by a person; the first to come has it. Raises KubeError, NoAccess.
+    The identities have the same names in every topology: two topologies on one cluster would revoke
+    each other's rights, so the second one is refused. A namespace without the label was created by
+    an
+    older version or by a person; the first topology gets it. Raises KubeError, NoAccess.
     """
     namespace = described(NAMESPACE, names.IDENTITY_NAMESPACE)
     namespace["metadata"]["labels"][names.TOPOLOGY] = topology
@@ -94,7 +95,7 @@ def claim(kube: Kube, topology: str) -> None:
 
 
 def check_claim(namespace: Object | None, topology: str) -> None:
-    """Raises NoAccess where the identities' namespace is another topology's."""
+    """Raises NoAccess if the identities' namespace belongs to another topology."""
     labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
     holder = labels.get(names.TOPOLOGY, topology)
     if holder != topology:
@@ -106,14 +107,14 @@ def check_claim(namespace: Object | None, topology: str) -> None:
 
 
 def remove(kube: Kube, topology: str, *, timeout: float) -> None:
-    """Take our identities and their rights away; what isn't ours stays. Raises KubeError, NoAccess.
+    """Delete our identities and their rights, and nothing else. Raises KubeError, NoAccess.
 
-    The right to do this may be one of those, so it goes last.
+    The ClusterRoleBinding may be what permits this, so it is deleted last.
     """
-    kube.request("GET", "/version", timeout=timeout)  # one that is dead is found out quickly
+    kube.request("GET", "/version", timeout=timeout)  # fails fast if the cluster is dead
     namespace = kube.find(NAMESPACE, names.IDENTITY_NAMESPACE)
     check_claim(namespace, topology)
-    # The binding first: one without its policy would be an error to every request.
+    # The binding first: a binding without its policy would be an error for every request.
     for each in reversed(fence("")):
         with suppress(NotFound, Forbidden):
             kind = kube.kind_of(each["apiVersion"], each["kind"])
@@ -134,18 +135,18 @@ def remove(kube: Kube, topology: str, *, timeout: float) -> None:
 
 
 def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
-    """As Argo CD's identity: the server answers, takes the token and grants the rights.
+    """Check that the server responds to Argo CD's identity and accepts its token and rights.
 
-    namespaces: of a scoped identity, empty for admin. Raises KubeError.
+    namespaces: of a scoped identity; empty for admin. Raises KubeError.
     """
     namespace = namespaces[0] if namespaces else names.IDENTITY_NAMESPACE
     kube.request("GET", SERVICE_ACCOUNT.path(namespace), query={"limit": "1"}, timeout=timeout)
 
 
 def ensure(kube: Kube, item: Object) -> None:
-    """Make an object of ours, or put it right; idempotent.
+    """Create an object of ours, or correct it; idempotent.
 
-    Raises KubeError, or NoAccess where something of the same name isn't ours.
+    Raises KubeError, or NoAccess if an object of that name isn't ours.
     """
     try:
         kube.create(item)
@@ -165,7 +166,7 @@ def ensure(kube: Kube, item: Object) -> None:
             "was not created by ucp; delete or rename it",
         )
     if found.get("roleRef") != item.get("roleRef"):
-        # A binding's role can't be changed.
+        # The roleRef of a binding is immutable.
         kube.delete(kind, metadata["name"], metadata.get("namespace"), uid=found["metadata"]["uid"])
         kube.create(item)
         return
@@ -173,7 +174,7 @@ def ensure(kube: Kube, item: Object) -> None:
 
 
 def _fence(kube: Kube, environment: str) -> None:
-    """Keep apps out of the platform's namespaces, where the server knows such policies (1.30)."""
+    """Apply the fence, if the API server supports such policies (since 1.30)."""
     for each in fence(environment):
         try:
             kind = kube.kind_of(each["apiVersion"], each["kind"])
@@ -190,7 +191,7 @@ def _fence(kube: Kube, environment: str) -> None:
 
 
 def _withdraw(kube: Kube, source: KubeconfigSource, topology: str) -> None:
-    """Take back rights that another profile, or a longer list of namespaces, had given."""
+    """Revoke rights that another profile, or a longer list of namespaces, had granted."""
     if not source.scoped:
         return
     whole = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
@@ -206,15 +207,16 @@ def _withdraw(kube: Kube, source: KubeconfigSource, topology: str) -> None:
 
 
 def is_ours(item: Object) -> bool:
-    """It carries our mark."""
+    """Whether an object has our label."""
     return (item["metadata"].get("labels") or {}).get(names.MANAGED_BY) == names.OURS
 
 
 def _is_of(item: Object, topology: str) -> bool:
-    """A Role, or its binding, of one of our identities, and of no other topology.
+    """Whether a Role or binding belongs to one of our identities and to no other topology.
 
-    On the core of another topology other Roles carry our mark, too. Ours of older versions don't
-    say whose they are, and are ours by their names.
+    On the core cluster of another topology, other Roles have our label, too. Roles of older
+    versions
+    have no topology label, and are recognized by their names.
     """
     metadata = item["metadata"]
     return (
@@ -225,12 +227,12 @@ def _is_of(item: Object, topology: str) -> bool:
 
 
 def described(kind: Kind, name: str, namespace: str | None = None, **parts: Any) -> Object:
-    """An object with our mark, to be made."""
+    """A new object with our label."""
     return kind.object(name, namespace, labels={names.MANAGED_BY: names.OURS}, **parts)
 
 
 def _account(name: str) -> Object:
-    # Tokens are asked for; nothing on the app cluster mounts them.
+    # Tokens are requested; no pod of the app cluster mounts them.
     return described(
         SERVICE_ACCOUNT, name, names.IDENTITY_NAMESPACE, automountServiceAccountToken=False
     )

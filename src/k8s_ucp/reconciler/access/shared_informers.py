@@ -1,4 +1,4 @@
-"""What the controllers see of the core cluster: one watch a kind, shared by all of them."""
+"""Informers of the core cluster, one per kind and namespace, shared by all controllers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from k8s_ucp.reconciler.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class SharedInformers:
-    """The watches, not started yet."""
+    """The informers, not started yet."""
 
     local_clusters: Informer
     cluster_secrets: Informer
-    """All of Argo CD's, a person's too: they may hold a name or an environment."""
+    """All of Argo CD's, also those of people, which may occupy a name or an environment."""
     environments: Informer
     sources: Mapping[str, Informer]
     """Kubeconfig Secrets, by namespace."""

@@ -1,8 +1,8 @@
-"""Kubeconfig Secrets that may register a cluster: by a known owner or by label.
+"""Kubeconfig Secrets that may register a cluster, by a known owner or by label. Pure.
 
-Everything here is pure. A Secret counts only in the named namespaces (the watches see no others)
-and with a controlling owner of a known kind, or with the label that a person set on it; on request
-its name is enough.
+A Secret counts only in the configured namespaces (the informers see no others), and only with a
+controlling owner of a known kind or with the label that a person set on it; if configured, its name
+is enough.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from k8s_ucp.kube import Object
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.access.authenticators.base import ClusterInfo
 
-# Groups whose managed resources write kubeconfigs as connection Secrets.
+# API groups whose managed resources write kubeconfigs as connection Secrets.
 OWNER_GROUPS = (".upbound.io", ".crossplane.io")
 
 NAMED = "-k8s-"
-"""In the names of Secrets that are sources without anybody's label, where that was asked for."""
+"""Part of the names of Secrets that are sources without a label, if configured."""
 
 
 class Fate(Enum):
-    """What has become of the thing that declares a cluster."""
+    """State of a cluster's owner."""
 
     ALIVE = "alive"
     LEAVING = "leaving"
     """Being deleted."""
     GONE = "gone"
-    """Deleted: the API server itself said that there is no such object."""
+    """Deleted: the API server itself reported that it does not exist."""
 
 
 @dataclass(frozen=True)
 class OwnerRef:
-    """Who declares a cluster."""
+    """The object that declares a cluster."""
 
     api_version: str
     kind: str
@@ -52,7 +52,7 @@ class OwnerRef:
         return self.kind == "LocalCluster" and self.api_version.startswith(f"{names.GROUP}/")
 
     def __str__(self) -> str:
-        """As an annotation holds it."""
+        """The form that annotations have."""
         return "|".join((self.api_version, self.kind, self.namespace, self.name, self.uid))
 
     @classmethod
@@ -63,7 +63,7 @@ class OwnerRef:
 
 @dataclass(frozen=True)
 class KubeconfigSource:
-    """A kubeconfig that may become a registration."""
+    """A kubeconfig from which a cluster may be registered."""
 
     key: str
     """`<namespace>/<Secret>`."""
@@ -72,18 +72,18 @@ class KubeconfigSource:
     environment: str | None
     scoped: bool
     namespaces: tuple[str, ...]
-    """Where a scoped Argo CD may act, sorted."""
+    """Namespaces to which a scoped Argo CD is limited, sorted."""
     cluster_info: Mapping[str, str] = field(default_factory=dict)
     """Labels for the cluster Secret, without the environment."""
     kubeconfig: bytes = b""
     known: ClusterInfo = field(default_factory=ClusterInfo)
-    """What authenticators may want to know."""
+    """Facts for authenticators."""
     disowned: str = ""
-    """Why the owner doesn't vouch for this Secret although it claims so; empty: it does."""
+    """Why the owner doesn't vouch for this Secret that refers to it; empty: it does."""
 
 
 def known_owner(api_version: str, kind: str) -> bool:
-    """Objects of this kind may vouch for a kubeconfig."""
+    """Whether objects of this kind may vouch for a kubeconfig."""
     group = api_version.rpartition("/")[0]
     if group == names.GROUP:
         return kind == "LocalCluster"
@@ -91,7 +91,7 @@ def known_owner(api_version: str, kind: str) -> bool:
 
 
 def owner_of(secret: Object) -> OwnerRef | None:
-    """Who vouches for a Secret: its controlling owner of a known kind, or the labelled itself."""
+    """The controlling owner of a known kind, or the Secret itself if it is labeled; else None."""
     metadata = secret["metadata"]
     namespace = metadata["namespace"]
     for each in metadata.get("ownerReferences") or []:
@@ -103,9 +103,9 @@ def owner_of(secret: Object) -> OwnerRef | None:
 
 
 def keep_source(secret: Object, *, by_name: bool = False) -> Object | None:
-    """For the watch: sources only, with nothing but the kubeconfig of their data.
+    """For the informer: keeps sources only, and only the kubeconfig of their data.
 
-    by_name: Secrets with `-k8s-` in their names count as if a person had labelled them.
+    by_name: treat Secrets with `-k8s-` in their names as if a person had labeled them.
     """
     kubeconfig = _kubeconfig(secret)
     if kubeconfig is None:
@@ -118,7 +118,7 @@ def keep_source(secret: Object, *, by_name: bool = False) -> Object | None:
 
 
 def _labelled_by_name(secret: Object) -> Object:
-    """What its name stands for, as labels; those that it has come first."""
+    """Add the labels that the name implies; existing labels win."""
     metadata = secret["metadata"]
     environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")
     told = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment}
@@ -127,9 +127,9 @@ def _labelled_by_name(secret: Object) -> Object:
 
 
 def describe(secret: Object, owner: Object, cluster: Object | None = None) -> KubeconfigSource:
-    """What a Secret and the object that vouches for it (itself, where a person did) declare.
+    """What a Secret and its owner declare. owner: the Secret itself if a person labeled it.
 
-    cluster: the object that knows the cluster, where the owner only points to it.
+    cluster: the cluster object, if the owner only refers to it.
     """
     ref = owner_of(secret)
     assert ref is not None, "only sources with an owner are stored"
@@ -161,9 +161,9 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
 
 
 def pointed_to(owner: Object) -> tuple[str, str, str] | None:
-    """(kind, namespace, name) of the cluster that an owner only points to; None: it is itself one.
+    """(kind, namespace, name) of the cluster that an owner refers to; None: it is a cluster.
 
-    A ClusterAuth of AWS writes the kubeconfig of a Cluster, and knows nothing of it but its name.
+    AWS' ClusterAuth writes the kubeconfig of a Cluster, and knows only its name.
     """
     kind = owner.get("kind", "")
     managed = _managed(cluster_provider(owner["apiVersion"], kind))
@@ -177,9 +177,9 @@ def pointed_to(owner: Object) -> tuple[str, str, str] | None:
 
 
 def cluster_provider(api_version: str, kind: str) -> str:
-    """Whose clusters such a managed resource makes; empty where it makes none.
+    """The provider whose clusters such a managed resource represents; empty if it is no cluster.
 
-    Nothing else gets our clouds' credentials used.
+    Our clouds' credentials are used for these only.
     """
     group = _without_ending(api_version.rpartition("/")[0])
     for name in cloud_providers():
@@ -194,14 +194,14 @@ def _managed(provider: str) -> ManagedCluster | None:
 
 
 def _without_ending(group: str) -> str:
-    """An API group of any of the registries; empty for another's."""
+    """An API group without the ending of Crossplane's registries, so that they compare equal."""
     endings = (".m.upbound.io", ".m.crossplane.io", *OWNER_GROUPS)
     ending = next((each for each in endings if group.endswith(each)), group)
     return group.removesuffix(ending)
 
 
 def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
-    """An ownerReference is only a claim; the owner says by name which Secret it writes."""
+    """Why the owner doesn't name this Secret; the Secret's ownerReference alone is only a claim."""
     if _is_person_s(ref):
         return ""
     name, namespace = secret["metadata"]["name"], secret["metadata"]["namespace"]
@@ -261,7 +261,7 @@ def _distrust(ref: OwnerRef, provider: str, servers: tuple[str, ...], authority:
 
 
 def _told_servers(at: Mapping[str, Any]) -> tuple[str, ...]:
-    """Google, AWS and DigitalOcean tell an endpoint, Azure a public and a private name."""
+    """Google, AWS and DigitalOcean report an endpoint, Azure a public and a private name."""
     found = (_text(at.get(name)) for name in ("endpoint", "fqdn", "privateFqdn"))
     return tuple(each for each in found if each)
 
@@ -269,7 +269,7 @@ def _told_servers(at: Mapping[str, Any]) -> tuple[str, ...]:
 def _told_authority(at: Mapping[str, Any]) -> str:
     for name, key in (("masterAuth", "clusterCaCertificate"), ("certificateAuthority", "data")):
         found = at.get(name)
-        # A list of one in older versions of the providers.
+        # Older versions of the providers have a list with one item.
         part = found[0] if isinstance(found, list) and found else found
         if isinstance(part, dict) and _text(part.get(key)):
             return str(part[key])
@@ -292,7 +292,7 @@ def _decoded(secret: Object) -> bytes:
 
 
 def _kubeconfig(secret: Object) -> str | None:
-    """The kubeconfig as the Secret holds it, under whichever of the known keys."""
+    """The kubeconfig of a Secret, base64, under either of the known keys."""
     data = secret.get("data") or {}
     return data.get(names.KUBECONFIG_KEY, data.get(names.RAW_KUBECONFIG_KEY))
 

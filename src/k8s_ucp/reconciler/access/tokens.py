@@ -1,4 +1,4 @@
-"""Life of a token: what was granted counts, and it is renewed at about two thirds of it."""
+"""Lifetime of tokens: the granted one counts; they are renewed after about two thirds of it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from k8s_ucp.reconciler.runtime.clock import Clock, parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 SHORTEST = 600
-"""TokenRequest refuses less, in seconds."""
+"""Minimum that TokenRequest accepts, in seconds."""
 LEAST = 60.0
-"""Nothing lives shorter, whatever a server says: renewals end somewhere."""
+"""Minimum lifetime that we assume, whatever a server says, so that renewals don't spin."""
 MOST = 10 * 365 * 86_400.0
 RENEW_AT = 2 / 3
 RETRY = BackOff(start=1.0, cap=30.0)
-"""Between attempts to renew a token that still lives: each is a request to a busy server."""
+"""Delay between attempts to renew a token that is still valid; the server may be busy."""
 JITTER = 1 / 30
-"""Up to this part of its life earlier, so that clusters registered together part ways."""
+"""Renewals are earlier by up to this part of the lifetime, so that clusters registered together
+spread."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token just granted. Its text must never reach a log, an error or an annotation."""
+    """A granted token. Its text must never reach a log, an error or an annotation."""
 
     text: str
     issued_at: float
@@ -39,20 +40,20 @@ class Token:
         return f"Token(expires {stamp(self.expires_at)})"
 
     def annotations(self, issued: str, expires: str) -> dict[str, str]:
-        """Its times under the two annotation names."""
+        """Its times, under the two annotation names."""
         return {issued: stamp(self.issued_at), expires: stamp(self.expires_at)}
 
     def renew_at(self, whose: str) -> float:
-        """When it is due, in seconds since the epoch."""
+        """When it is due for renewal, in seconds since the epoch. whose: see the function."""
         return renew_at(stamp(self.issued_at), stamp(self.expires_at), whose)
 
 
 def request(
     kube: Kube, namespace: str, service_account: str, *, lifetime: float, clock: Clock
 ) -> Token:
-    """Ask for a token. The server may grant a shorter or a longer life. Raises KubeError.
+    """Request a token. The server may grant a shorter or longer lifetime. Raises KubeError.
 
-    Its life counts from now by our clock, for the server's may be hours away from it.
+    The lifetime starts now by our clock, since the server's may differ by hours.
     """
     issued = clock()
     text, expires = kube.request_token(
@@ -68,7 +69,7 @@ def request(
 
 
 def _life(text: str) -> float | None:
-    """Seconds between the times in a token itself, both by the server's clock; None: unknown."""
+    """Lifetime in seconds by the token's claims, both on the server's clock; None: unknown."""
     parts = text.split(".")
     if len(parts) != 3:
         return None
@@ -81,10 +82,11 @@ def _life(text: str) -> float | None:
 
 
 def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
-    """When the token with these two stamps is due, in seconds since the epoch.
+    """When the token with these two times is due for renewal, in seconds since the epoch.
 
-    whose: the cluster's name, for the jitter: with the stamps it always gives the same time.
-    0, always due, where a stamp is missing or unreadable or the life is no life at all.
+    whose: name of the cluster, for a jitter that is the same for the same times. Returns 0 (always
+    due)
+    if a time is missing or unreadable, or the lifetime is not positive.
     """
     first, last = parse_stamp(issued), parse_stamp(expires)
     if first is None or last is None or last <= first:
@@ -94,20 +96,20 @@ def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
 
 
 class Renewing:
-    """A TokenSource of kube/: taken when first needed, renewed when due or turned down.
+    """A TokenSource of kube/: requested on first use, renewed when due or rejected.
 
-    One request at a time; while a token lives, failing to renew it harms nobody.
+    Sends one request at a time; a failed renewal does no harm while the token is valid.
     """
 
     def __init__(self, take: Callable[[], Token], whose: str, clock: Clock) -> None:
-        """take: asks for a new one. Raises UcpError. whose: for the jitter."""
+        """take: requests a new token, raises UcpError. whose: for the jitter."""
         self._take = take
         self._whose = whose
         self._clock = clock
         self._token: Token | None = None
         self._failures = 0
         self._again_at = 0.0
-        """While the token lives, no new one is asked for before."""
+        """Earliest time of the next attempt, while the token is valid."""
         self._lock = threading.Lock()
 
     def __call__(self, *, rejected: str | None = None) -> str:
@@ -119,7 +121,7 @@ class Renewing:
             if self._token and self._token is not token:
                 return self._token.text
             if token and usable and not self._is_due(token):
-                # Another thread has just tried in vain.
+                # Another thread has just tried to renew it, and failed.
                 return token.text
             try:
                 self._token = self._take()

@@ -1,1 +1,1 @@
-"""The mirrors controller: Secrets and ConfigMaps of the core, copied to app clusters."""
+"""The mirrors controller: copies Secrets and ConfigMaps of the core cluster to app clusters."""

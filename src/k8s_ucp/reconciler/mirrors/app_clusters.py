@@ -1,4 +1,4 @@
-"""The app clusters' side of the mirrors: a session for each, fresh changes first, bulk behind."""
+"""The mirrors' work on app clusters: a session per cluster, with new changes before bulk work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.mirrors.status import SyncCounters
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 WIDTH = 4
-"""Threads on one cluster's bulk, and as many on its fresh changes."""
+"""Threads on one cluster's bulk work, and as many on its new changes."""
 BUSY_SECONDS = 0.05
 SETTLING_SECONDS = 10.0
 
@@ -26,8 +26,9 @@ COPY, BULK, CLUSTER = "copy", "bulk", "cluster"
 
 
 class Mirrors:
-    """Safe to share between threads. Keys: `copy/<cluster>/<place>`, `bulk/<cluster>/<number>`,
-    `cluster/<cluster>`.
+    """Reconciles copies on all app clusters. Safe to share between threads.
+
+    Keys: `copy/<cluster>/<place>`, `bulk/<cluster>/<number>`, `cluster/<cluster>`.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Mirrors:
         guard: DeletionGuard,
         unsettled: Callable[[], None],
     ) -> None:
-        """unsettled: called when a cluster came or went, so that every status says so."""
+        """unsettled: called when a cluster is added, removed, lost or back, for all statuses."""
         self._runtime = runtime
         self._queue = queue
         self._index = index
@@ -49,17 +50,15 @@ class Mirrors:
         self._copier = Copier(index, counters, guard, runtime.log)
         self._lines = BulkQueue()
         self._later: dict[str, float] = {}
-        """Keys of copies that are to be left alone until a time."""
+        """Keys of copies, with the times before which they are not reconciled again."""
         self._warned: set[tuple[str, str]] = set()
         self._notes = threading.Lock()
         self._noted: set[str] = set()
-        """Clusters with copies of Syncers that left early."""
+        """Clusters that still have copies of Syncers which were deleted before their copies."""
         self.sessions: dict[str, Session] = {}
 
-    # What is to be looked at.
-
     def touch(self, cluster: str, place: str) -> None:
-        """Something about one copy changed just now. Called from watches: must not block."""
+        """Queue one copy after a change. Called by informers: must not block."""
         session = self.sessions.get(cluster)
         if session and not self._copier.settled(session, place):
             key = f"{COPY}/{cluster}/{place}"
@@ -67,7 +66,7 @@ class Mirrors:
             self._queue.add(key)
 
     def line_up(self, copy_keys: Iterable[CopyKey]) -> None:
-        """Many copies are to be looked at; rights for new namespaces come first."""
+        """Queue many copies as bulk work, after their clusters, which may need new rights."""
         by_cluster: dict[str, list[str]] = defaultdict(list)
         for cluster, place in copy_keys:
             by_cluster[cluster].append(place)
@@ -78,7 +77,7 @@ class Mirrors:
                 self._queue.add(f"{BULK}/{cluster}/{number}")
 
     def refresh_clusters(self) -> None:
-        """The registered clusters, as they are now."""
+        """Update sessions and destinations to the currently registered clusters."""
         targets = {each.cluster: each for each in self._runtime.registered_clusters.all()}
         for name in self.sessions.keys() - targets.keys():
             self.sessions.pop(name).stop()
@@ -100,8 +99,6 @@ class Mirrors:
         for name in targets:
             self._queue.add(f"{CLUSTER}/{name}")
         self._unsettled()
-
-    # Keys being processed.
 
     def reconcile(self, key: str) -> float | None:
         """See workers.Reconcile."""
@@ -171,7 +168,7 @@ class Mirrors:
         self.line_up((session.cluster, each) for each in session.take_deferred())
 
     def _see_to_what_is_left(self, session: Session) -> None:
-        """Copies of Syncers that left while the cluster was away, or that vanished."""
+        """Handle copies of Syncers that were deleted while the cluster was away, or vanished."""
         cluster = session.cluster
         known = set(self._index.syncers())
         with self._notes:
@@ -194,7 +191,10 @@ class Mirrors:
                 )
 
     def release(self, syncer: str) -> tuple[int, list[str]]:
-        """A Syncer leaves: (copies still held, clusters about which that can't be said)."""
+        """Queue the copies of a Syncer being deleted for deletion.
+
+        Returns (copies still held, clusters of which the copies aren't fully known).
+        """
         held, unsure = 0, []
         for session in list(self.sessions.values()):
             places = session.held(syncer)
@@ -206,14 +206,14 @@ class Mirrors:
         return held, sorted(unsure)
 
     def note_left(self, syncer: str, clusters: list[str]) -> None:
-        """Its copies there are still to be removed, whenever that can be done."""
+        """Record that the Syncer's copies in these clusters still have to be deleted."""
         with self._notes:
             for cluster in clusters:
                 self._guard.note_left(cluster, self._guard.left(cluster) | {syncer})
                 self._noted.add(cluster)
 
     def settling(self) -> bool:
-        """A cluster was just met and is being looked through: what is told soon changes again."""
+        """Whether a cluster is new and still being compared, so that its status is premature."""
         now = time.monotonic()
         return any(
             now - each.began < SETTLING_SECONDS

@@ -1,7 +1,8 @@
-"""Bulk work on the app clusters' copies: long lists that fresh changes don't wait behind.
+"""Bulk work on the app clusters' copies, in queues of its own so that new changes need not wait.
 
-A change that a watch shows goes into the controller's queue at once. What a new Syncer, a new
-cluster or a restart brings, thousands at a time, stands here and is taken in small batches.
+A change that an informer reports is queued in the controller's work queue. What a new Syncer, a new
+cluster or a restart requires, thousands of copies at a time, is queued here and taken in small
+batches.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections import deque
 from collections.abc import Iterable
 
 BATCH = 16
-"""Places that one thread takes at a time."""
+"""Places that a thread takes at a time."""
 
 
 class BulkQueue:
-    """One line of places for each cluster. Safe to share between threads."""
+    """One queue of places per cluster. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[str]] = {}
@@ -24,7 +25,7 @@ class BulkQueue:
         self._lock = threading.Lock()
 
     def add(self, cluster: str, places: Iterable[str]) -> None:
-        """Each place is queued once."""
+        """Queue places that are not queued yet."""
         with self._lock:
             line = self._lines.setdefault(cluster, deque())
             queued = self._queued.setdefault(cluster, set())
@@ -34,7 +35,7 @@ class BulkQueue:
                     line.append(place)
 
     def take(self, cluster: str) -> list[str]:
-        """The next batch; empty when nothing is left."""
+        """The next batch; empty if the queue is."""
         with self._lock:
             line = self._lines.get(cluster)
             if not line:
@@ -53,7 +54,7 @@ class BulkQueue:
             self._queued.pop(cluster, None)
 
     def try_acquire(self, cluster: str, place: str) -> bool:
-        """Reserve a place for this thread; False where another one processes it."""
+        """Reserve a place for this thread; False if another thread processes it."""
         with self._lock:
             if (cluster, place) in self._processing:
                 return False

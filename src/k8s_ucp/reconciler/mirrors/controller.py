@@ -1,6 +1,6 @@
-"""The mirrors controller: Syncers of the core become copies on app clusters, and leave again.
+"""The mirrors controller: creates, updates and deletes the copies that Syncers declare.
 
-Effects only. plan.py says which copies there should be, rules.py what one copy needs,
+Effects only: index.py computes the desired copies, rules.py decides what one copy needs, and
 app_clusters.py does it. A key is a Syncer, `syncer/<namespace>/<name>`, or one of
 app_clusters.py's.
 """
@@ -30,17 +30,17 @@ from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 SETTLE_SECONDS = 0.15
 STATUS_SECONDS = 1.0
-"""A status is written this long after a change at the earliest, and so often at most."""
+"""Minimum delay of a status after a change, and minimum interval between two writes of it."""
 LEAVING_SECONDS = 0.3
 ASK_AGAIN_SECONDS = 1.0
 
 _CLUSTERS = "clusters"
 _QUIET = ("Copying", "Leaving", "Synced", "SourceMissing", "NoTarget", "Connecting")
-"""Reasons that are no news for an Event."""
+"""Reasons that cause no Event."""
 
 
 class MirrorsController(Controller):
-    """Brings one key at a time to where it should be; safe to share between threads."""
+    """Reconciles Syncers and copies, one key at a time; safe to share between threads."""
 
     name = MIRRORS
     most = 64
@@ -59,7 +59,7 @@ class MirrorsController(Controller):
             runtime, self.queue, self._index, self._counters, self._guard, self._all_dirty
         )
         self._changed_at: dict[str, float] = {}
-        """Syncers whose status may be out of date, since when."""
+        """Syncers whose status may be outdated, with the time of the first change."""
         self._written_at: dict[str, float] = {}
         self._primed = False
         self._lock = threading.Lock()
@@ -83,8 +83,6 @@ class MirrorsController(Controller):
 
     def stop(self) -> None:
         self._mirrors.stop()
-
-    # Wake-ups.
 
     def _syncer_changed(self, before: Object | None, after: Object | None) -> None:
         item = after or before
@@ -115,10 +113,8 @@ class MirrorsController(Controller):
         for syncer in self._index.syncers():
             self._dirty(syncer)
 
-    # One key.
-
     def reconcile(self, key: str) -> float | None:
-        """Decide and act. Answers when to look again, in seconds."""
+        """Reconcile one key. Returns the seconds until the next time; None: at the next change."""
         self._prime()
         if key == _CLUSTERS:
             self._mirrors.refresh_clusters()
@@ -127,7 +123,7 @@ class MirrorsController(Controller):
         return self._reconcile_syncer(rest) if what == "syncer" else self._mirrors.reconcile(key)
 
     def _prime(self) -> None:
-        """Before the first copy is looked at, everything that may want one is known."""
+        """Load all Syncers before the first copy is reconciled, so that none seems unwanted."""
         with self._lock:
             if self._primed:
                 return
@@ -162,7 +158,7 @@ class MirrorsController(Controller):
         now = time.monotonic()
         told = (item.get("status") or {}).get("observedGeneration")
         if told == syncer.generation and not syncer.leaving and self._mirrors.settling():
-            # A restart is no news.
+            # Nothing has changed since before the restart; don't report the interim state.
             return STATUS_SECONDS
         with self._lock:
             since = self._changed_at.get(syncer.key, now)
@@ -205,8 +201,6 @@ class MirrorsController(Controller):
             found[name] = (known.get(name), self._counters.count(syncer.key, name), away)
         return found
 
-    # Coming and leaving.
-
     def _add_finalizer(self, item: Object) -> Object:
         metadata = item["metadata"]
         finalizers = [*(metadata.get("finalizers") or []), names.SYNCER_FINALIZER]
@@ -220,7 +214,7 @@ class MirrorsController(Controller):
         return self._runtime.kube.patch(SYNCER, metadata["name"], metadata["namespace"], change)
 
     def _release(self, item: Object, syncer: Syncer) -> float | None:
-        """Copies first, the finalizer last; a cluster that is away is not waited for for ever."""
+        """Delete the copies, then remove the finalizer; wait for silent clusters only so long."""
         metadata = item["metadata"]
         if names.SYNCER_FINALIZER not in (metadata.get("finalizers") or []):
             return None
@@ -266,7 +260,7 @@ _NOT_REGISTERED = CopyProblem("NotRegistered", "no app cluster with this name is
 
 
 def _lane(key: str) -> str:
-    """Fresh changes and bulk of each cluster are lanes; all else stands alone."""
+    """A cluster has a lane for new changes and one for bulk work; other keys have their own."""
     what, _, rest = key.partition("/")
     if what in (COPY, BULK):
         return f"{what}/{rest.partition('/')[0]}"

@@ -1,7 +1,7 @@
 """The copy of a Secret or ConfigMap on an app cluster, and its ownership annotations.
 
-What is kept in memory of each is small: content as bytes and a digest, for there may be tens of
-thousands. A digest never leaves this process: of a short password it would give the password away.
+Only content as bytes and a digest are kept in memory, since there may be tens of thousands of
+copies. Digests never leave this process: that of a short password would reveal it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from k8s_ucp.reconciler.access.sources import keep_source
 from k8s_ucp.reconciler.mirrors.spec import SyncerEntry
 
 LARGEST = 1_048_576
-"""Bytes of content that Kubernetes takes in one Secret or ConfigMap."""
+"""Maximum bytes of content that Kubernetes accepts in one Secret or ConfigMap."""
 
 _NEVER = {
     "kubernetes.io/service-account-token": "service account tokens are valid on one cluster only",
@@ -29,7 +29,7 @@ _NEVER = {
 
 
 class ObjectRef(NamedTuple):
-    """Where a copy lies within its cluster."""
+    """The place of a copy within its cluster."""
 
     kind: str
     namespace: str
@@ -58,15 +58,18 @@ class CopySource:
     """`data` and `binaryData` as JSON."""
     digest: bytes
     barred: str = ""
-    """Why it is never mirrored; empty where it may be."""
+    """Why it is never mirrored; empty if it may be."""
     shared_with: frozenset[str] = frozenset()
-    """Other namespaces whose Syncers may copy it."""
+    """Other namespaces whose Syncers may copy it; `*` for all."""
 
     def may_be_copied_by(self, syncer: str) -> bool:
-        """syncer: `<namespace>/<name>`. What is in the clusters' namespace came by commit.
+        """Whether a Syncer, `<namespace>/<name>`, may copy this object.
 
-        We may read more than whoever writes a Syncer: a right to write them in one namespace must
-        not be one to read Secrets in another.
+        The reconciler can read more than the author of a Syncer: permission to create Syncers in
+        one
+        namespace must not grant access to Secrets in another. Syncers in the clusters' namespace
+        may copy
+        everything, since they come from git.
         """
         namespace = syncer.partition("/")[0]
         return (
@@ -82,7 +85,7 @@ class CopySource:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """An object in an app cluster, as far as decisions need it."""
+    """An object on an app cluster, as far as decisions need it."""
 
     uid: str
     version: str
@@ -90,14 +93,14 @@ class Copy:
     immutable: bool
     digest: bytes
     syncer: str
-    """`<namespace>/<name>` of the Syncer whose mark it carries; empty: it isn't ours."""
+    """`<namespace>/<name>` of the Syncer in its annotation; empty: it isn't ours."""
     source: str
-    """`<namespace>/<name>` of the object that it was made from."""
+    """`<namespace>/<name>` of the object that it was copied from."""
     retain: bool
     labelled: bool
-    """It carries the label by which our watches find it."""
+    """It has the label by which our informers select it."""
     adopted: bool = False
-    """Somebody else had made it: it may be changed, and is never deleted."""
+    """Created by someone else: it may be changed, but is never deleted."""
 
     @property
     def ours(self) -> bool:
@@ -105,11 +108,11 @@ class Copy:
 
 
 class KeyMissing(Exception):
-    """The source lacks a key that the entry wants."""
+    """The source lacks a key that the entry requires."""
 
 
 def source_of(item: Object, *, by_name: bool = False) -> CopySource:
-    """Reduce an object of the core."""
+    """Reduce an object of the core cluster."""
     metadata = item["metadata"]
     data = _content(item)
     return CopySource(
@@ -128,9 +131,9 @@ def source_of(item: Object, *, by_name: bool = False) -> CopySource:
 
 
 def keep_source_of(item: Object, *, by_name: bool = False) -> Object | None:
-    """For a watch: what source_of makes, with just enough around it for the store.
+    """For an informer: the result of `source_of`, with the metadata that the store needs.
 
-    by_name: as in sources.keep_source.
+    by_name: see sources.keep_source.
     """
     return {"metadata": _identity(item), "source": source_of(item, by_name=by_name)}
 
@@ -140,7 +143,7 @@ def copy_of(item: Object, cluster: str) -> Copy:
     metadata = item["metadata"]
     notes: Mapping[str, str] = metadata.get("annotations") or _NOTHING
     place = f"{cluster}/{metadata['namespace']}/{metadata['name']}"
-    # A mark that was carried along by copying the object elsewhere makes nothing ours.
+    # Annotations that were copied along to another place don't make an object ours.
     ours = notes.get(names.MIRROR_PLACE) == place
     return Copy(
         uid=metadata["uid"],
@@ -157,12 +160,12 @@ def copy_of(item: Object, cluster: str) -> Copy:
 
 
 def keep_copy_of(item: Object, cluster: str) -> Object | None:
-    """For a watch: what copy_of makes."""
+    """For an informer: the result of `copy_of`, with the metadata that the store needs."""
     return {"metadata": _identity(item), "copy": copy_of(item, cluster)}
 
 
 def _identity(item: Object) -> Object:
-    """What a store needs of it."""
+    """The metadata that a store needs."""
     metadata = item["metadata"]
     return {
         "namespace": sys.intern(metadata["namespace"]),
@@ -173,19 +176,19 @@ def _identity(item: Object) -> Object:
 
 @dataclass(frozen=True, slots=True)
 class DesiredContent:
-    """How a copy should be."""
+    """Desired content of a copy."""
 
     type: str
     immutable: bool
     data: Mapping[str, Mapping[str, str]]
-    """`data` and, of a ConfigMap, `binaryData`."""
+    """`data` and, for ConfigMaps, `binaryData`."""
     digest: bytes
     size: int
     """Bytes of the decoded content."""
 
 
 def wanted(source: CopySource, entry: SyncerEntry) -> DesiredContent:
-    """The copy of a source under an entry. Raises KeyMissing."""
+    """The content of a source's copy under an entry. Raises KeyMissing."""
     content: dict[str, dict[str, str]] = json.loads(source.content)
     digest = source.digest
     if entry.keys is not None:
@@ -197,7 +200,7 @@ def wanted(source: CopySource, entry: SyncerEntry) -> DesiredContent:
 
 
 def wanted_digest(source: CopySource, entry: SyncerEntry) -> bytes:
-    """The digest alone; empty where a key is missing. Cheap where keys stay as they are."""
+    """Only the digest; empty if a key is missing. Cheap unless the entry selects keys."""
     if entry.keys is None:
         return source.digest
     try:

@@ -1,4 +1,4 @@
-"""How a copy is written: whole and new, put right, taken over, released. Pure."""
+"""Bodies of copies: created, updated, adopted and released. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
 def build(
     place: ObjectRef, cluster: str, topology: str, entry: SyncerEntry, source: CopySource
 ) -> Object:
-    """A whole new copy. Raises KeyMissing. Labels and annotations of the source stay behind."""
+    """A new copy, without labels and annotations of the source. Raises KeyMissing."""
     want = wanted(source, entry)
     body: Object = {
         "apiVersion": "v1",
@@ -41,9 +41,9 @@ def change(
     source: CopySource,
     version: str,
 ) -> list[Object]:
-    """A JSON patch that makes a copy of ours right again, if it still is of that version.
+    """A JSON patch that corrects our copy, if it still has that resourceVersion.
 
-    Content is replaced as a whole, so that a key that somebody added goes; others' labels and
+    Content is replaced as a whole, so that keys added by others are removed; their labels and
     annotations stay. Raises KeyMissing.
     """
     want = wanted(source, entry)
@@ -57,7 +57,7 @@ def change(
         "annotations": _annotations(place, cluster, entry, source),
     }
     if not entry.retain:
-        # Adding it first makes removing it right whether it is there or not.
+        # Removing a missing path is an error, so it is added first.
         marked["annotations"][names.DELETION_POLICY] = ""
     for part, values in marked.items():
         for name, value in values.items():
@@ -76,7 +76,7 @@ def taken_over(
     entry: SyncerEntry,
     source: CopySource,
 ) -> Object:
-    """An object that is there, as the copy. Raises KeyMissing."""
+    """An existing object, turned into the copy. Raises KeyMissing."""
     want = wanted(source, entry)
     metadata = live["metadata"]
     notes = {**(metadata.get("annotations") or {}), **_annotations(place, cluster, entry, source)}
@@ -84,7 +84,7 @@ def taken_over(
     if ours.adopted or not ours.ours:
         notes[names.ADOPTED] = "true"
     else:
-        # Carried here from elsewhere, or written by somebody.
+        # It is our copy; the annotation was copied from elsewhere, or set by someone.
         notes.pop(names.ADOPTED, None)
     if not entry.retain:
         notes.pop(names.DELETION_POLICY, None)
@@ -103,7 +103,7 @@ def taken_over(
 
 
 def released(live: Object) -> Object:
-    """A copy without our marks: from now on it is nobody's but the cluster's."""
+    """A copy without our labels and annotations, so that it is no longer managed."""
     metadata = dict(live["metadata"])
     for part, removed in (
         ("labels", (names.MIRROR, names.MANAGED_BY)),

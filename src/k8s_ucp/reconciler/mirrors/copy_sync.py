@@ -1,4 +1,4 @@
-"""Bringing one copy to where it should be: look, decide, write, and tell how it went."""
+"""Reconciles one copy: observes, decides, writes, and records the result."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from k8s_ucp.reconciler.mirrors.status import State, SyncCounters
 from k8s_ucp.reconciler.runtime.logs import Log
 
 SOON = 0.3
-"""Seconds until something that is under way is looked at again."""
+"""Seconds until an unfinished copy is reconciled again."""
 UNSURE_SECONDS = 2.0
 TROUBLE_SECONDS = 30.0
-"""Until a copy that can't be made is tried again without any change that we would see."""
+"""Seconds until a failed copy is retried if the informers show no change."""
 
 
 @dataclass(frozen=True)
 class _Visit:
-    """One look at one place."""
+    """One reconciliation of one place."""
 
     session: Session
     place: ObjectRef
@@ -41,7 +41,7 @@ class _Visit:
 
     @property
     def desired(self) -> DesiredCopy | None:
-        """The one that is granted."""
+        """The desired copy that takes precedence."""
         return self.desired_copies[0] if self.desired_copies else None
 
     @property
@@ -50,7 +50,7 @@ class _Visit:
 
 
 class Copier:
-    """Safe to share between threads; a place is processed by one of them at a time."""
+    """Safe to share between threads, of which one at a time processes a place."""
 
     def __init__(
         self, index: MirrorIndex, counters: SyncCounters, guard: DeletionGuard, log: Log
@@ -60,15 +60,16 @@ class Copier:
         self._guard = guard
         self._log = log
         self._altered: dict[tuple[str, str], tuple[bytes, bytes]] = {}
-        """(wanted, got) of copies that the cluster itself changes while they are written."""
+        """(wanted, got) digests of copies that the cluster itself modifies when they are
+        written."""
 
     def forget(self, cluster: str) -> None:
-        """The cluster is known no more."""
+        """Drop what is remembered of a cluster that is no longer registered."""
         for copy_key in [each for each in self._altered.copy() if each[0] == cluster]:
             self._altered.pop(copy_key, None)
 
     def settled(self, session: Session, text: str) -> bool:
-        """A look without any effort: all is as it should be. Tells so."""
+        """Whether a copy is in sync, by a check without requests; records it if so."""
         desired_copies = self._index.desired_copies(session.cluster, text)
         found = session.found(ObjectRef.parse(text))
         if len(desired_copies) != 1 or found is None:
@@ -87,7 +88,7 @@ class Copier:
         return True
 
     def reconcile(self, session: Session, text: str) -> float | None:
-        """Answers when to look again; None for at the next change. Raises Unreachable."""
+        """Returns the seconds until the next time; None: at the next change. Raises Unreachable."""
         place = ObjectRef.parse(text)
         visit = _Visit(session, place, self._index.desired_copies(session.cluster, text))
         refusal = session.refusal(place.namespace)
@@ -116,7 +117,7 @@ class Copier:
             found = visit.session.found(place)
             return self._act(visit, decide(place, desired, source, found))
         except (Conflict, NotFound):
-            # What the watch has shown isn't the newest: ask, and decide on that.
+            # The informer's version is outdated: decide again with the current one.
             found = visit.session.writer().read(place)
             return self._act(visit, decide(place, desired, source, found))
 
@@ -149,7 +150,7 @@ class Copier:
         try:
             verdict = self._verdict(visit, action.found)
         except KubeError:
-            # The core doesn't answer: what stands behind the copy can't be known.
+            # Without a response of the core cluster, deleting the copy can't be justified.
             verdict = DeletionVerdict.UNSURE
         if verdict is not DeletionVerdict.NOTHING:
             return UNSURE_SECONDS if verdict is DeletionVerdict.UNSURE else TROUBLE_SECONDS
@@ -175,7 +176,7 @@ class Copier:
     def _refused(self, visit: _Visit, error: KubeError) -> float:
         lacks_rights = isinstance(error, Forbidden) and names.MIRROR_IDENTITY in error.message
         if lacks_rights or isinstance(error, NotFound):
-            # The namespace, or our rights in it, went: they are looked at first.
+            # The namespace, or our rights in it, were deleted; the session checks them first.
             visit.session.invalidate()
             self._tell(visit, False)
             return SOON
@@ -197,7 +198,7 @@ _ALTERED = CopyProblem(
 )
 
 _OTHERS = ("Taken", "TypeDiffers", "Immutable")
-"""What others do on the app cluster, where no watch of ours would show it."""
+"""Problems caused by objects of others on the app cluster, which our informers don't show."""
 
 
 def _got(action: Action) -> bytes | None:

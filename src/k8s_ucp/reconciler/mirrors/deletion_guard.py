@@ -1,6 +1,6 @@
-"""Being sure before a copy is removed: what a list doesn't show isn't gone for that.
+"""Decides whether a copy may be deleted; an informer or a list that lacks its source is no proof.
 
-Gone is what the API server itself, asked for that very name, says doesn't exist; or what it shows
+Proof is that the API server, asked for this very name, reports that it does not exist, or shows it
 as changed or being deleted.
 """
 
@@ -18,29 +18,29 @@ from k8s_ucp.reconciler.mirrors.writes import KINDS
 
 
 class DeletionVerdict(Enum):
-    """What stands behind a copy that no entry asks for."""
+    """Result for a copy that no entry declares any more."""
 
     NOTHING = "nothing"
-    """It may go."""
+    """Nothing requires the copy: it may be deleted."""
     UNSURE = "unsure"
-    """Our picture of the core isn't whole: look again."""
+    """Our view of the core cluster is incomplete: check again."""
     KEPT = "kept"
-    """Something is wrong, or the Syncer vanished without having left: nothing is removed."""
+    """The Syncer is invalid, or vanished without its finalizer being handled: the copy is kept."""
 
 
 class DeletionGuard:
-    """Asks the core; safe to share between threads."""
+    """Asks the core cluster; safe to share between threads."""
 
     def __init__(
         self, kube: Kube, shown: Callable[[str], Object | None], index: MirrorIndex
     ) -> None:
-        """shown: a Syncer as the watch shows it."""
+        """shown: returns a Syncer from the informer's store."""
         self._kube = kube
         self._shown = shown
         self._index = index
 
     def check(self, found: Copy, cluster: str, place: ObjectRef) -> DeletionVerdict:
-        """Whether a copy of ours may be removed. Raises KubeError."""
+        """Whether our copy may be deleted. Raises KubeError."""
         item = self._shown(found.syncer)
         if item is None:
             return self._syncer_missing(found.syncer, cluster)
@@ -62,7 +62,7 @@ class DeletionGuard:
         return DeletionVerdict.UNSURE if wanted else DeletionVerdict.NOTHING
 
     def live_source(self, key: str) -> Object | None:
-        """The source as it is now; None only if the server said that there is none."""
+        """The source, read live; None only if the server reports that it does not exist."""
         kind, namespace, name = key.split("/", 2)
         try:
             found = self._kube.get(KINDS[kind], name, namespace)
@@ -73,7 +73,7 @@ class DeletionGuard:
         return {**found, "kind": kind}
 
     def syncer_gone(self, key: str) -> bool:
-        """The server says that there is no such Syncer. Raises KubeError."""
+        """Whether the server reports that the Syncer does not exist. Raises KubeError."""
         namespace, _, name = key.partition("/")
         try:
             self._kube.get(SYNCER, name, namespace)
@@ -86,19 +86,21 @@ class DeletionGuard:
     def _syncer_missing(self, key: str, cluster: str) -> DeletionVerdict:
         if not self.syncer_gone(key):
             return DeletionVerdict.UNSURE
-        # A Syncer that left properly while the cluster was away is noted. Any other vanished with
-        # its core, or by force: its copies may be all that an app has.
+        # A Syncer that was deleted properly while the cluster was away is recorded. Any other was
+        # lost with
+        # its core cluster, or deleted by force: an app may depend on its copies.
+        # @1018-
         return DeletionVerdict.NOTHING if key in self.left(cluster) else DeletionVerdict.KEPT
 
     # Syncers that left while a cluster was away.
 
     def left(self, cluster: str) -> set[str]:
-        """Syncers whose copies are still to be removed there. Raises KubeError."""
+        """Deleted Syncers whose copies still have to be deleted on a cluster. Raises KubeError."""
         found = self._kube.find(CONFIG_MAP, names.MIRRORS_LEFT, names.CLUSTERS_NAMESPACE)
         return set(((found or {}).get("data") or {}).get(cluster, "").split())
 
     def note_left(self, cluster: str, syncers: set[str]) -> None:
-        """Remember them, instead of those noted before. Raises KubeError."""
+        """Replace the record of `left` for a cluster. Raises KubeError."""
         text = " ".join(sorted(syncers))
         change = {"data": {cluster: text or None}}
         try:

@@ -1,6 +1,6 @@
-"""Which copies there should be: Syncers, sources and app clusters, kept current piece by piece.
+"""Computes the desired copies from Syncers, sources and app clusters, incrementally.
 
-Pure and in memory. A change of one source touches that source's copies only, however many others
+Pure and in memory. A change of one source affects that source's copies only, however many others
 there are.
 """
 
@@ -27,7 +27,7 @@ class Destination:
 
 
 class DesiredCopy(NamedTuple):
-    """A copy that one entry asks for; its source may be missing."""
+    """A copy that an entry declares; its source may be missing."""
 
     entry: SyncerEntry
     source: str
@@ -39,28 +39,26 @@ CopyKey = tuple[str, str]
 
 
 class MirrorIndex:
-    """Safe to share between threads. Every setter answers with the keys of copies to sync again."""
+    """Safe to share between threads. Every setter returns the keys of copies to sync again."""
 
     def __init__(self) -> None:
         self._syncers: dict[str, Syncer] = {}
         self._targets: dict[str, Destination] = {}
         self._sources: dict[str, CopySource] = {}
         self._named: dict[str, list[SyncerEntry]] = {}
-        """Entries by the source that they name."""
+        """Entries with a source name, by source."""
         self._selecting: dict[tuple[str, str], list[SyncerEntry]] = {}
         """Entries with a selector, by kind and namespace."""
         self._copy_keys: dict[str, dict[CopyKey, tuple[SyncerEntry, ...]]] = {}
-        """What each source is wanted for."""
+        """Desired copies by source, with the entries that declare them."""
         self._desired: dict[str, dict[str, tuple[DesiredCopy, ...]]] = defaultdict(dict)
-        """By cluster and place, the one that is granted first."""
+        """By cluster and place, the one with precedence first."""
         self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        """How many places are wanted in each (namespace, kind), by cluster."""
+        """Number of desired places per (namespace, kind), by cluster."""
         self._lock = threading.RLock()
 
-    # What the world says.
-
     def set_source(self, key: str, source: CopySource | None) -> set[CopyKey]:
-        """A source appeared, changed or went."""
+        """A source was added, changed or deleted."""
         with self._lock:
             if source is None:
                 self._sources.pop(key, None)
@@ -69,7 +67,7 @@ class MirrorIndex:
             return self._replan(key) | set(self._copy_keys.get(key, ()))
 
     def set_syncer(self, key: str, syncer: Syncer | None) -> set[CopyKey]:
-        """A Syncer appeared, changed or goes; one that is leaving wants nothing."""
+        """A Syncer was added, changed or deleted; one that is being deleted declares nothing."""
         with self._lock:
             before = self._syncers.pop(key, None)
             if syncer is not None and not syncer.leaving:
@@ -82,7 +80,7 @@ class MirrorIndex:
             return self._replan_all(self._touched(entries))
 
     def set_targets(self, targets: Iterable[Destination]) -> set[CopyKey]:
-        """The app clusters that may get copies, all of them."""
+        """Set all app clusters that may get copies."""
         with self._lock:
             found = {each.cluster: each for each in targets}
             if found == self._targets:
@@ -90,12 +88,10 @@ class MirrorIndex:
             self._targets = found
             return self._replan_all({*self._named, *self._copy_keys, *self._sources})
 
-    # What is wanted.
-
     def desired_copies(self, cluster: str, place: str) -> tuple[DesiredCopy, ...]:
-        """Who wants something there; the first is granted.
+        """The desired copies of a place, the one with precedence first.
 
-        Without its source, or a right to it, nobody is first.
+        Those with an existing source that they may copy precede the others.
         """
         with self._lock:
             found = self._desired[cluster].get(place, ()) if cluster in self._desired else ()
@@ -112,12 +108,12 @@ class MirrorIndex:
             return self._sources.get(key)
 
     def syncer(self, key: str) -> Syncer | None:
-        """None too where it is leaving."""
+        """None also if it is being deleted."""
         with self._lock:
             return self._syncers.get(key)
 
     def namespaces(self, cluster: str) -> dict[str, set[str]]:
-        """{namespace: kinds} that copies are wanted in."""
+        """{namespace: kinds} with desired copies."""
         found: dict[str, set[str]] = {}
         with self._lock:
             for namespace, kind in self._fields.get(cluster, ()):
@@ -125,23 +121,23 @@ class MirrorIndex:
         return found
 
     def places(self, cluster: str, namespace: str, kind: str) -> list[str]:
-        """Where copies are wanted in one namespace."""
+        """Places of desired copies of one kind in one namespace."""
         prefix = f"{kind}/{namespace}/"
         with self._lock:
             return [each for each in self._desired.get(cluster, ()) if each.startswith(prefix)]
 
     def wanted_by(self, source: CopySource, syncer: str, copy_key: CopyKey) -> bool:
-        """This Syncer would want a copy of such a source there."""
+        """Whether this Syncer declares a copy of the source for this key."""
         with self._lock:
             return any(each.syncer == syncer for each in self._places_of(source).get(copy_key, ()))
 
     def syncers(self) -> list[str]:
-        """Keys of those that want something."""
+        """Keys of all Syncers that aren't being deleted."""
         with self._lock:
             return list(self._syncers)
 
     def targets_of(self, syncer: Syncer) -> tuple[dict[str, Destination], list[str]]:
-        """Its clusters, and the names of those that it names and nobody knows."""
+        """(its clusters by name, names in it that no registered cluster has)"""
         with self._lock:
             found: dict[str, Destination] = {}
             unknown = []
@@ -151,8 +147,6 @@ class MirrorIndex:
                 if entry.cluster and not targets:
                     unknown.append(entry.cluster)
             return found, sorted(set(unknown))
-
-    # How it is kept.
 
     def _index(self) -> None:
         self._named, self._selecting = {}, {}
@@ -166,7 +160,7 @@ class MirrorIndex:
                     self._selecting.setdefault(place, []).append(entry)
 
     def _touched(self, entries: Iterable[SyncerEntry]) -> set[str]:
-        """Keys of the sources that entries may speak of."""
+        """Keys of the sources that entries may refer to."""
         keys = set()
         selecting = set()
         for entry in entries:
@@ -190,7 +184,7 @@ class MirrorIndex:
         return changed
 
     def _replan(self, key: str) -> set[CopyKey]:
-        """Update the desired copies of one source; the keys of those that changed."""
+        """Update the desired copies of one source; returns the keys of those that changed."""
         source = self._sources.get(key)
         if source is not None:
             now = self._places_of(source)
@@ -224,7 +218,7 @@ class MirrorIndex:
 
     def _rank(self, desired: DesiredCopy) -> tuple[tuple[str, str], int, str]:
         syncer = self._syncers.get(desired.entry.syncer)
-        # In the middle of a change a desired copy may be about to go: last, until it does.
+        # During an update of the index a desired copy may be about to be dropped: it comes last.
         precedence = syncer.precedence if syncer else ("~", "")
         return precedence, desired.entry.number, desired.source
 
@@ -263,7 +257,7 @@ class MirrorIndex:
 
 
 def place_of(entry: SyncerEntry, source: str, target: Destination) -> str | None:
-    """Where the copy of a source lies in a cluster; None where nothing may lie."""
+    """Place of a source's copy in a cluster; None if its namespace is forbidden."""
     kind, namespace, name = source.split("/", 2)
 
     def filled(text: str) -> str:

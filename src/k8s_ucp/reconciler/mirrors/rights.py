@@ -1,7 +1,7 @@
-"""What the mirror identity may do on an app cluster: Secrets or ConfigMaps, in target namespaces.
+"""Rights of the mirror identity on an app cluster: Secrets or ConfigMaps, in target namespaces.
 
-The Roles are also the memory of where copies may lie: they are made before the first copy and taken
-back after the last one, so that whoever starts with nothing knows where to look.
+The Roles also record where copies may be: they are created before the first copy and deleted after
+the last one, so that a reconciler without any state knows where to look.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from k8s_ucp.reconciler.access import service_accounts
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 
 MOST_NAMESPACES = 1_000
-"""Each is a watch with a thread of its own, and the app cluster alone says how many there are."""
+"""Each needs a watch with its own thread, and the app cluster determines their number."""
 
 Fields = dict[str, set[str]]
-"""{namespace: kinds} that copies lie in, or may."""
+"""{namespace: kinds} in which copies exist or may exist."""
 
 _PLURALS = {"Secret": "secrets", "ConfigMap": "configmaps"}
 _KINDS = {plural: kind for kind, plural in _PLURALS.items()}
@@ -41,9 +41,9 @@ def known(admin: Kube) -> Fields:
 
 
 def grant(admin: Kube, namespace: str, kinds: set[str]) -> None:
-    """Make the namespace where it is missing, and the rights in it; idempotent.
+    """Create the namespace, if missing, and the rights in it; idempotent.
 
-    Raises KubeError, or NoAccess where a Role of that name isn't ours.
+    Raises KubeError, or NoAccess if a Role of that name isn't ours.
     """
     if admin.find(NAMESPACE, namespace) is None:
         service_accounts.ensure(admin, service_accounts.described(NAMESPACE, namespace))
@@ -52,7 +52,7 @@ def grant(admin: Kube, namespace: str, kinds: set[str]) -> None:
 
 
 def withdraw(admin: Kube, namespace: str, kinds: set[str]) -> None:
-    """Leave rights on these kinds only; the namespace stays. Raises KubeError."""
+    """Reduce the rights to these kinds; the namespace stays. Raises KubeError."""
     role = admin.find(ROLE, names.MIRROR_IDENTITY, namespace)
     if role is None or not service_accounts.is_ours(role):
         return
@@ -69,9 +69,9 @@ def withdraw(admin: Kube, namespace: str, kinds: set[str]) -> None:
 
 
 def grant_all(admin: Kube, wanted: Mapping[str, set[str]]) -> tuple[Fields, dict[str, str]]:
-    """Rights for everything wanted beside what there is: (all fields, {namespace: refusal}).
+    """Add the rights that are wanted to existing ones: (all fields, {namespace: refusal}).
 
-    Raises KubeError where the cluster doesn't answer, NoAccess.
+    Raises NoAccess, or KubeError if the cluster doesn't respond.
     """
     fields = known(admin)
     refused = {}

@@ -1,7 +1,7 @@
-"""What to do about one copy: pure decisions, so that every rule can be tested without a cluster.
+"""Decides what to do about one copy; pure, so that every rule can be tested without a cluster.
 
-Never: change or delete an object that doesn't carry our mark for its very place, unless the entry
-says `conflictPolicy: Adopt`; and even then it is changed, never deleted.
+An object without our annotations for its very place is never changed or deleted, unless the entry
+has `conflictPolicy: Adopt`; and even then it is only changed, never deleted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from k8s_ucp.reconciler.mirrors.index import DesiredCopy
 
 @dataclass(frozen=True)
 class CopyProblem:
-    """Why a copy is not as it should be. The message stays the same while nothing changes."""
+    """Why a copy is not in sync. The message is stable while nothing changes."""
 
     reason: str
     message: str
@@ -30,12 +30,12 @@ class CopyProblem:
 
 @dataclass(frozen=True)
 class InSync:
-    """It is as it should be."""
+    """The copy is as desired."""
 
 
 @dataclass(frozen=True)
 class NoCopy:
-    """Nobody wants anything there, and nothing of ours is there."""
+    """No copy is desired, and none of ours exists."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Update:
-    """A copy of ours: its content or its marks are put right."""
+    """Correct the content, labels or annotations of our copy."""
 
     desired: DesiredCopy
     source: CopySource
@@ -55,7 +55,7 @@ class Update:
 
 @dataclass(frozen=True)
 class TakeOver:
-    """Adopted, or ours without its label: written as a whole, over exactly what was read."""
+    """Replace the whole object, at the version that was read: adopt it, or restore our label."""
 
     desired: DesiredCopy
     source: CopySource
@@ -64,7 +64,7 @@ class TakeOver:
 
 @dataclass(frozen=True)
 class Recreate:
-    """A copy of ours that can't be changed: deleted and made anew."""
+    """Delete and create our copy again, because the change is not possible in place."""
 
     desired: DesiredCopy
     source: CopySource
@@ -73,16 +73,16 @@ class Recreate:
 
 @dataclass(frozen=True)
 class Remove:
-    """A copy of ours that nothing stands behind any more. To be confirmed first."""
+    """Delete our copy, which nothing requires any more; to be confirmed by the DeletionGuard."""
 
     found: Copy
     problem: CopyProblem | None = None
-    """What is left to say afterwards."""
+    """What to report afterwards."""
 
 
 @dataclass(frozen=True)
 class Orphan:
-    """As Remove, but the copy stays, with what it holds, and loses our marks."""
+    """Like Remove, but keep the object and only remove our labels and annotations."""
 
     found: Copy
     problem: CopyProblem | None = None
@@ -99,7 +99,7 @@ Action = InSync | NoCopy | Create | Update | TakeOver | Recreate | Remove | Orph
 def decide(
     place: ObjectRef, desired: DesiredCopy | None, source: CopySource | None, found: Copy | None
 ) -> Action:
-    """What one place needs. source: of the desired copy; found: what is there."""
+    """Decide what one place needs. source: of the desired copy; found: the existing object."""
     if desired is None:
         if found is None or not found.ours:
             return NoCopy()
@@ -143,7 +143,10 @@ def decide(
 
 
 def _no_copy(desired: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
-    """The desired copy can't be made. Its former one stays; one that another entry left goes."""
+    """The desired copy can't be made: keep its previous version.
+
+    A copy of another entry at the same place is removed.
+    """
     if found is None or not found.ours or _is_of(found, desired):
         return CopyFailed(problem)
     return _end(found, problem)
@@ -151,7 +154,7 @@ def _no_copy(desired: DesiredCopy, found: Copy | None, problem: CopyProblem) -> 
 
 def _not_shared(source: CopySource, desired: DesiredCopy) -> CopyProblem:
     namespace = desired.entry.syncer.partition("/")[0]
-    # A selector must not tell the names of what it may not see.
+    # A selector must not reveal names of objects that the Syncer may not copy.
     what = _named(source) if desired.entry.name else f"a {source.kind} in {source.namespace}"
     return CopyProblem(
         "NotShared",
@@ -208,7 +211,7 @@ def _adoption(
 
 
 def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
-    """It would have to be deleted and made anew, and is somebody else's."""
+    """It would have to be deleted and created again, but belongs to someone else."""
     there = f"{place.kind} {place.namespace}/{place.name} already exists"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
         return _trouble(
@@ -220,7 +223,7 @@ def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
 
 
 def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
-    """What is reported of a desired copy that another one precedes."""
+    """The problem of a desired copy whose place is taken by one with precedence."""
     where = f"{place.kind} {place.namespace}/{place.name}"
     first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
     return CopyProblem(

@@ -1,4 +1,4 @@
-"""One app cluster as the mirrors see it: rights, watches of its copies, whether it answers."""
+"""The mirrors' session with one app cluster: rights, informers of copies, reachability."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 Changed = Callable[[str, str], None]
-"""Called with (cluster, place) when a copy was touched. Must not block."""
+"""Called with (cluster, place) when a copy changed. Must not block."""
 
 TICK_SECONDS = 2.0
-"""How often a cluster without news is looked at; nothing is asked of it then."""
+"""Interval of reconciliations while nothing changes; they send no requests."""
 _POLL_SECONDS = 0.05
 _AGAIN = BackOff(start=0.5, cap=2.0)
 _ALIVE_SECONDS = 3.0
@@ -31,16 +31,16 @@ _ALIVE_SECONDS = 3.0
 CONNECTING = "Connecting"
 
 Field = tuple[str, str]
-"""(namespace, kind): one watch."""
+"""(namespace, kind): one informer."""
 
 
 class Session:
-    """Safe to share between threads; `attend` is called by one of them at a time."""
+    """Safe to share between threads; one at a time calls `reconcile`."""
 
     def __init__(self, cluster: str, runtime: Runtime, changed: Changed) -> None:
         self.cluster = cluster
         self.away: CopyProblem | None = CopyProblem(CONNECTING, "not connected yet")
-        """Why nothing can be done there now; None: it answers."""
+        """Why the cluster can't be written to now; None: it is responding."""
         self.began = time.monotonic()
         self._runtime = runtime
         self._changed = changed
@@ -48,21 +48,19 @@ class Session:
         self._watches: dict[Field, Informer] = {}
         self._ready: set[Field] = set()
         self._refused: dict[str, str] = {}
-        """Namespaces that we were refused, and why."""
+        """Namespaces in which rights were refused, and why."""
         self._granted: mirror_rights.Fields = {}
         self._held: dict[str, set[str]] = defaultdict(set)
-        """Places of the copies that each Syncer holds."""
+        """Places of each Syncer's copies."""
         self._deferred: deque[str] = deque()
         self._failures = 0
         self._needs_resync = True
-        """Rights and connection have to be looked at before anything else."""
+        """Rights and connection have to be checked before anything else."""
         self._lock = threading.Lock()
-
-    # What is known.
 
     @property
     def complete(self) -> bool:
-        """Every copy of ours there is known."""
+        """Whether all of our copies in the cluster are known."""
         return self.away is None and bool(self._kube) and set(self._watches) == self._ready
 
     def ready(self, place: ObjectRef) -> bool:
@@ -70,15 +68,15 @@ class Session:
 
     @property
     def needs_resync(self) -> bool:
-        """It wants to be attended to."""
+        """Whether `reconcile` should be called soon."""
         return self._needs_resync
 
     def refusal(self, namespace: str) -> str | None:
-        """Why the namespace can't be had."""
+        """Why rights in the namespace were refused; None if they weren't."""
         return self._refused.get(namespace)
 
     def found(self, place: ObjectRef) -> Copy | None:
-        """What our label leads to there."""
+        """The labeled object at a place, from the informer."""
         watch = self._watches.get((place.namespace, place.kind))
         item = watch.store.get(f"{place.namespace}/{place.name}") if watch else None
         return item["copy"] if item else None
@@ -89,12 +87,12 @@ class Session:
             return sorted(self._held.get(syncer, ()))
 
     def holders(self) -> set[str]:
-        """Syncers that hold any copy there."""
+        """Syncers with copies in the cluster."""
         with self._lock:
             return {syncer for syncer, places in self._held.items() if places}
 
     def places(self, field: Field) -> list[str]:
-        """Places of everything that carries our label."""
+        """Places of all objects with our label."""
         watch = self._watches.get(field)
         found = watch.store.identifiers() if watch else ()
         return [f"{field[1]}/{each}" for each in found]
@@ -106,10 +104,8 @@ class Session:
     def watches(self) -> list[Informer]:
         return list(self._watches.values())
 
-    # What happens to it.
-
     def lost(self, error: KubeError) -> None:
-        """It did not answer, or turned us down."""
+        """The cluster did not respond, or rejected the identity."""
         if isinstance(error, Unauthorized | Forbidden):
             problem = CopyProblem("AccessDenied", "the cluster rejected the mirror identity")
         else:
@@ -122,7 +118,7 @@ class Session:
         self._needs_resync = True
 
     def defer(self, place: str) -> bool:
-        """To be done when it answers again; False where it does already."""
+        """Postpone a place until the cluster responds again; False if it already does."""
         with self._lock:
             if self.away is None:
                 return False
@@ -139,9 +135,9 @@ class Session:
         self._needs_resync = True
 
     def reconcile(self, wanted: mirror_rights.Fields) -> tuple[list[Field], float]:
-        """Bring rights and watches up to what is wanted.
+        """Update rights and informers to what is wanted.
 
-        Answers with the fields that became ready, and the seconds until the next call.
+        Returns the fields that became ready, and the seconds until the next call.
         """
         try:
             fresh = self._reconcile(wanted)
@@ -191,7 +187,7 @@ class Session:
         return fresh
 
     def _check_silence(self) -> None:
-        """A watch hears nothing any more: ask, so that the silence is told. Raises KubeError."""
+        """If an informer is silent, send a request, to detect an outage. Raises KubeError."""
         limit = self._runtime.settings.watch_seconds + 4
         silent = [each for each in self._watches.values() if each.silence() > limit]
         if self._kube and (silent or self.away is not None):
@@ -239,7 +235,7 @@ class Session:
                 self._held[now].add(place)
 
     def _withdraw(self, wanted: mirror_rights.Fields) -> None:
-        """Give back rights where nothing is wanted and nothing of ours is left."""
+        """Revoke rights where no copy is wanted and none of ours is left."""
         for namespace, kinds in list(self._granted.items()):
             spare = {
                 kind
@@ -258,7 +254,7 @@ class Session:
                 self._ready.discard((namespace, kind))
 
     def _drop_watches(self) -> None:
-        # Exchanged before they are gone through: a stop comes while others add to them.
+        # Swapped before iterating, since stop() may run while another thread adds informers.
         watches, self._watches, self._ready = self._watches, {}, set()
         for watch in list(watches.values()):
             watch.stop()
@@ -266,5 +262,5 @@ class Session:
             self._held.clear()
 
     def stop(self) -> None:
-        """Let go of everything here; the cluster isn't touched."""
+        """Stop all informers; the cluster is left unchanged."""
         self._drop_watches()

@@ -1,7 +1,7 @@
-"""What a Syncer says, as the planning needs it. Pure.
+"""Parses Syncers. Pure.
 
-The API server has checked a Syncer already (CEL in its CRD); what it can't check, or what got past
-an older CRD, becomes a mistake in words, and the entry is left out.
+The API server has validated a Syncer already (CEL in its CRD); what it can't check, or what an
+older CRD accepted, is reported as a mistake, and the entry is ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import Object
 
 KINDS = {"secret": "Secret", "configmap": "ConfigMap"}
-"""What the field `kinds` may say, and the kind that it stands for."""
+"""Values of the field `kinds`, and their kinds."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class Selector:
-    """A label selector; an empty one takes everything."""
+    """A label selector; an empty one matches everything."""
 
     labels: tuple[tuple[str, str], ...] = ()
     expressions: tuple[Requirement, ...] = ()
@@ -65,30 +65,30 @@ class Selector:
 
 @dataclass(frozen=True)
 class SyncerEntry:
-    """One of `spec.data`: which objects go where."""
+    """One of `spec.data`: which objects are copied where."""
 
     syncer: str
     """`<namespace>/<name>`."""
     number: int
     kind: str
     namespace: str
-    """Of the sources."""
+    """Namespace of the sources."""
     name: str | None
     selector: Selector | None
     cluster: str | None
     clusters: Selector | None
     target_namespace: str
-    """May hold {name}, {namespace}, {cluster}, {environment}; so may target_name."""
+    """May contain {name}, {namespace}, {cluster}, {environment}, as target_name."""
     target_name: str
     keys: tuple[tuple[str, str], ...] | None
-    """(key of the copy, key of the source); None: all, as they are."""
+    """(key of the copy, key of the source); None: all keys, unchanged."""
     retain: bool
-    """The copy stays when its source, this entry or the Syncer goes."""
+    """Keep the copy when its source, this entry or the Syncer is deleted."""
     adopt: bool
-    """An object of that name that somebody else made becomes the copy."""
+    """Turn an existing object of that name, created by someone else, into the copy."""
 
     def takes(self, labels: Mapping[str, str], name: str) -> bool:
-        """An object of the right kind and namespace is a source of this entry."""
+        """Whether an object of the right kind and namespace is a source of this entry."""
         if self.selector is not None:
             return self.selector.matches(labels)
         return self.name == name
@@ -96,7 +96,7 @@ class SyncerEntry:
 
 @dataclass(frozen=True)
 class Syncer:
-    """A whole Syncer."""
+    """A parsed Syncer."""
 
     key: str
     generation: int
@@ -107,12 +107,12 @@ class Syncer:
 
     @property
     def precedence(self) -> tuple[str, str]:
-        """Who was there first writes where two Syncers want the same object."""
+        """Sort key: if two Syncers declare the same copy, the older one wins."""
         return self.created, self.key
 
 
 def parse(item: Object, allowed: frozenset[str]) -> Syncer:
-    """Understand a Syncer. allowed: the namespaces that sources may lie in."""
+    """Parse a Syncer. allowed: namespaces that sources may be in."""
     metadata = item["metadata"]
     key = f"{metadata['namespace']}/{metadata['name']}"
     entries, mistakes = [], []
@@ -174,5 +174,5 @@ def _mistake(entry: SyncerEntry, allowed: frozenset[str]) -> str:
 
 
 def forbidden_namespace(name: str) -> bool:
-    """Kubernetes' own and that of our identities: a right to their Secrets is a right to all."""
+    """Namespaces of Kubernetes, and of our identities: access to their Secrets is access to all."""
     return name.startswith("kube-") or name == names.IDENTITY_NAMESPACE

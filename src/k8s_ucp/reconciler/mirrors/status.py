@@ -1,4 +1,4 @@
-"""The status of Syncers: counts copies as they change."""
+"""The status of Syncers, with counters that follow every change of a copy."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from k8s_ucp.reconciler.runtime.clock import Clock, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, written
 
 SHOWN = 3
-"""Problems that a message names; the others are counted."""
+"""Problems that a message quotes; the others are counted."""
 
 
 @dataclass
 class Count:
-    """One Syncer in one cluster."""
+    """Counters of one Syncer in one cluster."""
 
     copies: int = 0
     synced: int = 0
@@ -31,26 +31,26 @@ class Count:
 
 
 State = CopyProblem | bool
-"""True: synced; False: not yet."""
+"""True: in sync; False: pending."""
 CopyStates = tuple[tuple[str, State], ...]
-"""What each Syncer that wants something at one place is told."""
+"""State of one place, for each Syncer that declares a copy there."""
 
 
 class SyncCounters:
-    """What is known of each copy. Safe to share between threads."""
+    """States of all copies, and their counts. Safe to share between threads."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:
-        """changed: called with the Syncer whose count changed; must not block."""
+        """changed: called with the Syncer whose counts changed; must not block."""
         self._changed = changed
         self._states: dict[str, dict[str, CopyStates]] = defaultdict(dict)
         """By cluster and place."""
         self._counts: dict[tuple[str, str], Count] = {}
         self._synced: dict[str, CopyStates] = {}
-        """The usual share of each Syncer, once: there are tens of thousands of it."""
+        """The most frequent value of each Syncer, shared by its tens of thousands of copies."""
         self._lock = threading.Lock()
 
     def record(self, cluster: str, place: str, states: CopyStates) -> None:
-        """All that is known of a place now; nothing where nobody wants anything there."""
+        """Set the states of a place; empty if no copy is desired there."""
         if len(states) == 1 and states[0][1] is True:
             states = self._synced.setdefault(states[0][0], states)
         with self._lock:
@@ -70,7 +70,7 @@ class SyncCounters:
             self._changed(syncer)
 
     def forget(self, cluster: str) -> None:
-        """The cluster is known no more."""
+        """Drop a cluster that is no longer registered."""
         with self._lock:
             self._states.pop(cluster, None)
             gone = [pair for pair in self._counts if pair[1] == cluster]
@@ -80,13 +80,13 @@ class SyncCounters:
             self._changed(syncer)
 
     def count(self, syncer: str, cluster: str) -> Count:
-        """A copy of what is counted now; problems sorted by place."""
+        """A copy of the current counters, with problems sorted by place."""
         with self._lock:
             found = self._counts.get((syncer, cluster)) or Count()
             return Count(found.copies, found.synced, dict(sorted(found.problems.items())))
 
     def clusters(self, syncer: str) -> list[str]:
-        """Where anything is counted for a Syncer."""
+        """Clusters with counters of a Syncer."""
         with self._lock:
             return [where for who, where in self._counts if who == syncer]
 
@@ -105,7 +105,7 @@ class SyncCounters:
 
 
 def target_condition(count: Count, away: CopyProblem | None) -> Condition:
-    """Whether one cluster has all copies. away: why nothing can be said or done there now."""
+    """Whether one cluster has all copies. away: why it can't be reached or written to now."""
     if away is not None:
         rest = count.copies - count.synced
         message = away.message + (f"; {rest} of {count.copies} copies pending" if rest else "")
@@ -136,7 +136,7 @@ def status_of(
     targets: Mapping[str, tuple[Destination | None, Count, CopyProblem | None]],
     clock: Clock,
 ) -> dict[str, Any]:
-    """The whole status. targets: by cluster; None: nobody knows such a cluster."""
+    """The whole status. targets: by cluster, with None for a cluster that isn't registered."""
     now = stamp(clock())
     told = {each["cluster"]: each for each in (item.get("status") or {}).get("targets") or []}
     rows, behind = [], []

@@ -1,8 +1,8 @@
-"""Writes one copy on an app cluster, with the resource version that it is based on.
+"""Writes one copy on an app cluster, with the resourceVersion that the decision was based on.
 
-A new copy is created, so that the server refuses where something of that name is; every other
-write names the version that it is meant for. So nothing of anybody else's can be hit, whatever
-happens between the look and the write.
+New copies are created with POST, which the server refuses if an object of that name exists; all
+other writes state the resourceVersion. So objects of others can't be overwritten, whatever happens
+between the decision and the write.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from k8s_ucp.reconciler.mirrors.copies import Copy, ObjectRef
 from k8s_ucp.reconciler.mirrors.rules import Create, Orphan, Recreate, Remove, TakeOver, Update
 
 SECONDS = 5.0
-"""Longest wait for one answer."""
+"""Timeout of a request."""
 
 KINDS = {"Secret": SECRET, "ConfigMap": CONFIG_MAP}
 
@@ -32,23 +32,23 @@ _MANAGER = {"fieldManager": FIELD_MANAGER}
 
 @dataclass(frozen=True)
 class Writer:
-    """One app cluster as the mirror identity."""
+    """Writes to one app cluster as the mirror identity."""
 
     kube: Kube
     cluster: str
     topology: str
 
     def read(self, place: ObjectRef) -> Copy | None:
-        """What is there now. Raises KubeError."""
+        """The object at a place, as a copy. Raises KubeError."""
         live = self._live(place)
         return copies.copy_of(live, self.cluster) if live else None
 
     def perform(
         self, place: ObjectRef, action: Create | Update | TakeOver | Recreate | Remove | Orphan
     ) -> Copy | None:
-        """Answers with what is there afterwards.
+        """Perform an action; returns the resulting copy, None if it was removed or released.
 
-        Raises Conflict where it isn't any more what the decision was about; KubeError.
+        Raises KubeError; Conflict if the object changed since the decision.
         """
         match action:
             case Create(desired, source):

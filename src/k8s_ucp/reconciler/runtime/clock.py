@@ -1,4 +1,4 @@
-"""Time as the reconciler sees it: one place to inject another clock in tests."""
+"""Time for the reconciler, so that tests can inject another clock."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ system_clock: Clock = time.time
 
 
 def stamp(seconds: float) -> str:
-    """RFC 3339 in UTC, to the second: what Kubernetes writes."""
+    """A time as RFC 3339 in UTC, to the second, as Kubernetes writes it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_stamp(text: str | None) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time; None where it isn't one."""
+    """Seconds since the epoch of an RFC 3339 time; None if it isn't one."""
     if not text:
         return None
     try:

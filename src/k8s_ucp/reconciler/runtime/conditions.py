@@ -1,4 +1,4 @@
-"""Status conditions: type, status, reason and message; and writing them."""
+"""Status conditions (type, status, reason, message), and how they are written."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MESSAGE_LIMIT = 2000
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition as it should be shown."""
+    """One condition of a status, as we want it."""
 
     type: str
     status: str
     """`True`, `False` or `Unknown`."""
     reason: str
-    """One word in CamelCase, for programs."""
+    """One word in CamelCase, for programs; a contract."""
     message: str
-    """For people; stable while nothing changes, since every new text is a write."""
+    """For people; must be stable while nothing changes, since every new text is a write."""
 
 
 def find(item: Mapping[str, Any], type: str) -> Mapping[str, Any] | None:
-    """The condition of that type in an object's status."""
+    """The condition of a type in an object's status."""
     for each in (item.get("status") or {}).get("conditions") or []:
         if each.get("type") == type:
             found: Mapping[str, Any] = each
@@ -49,7 +49,7 @@ def is_true(item: Mapping[str, Any], type: str) -> bool:
 
 
 def written(item: Mapping[str, Any], wanted: Iterable[Condition], now: str) -> list[dict[str, Any]]:
-    """`wanted` as it goes into the status of `item`: the time changes only with the status."""
+    """`wanted` in the form of the status of `item`: times change only when a status does."""
     generation = item["metadata"].get("generation", 0)
     answer = []
     for each in wanted:
@@ -69,10 +69,11 @@ def written(item: Mapping[str, Any], wanted: Iterable[Condition], now: str) -> l
 
 
 class StatusWriter:
-    """One controller's share of the status of LocalClusters.
+    """Writes one controller's part of the status of LocalClusters.
 
-    Server-side apply under a manager of its own, so that two controllers, in one process or two,
-    keep their conditions in the same list without overwriting each other.
+    Uses server-side apply with a field manager per controller, so that two controllers, in one
+    process
+    or two, keep their conditions in the same list without overwriting each other.
     """
 
     def __init__(self, kube: Kube, manager: str, clock: Clock) -> None:
@@ -88,10 +89,9 @@ class StatusWriter:
         conditions: Iterable[Condition],
         fields: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Make these our conditions and fields; True if that needed a write.
+        """Set all our conditions and fields; True if that needed a write.
 
-        All of ours, each time: what isn't named any more is removed. An object that is gone is
-        left alone.
+        Conditions and fields of ours that are left out are removed. A deleted object is ignored.
         """
         uid = item["metadata"]["uid"]
         newest = self.newest(item)
@@ -120,12 +120,12 @@ class StatusWriter:
         return True
 
     def forget(self, uid: str) -> None:
-        """The object is gone."""
+        """Drop what is remembered of a deleted object."""
         with self._lock:
             self._last.pop(uid, None)
 
     def newest(self, item: Object) -> Object:
-        """What we wrote may be newer than what the watch has shown so far."""
+        """The newer version: what we wrote last, or what the watch has delivered."""
         with self._lock:
             last = self._last.get(item["metadata"]["uid"])
         if last is None:
@@ -134,7 +134,7 @@ class StatusWriter:
         return last if mine > seen else item
 
     def _dropped(self, uid: str, status: Mapping[str, Any]) -> bool:
-        """A condition of ours that isn't wanted any more has to be removed."""
+        """Whether we wrote a condition before that has to be removed now."""
         with self._lock:
             last = self._last.get(uid)
         if last is None:

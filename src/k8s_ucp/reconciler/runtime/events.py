@@ -1,4 +1,4 @@
-"""Kubernetes Events: what happened to an object, where `kubectl describe` shows it."""
+"""Kubernetes Events, which `kubectl describe` shows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from k8s_ucp.reconciler.runtime.metrics import Metrics
 MESSAGE_LIMIT = 1000
 BURST = 25
 REFILL = 60.0
-"""Seconds until an object that used up its events may have another one."""
+"""Seconds until an object that used up its burst may have another event."""
 _REMEMBERED = 2000
 
 
 class Events:
-    """Writes them, at a bounded rate for each object; an event that fails is only counted."""
+    """Writes Events, rate-limited per object; failed writes are counted and logged only."""
 
     def __init__(self, kube: Kube, metrics: Metrics, log: Log, clock: Clock) -> None:
         self._kube = kube
@@ -32,7 +32,7 @@ class Events:
         """Name and count of the event of each (uid, reason, message)."""
 
     def tell(self, about: Object, reason: str, message: str, *, warning: bool = False) -> None:
-        """reason: one word in CamelCase. The same again counts up instead of piling up."""
+        """Record an event; a repeated one increments its count. reason: one word in CamelCase."""
         message = without_secrets(message)[:MESSAGE_LIMIT]
         uid = about["metadata"]["uid"]
         key = (uid, reason, message)

@@ -1,4 +1,4 @@
-"""`/healthz` and `/readyz` for whoever supervises this process, `/metrics` for Prometheus."""
+"""Serves `/healthz` and `/readyz` for the supervisor or the kubelet, `/metrics` for Prometheus."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from k8s_ucp.errors import UcpError
 
 Check = Callable[[], list[str]]
-"""What is wrong, in words; nothing when all is well."""
+"""Problems in words; empty if healthy."""
 
 
 class HealthServer:
-    """A failing check answers 503 and says what is wrong. Listens on loopback unless told.
+    """Serves checks and metrics; a failing check answers 503 with its problems.
 
-    Raises UcpError where the port is taken.
+    Raises UcpError if the port is in use.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class HealthServer:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Probes are no news."""
+                """Probes are not logged."""
 
         try:
             self._server = ThreadingHTTPServer((address, port), Handler)
@@ -64,7 +64,7 @@ class HealthServer:
             ) from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
-        # A short poll would wake an idle process; shutdown() waits for one poll at most.
+        # Longer than the default poll of 0.5 s would delay shutdown(), which waits for one poll.
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.25,), name="health", daemon=True
         )

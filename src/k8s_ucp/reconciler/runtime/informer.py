@@ -1,10 +1,10 @@
 """An informer: lists and watches one kind, and recovers from every kind of interruption.
 
-The official client's informer isn't used: it lists without pages and has no bound on the silence
-of a connection, so that a half-open one stalls it for ever. Here the server is asked to end every
-watch after a few seconds (bookmarks make going on cheap), and a read that stays silent for longer
-is given up. After an error the whole list is read again: a server restored from a backup may have
-gone back in time, which going on from the last version would never show.
+The official client's informer isn't used: it lists without pages and has no limit on the silence of
+a connection, so that a half-open one stalls it for ever. Here the server ends every watch after a
+few seconds (bookmarks make resuming cheap), and a connection that is silent for longer is given up.
+After an error everything is listed again: a server restored from a backup may have gone back to an
+older revision, which a watch from the last resourceVersion would not show.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 Change = Callable[[Object | None, Object | None], None]
-"""Called with (before, after); None for absent. Runs in the watch's thread: must not block."""
+"""Called with (before, after), None for absent. Runs in the informer's thread: must not block."""
 
 ANSWER_SECONDS = 5.0
-"""Longest wait for a list, and beyond its own end for a watch to say something."""
+"""Timeout of a list, and grace for a watch beyond its own timeout."""
 
 LIST_AGAIN = 600.0
-"""After so many seconds the whole list is read again, whatever the watch says: a list that was
-short at the very beginning would otherwise never be found out."""
+"""Seconds between full lists, whatever the watch reports: if the first list was incomplete, nothing
+else would reveal it."""
 
 SHORT_SECONDS = 0.2
-"""A watch that ends within this time, or can't go on, is followed by a pause as long."""
+"""A watch that ends within this time, or can't be resumed, is followed by a pause as long."""
 
 _FORGET = ("managedFields",)
 
 
 def identifier(item: Mapping[str, object]) -> str:
-    """`namespace/name`, or `name` of something without a namespace."""
+    """`namespace/name`, or `name` for cluster-scoped objects."""
     metadata = item["metadata"]
     assert isinstance(metadata, Mapping)
     namespace = metadata.get("namespace")
@@ -47,7 +47,7 @@ def identifier(item: Mapping[str, object]) -> str:
 
 
 class InformerStore:
-    """Objects by identifier. Objects in it are never changed in place, only replaced."""
+    """Objects by identifier. They are never changed in place, only replaced."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
@@ -62,7 +62,7 @@ class InformerStore:
             return list(self._objects.values())
 
     def put(self, item: Object) -> Object | None:
-        """Keep `item`; the object that it replaces."""
+        """Store `item`; returns the object that it replaces."""
         with self._lock:
             key = identifier(item)
             before = self._objects.get(key)
@@ -80,7 +80,7 @@ class InformerStore:
 
 @dataclass(frozen=True)
 class WatchSpec:
-    """Which objects are watched. keep: which of them, and what of each, is worth its memory."""
+    """Which objects are watched. keep: reduces each object to save memory, or drops it (None)."""
 
     kind: Kind
     namespace: str | None
@@ -93,7 +93,7 @@ class WatchSpec:
 
 
 class Informer:
-    """One thread that keeps a Store current and tells of every change."""
+    """A thread that keeps an InformerStore current and calls listeners for every change."""
 
     def __init__(
         self,
@@ -122,21 +122,21 @@ class Informer:
         self._thread = threading.Thread(target=self._run, name=f"watch {self.name}", daemon=True)
 
     def listen(self, listener: Change) -> None:
-        """Before start only."""
+        """Add a listener; only before start."""
         self._listeners.append(listener)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask it to end; its thread may wait for the server a few seconds more (it is a daemon)."""
+        """Ask the thread to end; it may wait for the server a few more seconds (it is a daemon)."""
         self._stop.set()
 
     def alive(self) -> bool:
         return self._thread.is_alive()
 
     def silence(self) -> float:
-        """Seconds since the server last answered."""
+        """Seconds since the last response or event of the server."""
         return time.monotonic() - self._heard
 
     def _run(self) -> None:
@@ -157,8 +157,9 @@ class Informer:
         known = self.store.identifiers()
         missing = known - {identifier(each) for each in items}
         while missing:
-            # A list that came back short once must take nothing away: gone is what two lists in a
-            # row don't show.
+            # An incomplete list must not delete anything: an object counts as deleted if two lists
+            # in a row
+            # don't contain it.
             items, version = self._whole()
             still = known - {identifier(each) for each in items}
             for key in missing & still:
@@ -207,7 +208,7 @@ class Informer:
                     self._seen(item)
             self._answered()
             if time.monotonic() - began < SHORT_SECONDS:
-                # Something in between ends watches at once: don't ask for the next at full speed.
+                # A proxy may end watches at once: don't reconnect at full speed.
                 self._stop.wait(SHORT_SECONDS)
 
     def _seen(self, item: Object) -> None:
@@ -218,7 +219,7 @@ class Informer:
             self._put(kept)
 
     def _reduced(self, item: Object) -> Object | None:
-        """What of an object is kept; None for nothing."""
+        """The part of an object that is stored; None to drop it."""
         item.setdefault("apiVersion", self.selection.kind.api_version)
         item.setdefault("kind", self.selection.kind.kind)
         for each in _FORGET:
@@ -247,7 +248,7 @@ class Informer:
             return
         self._failures += 1
         self._metrics.watch_cuts.labels(self.name, type(error).__name__.lower()).inc()
-        # The kind may not be there yet: bootstrap applies it while this starts.
+        # The CRD may not exist yet: bootstrap applies it while this starts.
         quiet = isinstance(error, NotFound) and not self.synced.is_set()
         if self._failures == 1 and not quiet:
             self._log.warning("watch interrupted", what=self.name, error=str(error))

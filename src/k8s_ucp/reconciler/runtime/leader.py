@@ -1,8 +1,8 @@
-"""Who works: one process a controller, by a Lease in the clusters' namespace.
+"""Leader election: one active process per controller, by a Lease in the clusters' namespace.
 
-Another holder's clock is never trusted: a Lease is taken over once it stood unchanged for its
-whole duration by our own monotonic clock. A holder on this machine whose process is gone is
-succeeded at once, so that a restart on the host costs nothing.
+Other holders' clocks are not trusted: a Lease is taken over once it was unchanged for its whole
+duration by our own monotonic clock. If the holder was a process of this machine that has ended, it
+is taken over at once, so that a restart on the host costs no time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from k8s_ucp.reconciler.runtime.logs import Log
 LASTS = 15.0
 RENEW = 5.0
 GIVE_UP = 10.0
-"""Seconds without a renewal after which the holder stops working: well before anyone takes over."""
+"""Seconds without a renewal after which the leader stops working, well before any takeover."""
 RETRY = 1.0
 _START = re.compile(r"[0-9]+\.[0-9]+|[0-9a-f-]{36}:[0-9]+")
 """A time of day, as older versions wrote it, or boot and ticks."""
@@ -33,9 +33,9 @@ Now = Callable[[], float]
 
 @dataclass(frozen=True)
 class Holder:
-    """A process, as a Lease names it: `<place>/<pid>/<start>`.
+    """A process, as the holder of a Lease: `<place>/<pid>/<start>`.
 
-    place: the machine and workspace, or the pod.
+    place: machine and workspace, or the name of the pod.
     """
 
     place: str
@@ -52,7 +52,7 @@ class Holder:
         return f"{self.place}/{self.pid}/{self.start}"
 
     def outlived(self, other: str) -> bool:
-        """`other` ran in this place and is no longer there, or is this very process."""
+        """Whether `other` is a process of this place that has ended, or is this very process."""
         place, _, rest = other.rpartition("/")
         place, _, pid = place.rpartition("/")
         if place != self.place or not pid.isdigit() or not _START.fullmatch(rest):
@@ -65,16 +65,16 @@ class Holder:
 
 @dataclass
 class LeaseState:
-    """What is known of a Lease, and what to do about it. Pure."""
+    """Last observation of a Lease, and whether it may be taken. Pure."""
 
     holder: Holder
     lasts: float = LASTS
     seen: tuple[str, str] = ("", "")
-    """(holder, renewal) seen last."""
+    """(holder, renewTime) of the last observation."""
     since: float = 0.0
 
     def may_take(self, lease: Object, now: float) -> bool:
-        """Nobody holds it, or its holder was not heard of for as long as it lasts."""
+        """Whether nobody holds it, or it was not renewed for its whole duration."""
         spec = lease.get("spec") or {}
         other = str(spec.get("holderIdentity") or "")
         if not other or self.holder.outlived(other):
@@ -86,7 +86,7 @@ class LeaseState:
 
 
 class Election:
-    """Holds one controller's Lease, or waits for it, until stopped."""
+    """Acquires and renews one controller's Lease until stopped."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Election:
         now: Now = time.monotonic,
         lasts: float = LASTS,
     ) -> None:
-        """turn: called with True when this process leads from now on, with False when no more."""
+        """turn: called with True when this process becomes the leader, with False when it stops."""
         self._kube = kube
         self.name = name
         self._holder = holder
@@ -127,7 +127,7 @@ class Election:
         return self._thread.is_alive()
 
     def stop(self, seconds: float = 1.0) -> None:
-        """Give the Lease back, so that another process need not wait for its end."""
+        """Release the Lease, so that another process need not wait for its expiry."""
         self._stop.set()
         self._thread.join(seconds)
         if self._leading:
@@ -148,11 +148,11 @@ class Election:
             try:
                 held = self._hold()
             except UcpError as error:
-                # Who leads goes on until _watch ends it.
+                # A leader continues until _watch stops it.
                 self._log.info("lease not renewed", lease=self.name, error=error.message)
             else:
                 if held and self._stop.is_set() and not self._leading:
-                    self._give_back()  # taken while stop() no longer waited
+                    self._give_back()  # acquired after stop() had given up waiting
                     return
                 if held:
                     self._renewed = began
@@ -161,7 +161,7 @@ class Election:
             self._stop.wait(pause * scale)
 
     def _watch(self) -> None:
-        """Stop working in time, also while a renewal hangs on a connection that went silent."""
+        """Step down in time, even while a renewal hangs on a silent connection."""
         patience = GIVE_UP * self._lasts / LASTS
         while not self._stop.is_set():
             left = self._renewed + patience - self._now() if self._leading else patience
@@ -171,7 +171,7 @@ class Election:
             self._stop.wait(max(left, 0.02) if self._leading else patience / 4)
 
     def _hold(self) -> bool:
-        """Take or renew it; False where another process holds it. Raises KubeError."""
+        """Acquire or renew the Lease; False if another process holds it. Raises KubeError."""
         lease = self._kube.find(LEASE, self.name, names.CLUSTERS_NAMESPACE)
         try:
             if lease is None:
@@ -182,7 +182,7 @@ class Election:
                 return False
         except KubeError as error:
             if error.status == 409:
-                return False  # another was quicker
+                return False  # another process was faster
             raise
         return True
 

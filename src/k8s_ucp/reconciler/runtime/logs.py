@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line on stdout, and no secret in any of them."""
+"""Structured logs: one JSON object per line on stdout, without secrets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _CREDENTIAL = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """Tokens and private keys give way to `[redacted]`.
+    """Replace tokens and private keys by `[redacted]`.
 
-    A second net: errors of the doors hold none to begin with.
+    A second safeguard: error messages should contain none in the first place.
     """
     return _CREDENTIAL.sub("[redacted]", text)
 
 
 def _clean(value: object) -> object:
-    """Before encoding: a pattern that runs over JSON would take quotes and commas with it."""
+    """Redact a value before it is encoded: applied to JSON, the pattern would match quotes, too."""
     if isinstance(value, list | tuple):
         return [_clean(each) for each in value]
     if value is None or isinstance(value, bool | int | float):
@@ -33,7 +33,7 @@ def _clean(value: object) -> object:
 
 
 class Log:
-    """Writes lines; safe to share between threads."""
+    """Writes log lines; safe to share between threads."""
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = system_clock) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """The reconciler's Prometheus metrics: `/metrics` beside the health endpoints.
 
-Every name begins with `k8s_ucp_`. Values that age (silence, freshness, depth) are computed when
-they are asked for. Labels hold names of clusters, kinds and controllers, never anything secret.
+Every name begins with `k8s_ucp_`. Values that age (silence, freshness, depth) are computed at each
+scrape. Labels hold names of clusters, kinds and controllers, never secrets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Informer(Protocol):
 
 
 class Metrics:
-    """One process's figures, in a registry of their own. Safe to share between threads."""
+    """The metrics of one process, in their own registry. Safe to share between threads."""
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
@@ -91,46 +91,46 @@ class Metrics:
         return Gauge(name, text, labels, registry=self._registry)
 
     def watch_queue(self, controller: str, queue: _Queue) -> None:
-        """Tell how deep a queue is."""
+        """Report the depth and age of a queue."""
         with self._lock:
             self._queues[controller] = queue
 
     def watch_watches(self, watches: Callable[[], Iterable[_Informer]]) -> None:
-        """Tell how long the server has been silent on each of those that there are then."""
+        """Report the silence of informers; `watches` is called at each scrape."""
         with self._lock:
             self._watches.append(watches)
 
     def cluster_answered(self, cluster: str) -> None:
-        """The canary: its freshness is told as the time since."""
+        """Canary: the cluster responded correctly; reported as the time since then."""
         with self._lock:
             self._seen[cluster] = self._clock()
         self.reachable.labels(cluster).set(1)
 
     def cluster_silent(self, cluster: str) -> None:
-        """It was asked and did not answer, or not as it should."""
+        """The cluster did not respond, or not correctly."""
         self.reachable.labels(cluster).set(0)
 
     def forget_cluster(self, cluster: str) -> None:
-        """It is no longer registered."""
+        """Remove the metrics of a cluster that is no longer registered."""
         with self._lock:
             self._seen.pop(cluster, None)
         for each in (self.reachable, self.registered, self.token_expires):
             each.remove_by_labels({"cluster": cluster})
 
     def forget_source(self, source: str) -> None:
-        """It is gone, or is refused no more."""
+        """Remove the metrics of a source that was deleted, or is no longer refused."""
         self.refusals.remove_by_labels({"source": source})
 
     def page(self) -> bytes:
-        """The text format."""
+        """All metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
     def value(self, name: str, **labels: str) -> float | None:
-        """One sample, as it would be told now; None where there is none."""
+        """The current value of one sample; None if it does not exist."""
         return self._registry.get_sample_value(name, labels)
 
     def ageing(self) -> Iterator[Metric]:
-        """What changes by itself as time goes by."""
+        """Metrics that change with time."""
         with self._lock:
             queues, seen = dict(self._queues), dict(self._seen)
             watches = [each for watched in self._watches for each in watched()]
@@ -162,7 +162,7 @@ class _Ageing:
         return self._metrics.ageing()
 
     def describe(self) -> list[Metric]:
-        """Nothing is collected while this is being registered."""
+        """Empty, so that registering collects nothing."""
         return []
 
 

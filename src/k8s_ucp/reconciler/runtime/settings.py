@@ -15,7 +15,7 @@ PASSWORDS = "passwords"
 MIRRORS = "mirrors"
 MANAGED_RESOURCES = "managed-resources"
 ON_MACHINES = frozenset({BACKUP, LOCAL_CLUSTERS, MANAGED_RESOURCES})
-"""Those that need the user's folders and programs: never in a pod, and on each machine its own."""
+"""Controllers that need the user's files and programs: one per machine, never in a pod."""
 CONTROLLERS = ON_MACHINES | {REGISTRATION, PASSWORDS, MIRRORS}
 
 
@@ -24,87 +24,89 @@ class BackupSettings:
     """What the backup controller needs of the workspace. url, branch: of the core repository."""
 
     folder: Path
-    """Its own: a clone, and a note of why the last look could not write what is new."""
+    """The controller's own: a clone, and a note of why the last backup failed."""
     key: Path
     clone: Path
-    """The user's, which is read and left as it is."""
+    """The user's clone, read only."""
     url: str
     branch: str
     others_too: bool = False
-    """As of CoreState."""
+    """See CoreState."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One reconciler process. Durations are in seconds."""
+    """Settings of one reconciler process. Durations are in seconds."""
 
     kubeconfig: Path | None
-    """Of the core cluster, with its data inlined; None: the cluster whose pod this is."""
+    """Of the core cluster, with inlined data; None: the cluster of this pod."""
     machine: str
-    """LocalClusters of any other `spec.machine` are left alone."""
+    """LocalClusters with another `spec.machine` are ignored."""
     topology: str
     limited: bool = True
-    """Use the kubeconfig only to ask for tokens of the reconciler's own ServiceAccount."""
+    """Use the kubeconfig only to request tokens of the reconciler's own ServiceAccount."""
     source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
     """Only Secrets in these namespaces can register a cluster."""
     sources_by_name: bool = False
-    """There, Secrets with `-k8s-` in their names can, without an owner or a label."""
+    """There, also Secrets with `-k8s-` in their names, without an owner or a label."""
     mirror_namespaces: tuple[str, ...] = ()
-    """Namespaces that mirrors may copy from, beside those; Syncers don't count there."""
+    """Further namespaces that mirrors may copy from; Syncers in them are ignored."""
     password_namespaces: tuple[str, ...] = ("ucp-clusters",)
-    """Only Secrets in these namespaces are given passwords."""
+    """Only Secrets in these namespaces get passwords."""
     token_lifetime: float = 86_400
-    """Asked for; what the app cluster grants counts. At least 600."""
+    """Requested lifetime, at least 600; the app cluster may grant another one."""
     health_port: int | None = None
     """`/healthz`, `/readyz` and `/metrics`; None: no listener."""
     health_address: str = "127.0.0.1"
-    """A pod listens on its own address, for the kubelet and Prometheus."""
+    """In a pod its own address, for the kubelet and Prometheus."""
     place: str = ""
-    """Where this process runs, for the Lease: a pod's name; empty: the machine."""
+    """Where this process runs, for the Lease: name of the pod; empty: the machine."""
     lease_seconds: float = 15
-    """How long another process waits for a holder that fell silent. The holder stops before."""
+    """Time after which a silent leader is replaced. The leader itself stops earlier."""
     controllers: frozenset[str] = CONTROLLERS - {BACKUP}
     backup: BackupSettings | None = None
-    """Needed by the controller of that name."""
+    """Required by the controller `backup`."""
     kubeconfigs: Path | None = None
-    """Folder for `<cluster>.yaml`, read by people and by the command line; None: none written."""
+    """Folder for `<cluster>.yaml`, used by people and the command line; None: none written."""
     reach: Reach = Reach.MACHINE
-    """Where those run who use the kubeconfig Secrets of LocalClusters: Argo CD and registration."""
+    """Where the users of LocalClusters' kubeconfig Secrets run: Argo CD and registration."""
     drain_seconds: float = 120
-    """How long a leaving cluster may take to let go of its apps, load balancers and volumes."""
+    """Limit for draining the apps, load balancers and volumes of a cluster being deregistered."""
     dead_seconds: float = 300
-    """How long a leaving cluster may be silent until it is let go without having been drained. What
-    its load balancers and volumes are in a cloud stays there then, so a restart must fit in."""
+    """How long a cluster being deregistered may be silent before it is deregistered without a
+    drain. Its
+    load balancers and volumes in a cloud are left behind then, so this must exceed a restart."""
     gone_seconds: float = 10
-    """The same for one that a person forgot, or that what made it has removed."""
+    """The same for a cluster that a person forgot, or that its owner has deleted."""
     mirror_leave_seconds: float = 60
-    """How long a deleted Syncer waits for clusters that don't answer; their copies go later."""
+    """How long a deleted Syncer waits for silent clusters; their copies are deleted later."""
     resync_seconds: float = 15
-    """How often a source or owner that is settled is looked at again, without any event."""
+    """Resync period of sources and owners that are settled."""
     backup_seconds: float = 15
-    """How often the core is looked at for what the backup lacks."""
+    """How often the core cluster is checked for state that the backup lacks."""
     probe_seconds: float = 6
-    """How often a registered cluster is asked as Argo CD would ask it. One that hangs, with nothing
-    going on, is told of after this and the 3 s of the question."""
+    """How often a registered cluster is probed the way Argo CD accesses it. An idle cluster that
+    hangs
+    is reported after this and the probe's timeout of 3 s."""
     fence: Path | None = None
-    """Folder of what permits this core to write; None: nothing guards it."""
+    """Folder of the fence's local record, which permits this core to write; None: no fence."""
     epoch: int | None = None
-    """With which this process may act; another one needs another process."""
+    """Epoch with which this process may act; a new epoch needs a new process."""
     aws: AwsAccount | None = None
-    """In the cloud on this machine; None: no resources of AWS are looked at."""
+    """Account of the simulated cloud; None: no AWS resources are reconciled."""
     cloud_poll_seconds: float = 60
-    """Between two looks at a resource of a cloud that is well; a tenth more or less."""
+    """Poll interval of healthy cloud resources, with a jitter of a tenth."""
     max_reconcile_rate: float = 100
-    """Looks at resources of a cloud in a second, all together."""
+    """Reconciliations of cloud resources per second, in total."""
     watch_seconds: float = 6
-    """A watch is ended by the server after this time, and given up 2 s later by us."""
+    """The server ends a watch after this time; we give up 2 s later."""
 
     def lease(self, controller: str) -> str:
-        """Name of the Lease whose holder works."""
+        """Name of the Lease of a controller."""
         name = f"k8s-ucp-{controller}"
         return f"{name}-{self.machine}" if controller in ON_MACHINES else name
 
     @property
     def core_cluster(self) -> str:
-        """Name that no LocalCluster may take."""
+        """Reserved: no LocalCluster may have this name."""
         return f"{self.topology}-core"

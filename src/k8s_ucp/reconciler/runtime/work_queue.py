@@ -1,8 +1,8 @@
-"""Keys to process, each queued at most once and processed by one worker at a time.
+"""Work queue: each key is queued at most once and processed by one worker at a time.
 
-Keys stand in lanes, one for each app cluster. Lanes take turns, and only so many keys of a lane are
-processed at once, so that one slow cluster holds up nobody else. `RateLimitedQueue` is the rules
-alone, with time handed in; `WorkQueue` adds the lock and the waiting.
+Keys are queued in lanes, one per app cluster. Lanes take turns, and the number of keys of a lane
+that are processed at once is limited, so that a slow cluster delays no other. `RateLimitedQueue`
+has the rules, with time as an argument; `WorkQueue` adds locking and waiting.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BackOff:
-    """How long to wait after the n-th failure in a row: doubling, capped, jittered. Seconds."""
+    """Delay after the n-th failure in a row: exponential, capped, with jitter. Seconds."""
 
     start: float = 0.25
     cap: float = 5.0
     jitter: float = 0.2
-    """Up to this part of the delay is taken off, so that many failures don't come back at once."""
+    """Part of the delay that is subtracted at most, so that retries spread."""
 
     def delay(self, failures: int, chance: float) -> float:
-        """failures: at least 1. chance: 0 to 1."""
+        """The delay. failures: at least 1. chance: 0 to 1."""
         whole = min(self.cap, self.start * 2.0 ** min(failures - 1, 60))
         return whole * (1 - self.jitter * chance)
 
 
 class RetryRate:
-    """A bucket of retries: `burst` at once, then `per_second`. Not safe between threads."""
+    """Token bucket of retries: `burst` at once, then `per_second`. Not thread-safe."""
 
     def __init__(self, per_second: float = 50.0, burst: int = 200) -> None:
         self._per_second = per_second
@@ -40,20 +40,21 @@ class RetryRate:
         self._full_at = 0.0
 
     def wait(self, now: float) -> float:
-        """Take one; seconds until it may be used."""
+        """Take a token; returns the seconds until it may be used."""
         self._full_at = max(self._full_at, now) + 1 / self._per_second
         return max(0.0, self._full_at - now - self._burst / self._per_second)
 
 
 Lane = Callable[[str], str]
-"""The lane that a key stands in: usually the app cluster that it is about."""
+"""The lane of a key, usually the name of its app cluster."""
 
 
 class RateLimitedQueue:
-    """The rules of the queue. Not safe to share between threads.
+    """The rules of the queue. Not thread-safe.
 
-    A key is queued, processing (taken, not yet given back), waiting for a time, or unknown. A key
-    added while processing comes back in line when it is given back, so that no change is missed.
+    A key is queued, processing (taken, not yet done or failed), delayed until a time, or unknown. A
+    key
+    added while it is processing is queued again afterwards, so that no change is missed.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class RateLimitedQueue:
         width: int = 1,
         rate: RetryRate | None = None,
     ) -> None:
-        """width: keys of one lane processed at once. rate: of the retries of all keys together."""
+        """width: keys of one lane processed at once. rate: limit of the retries of all keys."""
         self._back_off = back_off
         self._chance = chance
         self._lane = lane
@@ -73,7 +74,7 @@ class RateLimitedQueue:
         self._rate = rate or RetryRate()
         self._lines: dict[str, deque[str]] = {}
         self._turns: deque[str] = deque()
-        """Lanes with somebody in line and room to process, each once."""
+        """Lanes with queued keys and free width, each once."""
         self._busy: dict[str, int] = {}
         self._in_line: set[str] = set()
         self._processing: set[str] = set()
@@ -82,11 +83,11 @@ class RateLimitedQueue:
         self._timers: list[tuple[float, str]] = []
         self._failures: dict[str, int] = {}
         self._changed: dict[str, float] = {}
-        """When the change came that a key is to catch up with, the oldest one."""
+        """Time of the oldest change that a key has not been reconciled with."""
         self._changed_while_processing: dict[str, float] = {}
 
     def add(self, key: str, now: float = 0.0) -> None:
-        """Something changed: look at `key` as soon as possible."""
+        """Queue `key` after a change, to be processed as soon as possible."""
         if key in self._processing:
             self._changed_while_processing.setdefault(key, now)
             self._again.add(key)
@@ -95,7 +96,7 @@ class RateLimitedQueue:
             self._line_up(key)
 
     def take(self, now: float) -> str | None:
-        """The next key, from now on processing; None when nothing is due."""
+        """The next key, which is processing from now on; None if nothing is due."""
         while self._timers and self._timers[0][0] <= now:
             due, key = heapq.heappop(self._timers)
             if self._due.get(key) == due:
@@ -111,9 +112,9 @@ class RateLimitedQueue:
         return key
 
     def done(self, key: str, now: float, again: float | None = None) -> float | None:
-        """`key` was dealt with; look again after `again` seconds, or at the next change.
+        """`key` was reconciled; process it again after `again` seconds, or at the next change.
 
-        Answers how long it took since the change it was caught up with; None without a change.
+        Returns the seconds since the oldest change that was reconciled; None without a change.
         """
         self._failures.pop(key, None)
         changed = self._changed.pop(key, None)
@@ -121,10 +122,11 @@ class RateLimitedQueue:
         return None if changed is None else now - changed
 
     def failed(self, key: str, now: float) -> float:
-        """`key` was not dealt with: it comes back after a delay, which is returned (seconds).
+        """`key` was not reconciled: queue it again after a delay, which is returned (seconds).
 
-        When it changed meanwhile the delay is the shortest one, but never nothing: a failure that
-        causes a change of its own must not spin.
+        If it changed meanwhile, the delay is the shortest one, but never zero: a failure that
+        causes a
+        change itself must not spin.
         """
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
@@ -136,11 +138,11 @@ class RateLimitedQueue:
         return delay
 
     def failures(self, key: str) -> int:
-        """How often in a row `key` failed."""
+        """How many times in a row `key` failed."""
         return self._failures.get(key, 0)
 
     def next_due(self) -> float | None:
-        """When `take` will find something: 0 for at once, None for not before another call."""
+        """When `take` will return a key: 0 for now, None for not before another call."""
         if self._turns:
             return 0.0
         while self._timers and self._due.get(self._timers[0][1]) != self._timers[0][0]:
@@ -148,11 +150,11 @@ class RateLimitedQueue:
         return self._timers[0][0] if self._timers else None
 
     def __len__(self) -> int:
-        """Keys queued or processing."""
+        """Number of keys queued or processing."""
         return len(self._in_line) + len(self._processing)
 
     def oldest(self, now: float) -> float:
-        """Seconds for which the oldest change waits to be caught up with."""
+        """Age in seconds of the oldest change that is not reconciled."""
         waiting = [*self._changed.values(), *self._changed_while_processing.values()]
         return now - min(waiting) if waiting else 0.0
 
@@ -168,7 +170,7 @@ class RateLimitedQueue:
             self._turns.append(lane)
 
     def _take_turns(self, lane: str) -> None:
-        """After a key of it was taken or given back, and the lane stands in no turn."""
+        """Give a lane its next turn, after one of its keys was taken or returned."""
         if not self._lines.get(lane):
             self._lines.pop(lane, None)
         elif self._busy.get(lane, 0) < self._width:
@@ -194,7 +196,7 @@ class RateLimitedQueue:
 
 
 class WorkQueue:
-    """A RateLimitedQueue that threads share and wait on."""
+    """A RateLimitedQueue with locking, on which threads can wait."""
 
     def __init__(
         self,
@@ -227,7 +229,7 @@ class WorkQueue:
                     key = None if self._held else self._rules.take(now)
                     if key is not None:
                         if self._rules.next_due() == 0.0:
-                            # One notification may have stood for several keys.
+                            # One notification may stand for several keys.
                             self._changed.notify()
                         return key
                     if until is not None and now >= until:
@@ -253,13 +255,13 @@ class WorkQueue:
             return delay
 
     def pause(self, held: bool) -> None:
-        """While held nothing is handed out: another process leads."""
+        """While held, `take` returns nothing, since another process leads."""
         with self._changed:
             self._held = held
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Wake everyone who waits, for good."""
+        """Wake all waiting threads for good."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -270,7 +272,7 @@ class WorkQueue:
 
     @property
     def idle(self) -> int:
-        """Threads that wait for a key."""
+        """Number of threads that wait for a key."""
         return self._idle
 
     def oldest(self) -> float:

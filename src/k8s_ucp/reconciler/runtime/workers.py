@@ -1,4 +1,4 @@
-"""Threads that take keys from a queue and bring what they name to where it should be."""
+"""Worker threads, which take keys from a queue and reconcile them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 Reconcile = Callable[[str], float | None]
-"""Brings one key up to date. Answers when to look again (seconds), None for at the next change."""
+"""Reconciles one key. Returns the seconds until the next time; None: at the next change."""
 
 KEPT = 2
-"""Threads that wait for work for ever; the others leave when there is none for a while."""
+"""Idle threads that stay; others end after PATIENCE seconds without work."""
 PATIENCE = 30.0
 
 
 class Workers:
-    """As many threads on one queue as there is work for, up to `most`.
+    """Threads on one queue, as many as needed, up to `most`.
 
-    Whoever takes a key sees to it that somebody waits for the next one: threads that hang on slow
-    clusters are replaced, up to that limit.
+    A thread that takes a key ensures that another one waits for the next key; so threads that hang
+    on
+    slow clusters are replaced, up to the limit.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Workers:
             return bool(self._threads) and all(each.is_alive() for each in self._threads)
 
     def join(self, seconds: float) -> bool:
-        """Wait for the threads to end after the queue was stopped; False if some still work."""
+        """Wait for the threads to end after the queue was stopped; False if some still run."""
         until = time.monotonic() + seconds
         with self._lock:
             threads = list(self._threads)
@@ -76,7 +77,7 @@ class Workers:
         thread.start()
 
     def _leave(self) -> bool:
-        """Nothing to do for a while: this thread may end."""
+        """Whether this idle thread may end."""
         with self._lock:
             if not self._queue.stopped and len(self._threads) <= KEPT:
                 return False
@@ -99,7 +100,7 @@ class Workers:
         try:
             again = self._reconcile(key)
         except Conflict:
-            # It changed since it was read: normal, the next look sees the newer one.
+            # The object changed since it was read, which is normal; the retry sees the new version.
             result = "conflict"
             self._queue.failed(key)
         except UcpError as error:

@@ -1,1 +1,1 @@
-"""One authenticator for each way of proving who we are to an app cluster."""
+"""One authenticator for each way of authenticating to an app cluster."""

@@ -1,7 +1,7 @@
-"""AWS: EKS takes a signed question to STS ("who am I?") for a token; signing it needs no request.
+"""AWS: EKS accepts a presigned GetCallerIdentity of STS as a token; signing needs no request.
 
-Signature Version 4 in a query string, as AWS documents it. botocore would be 14 MB for these
-sixty lines; decision 15 says more.
+Implements Signature Version 4 in a query string, as AWS documents it. botocore would be 14 MB for
+these sixty lines; see decision 15.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ AWS = "aws"
 CLUSTER_HEADER = "x-k8s-aws-id"
 PREFIX = "k8s-aws-v1."
 URL_SECONDS = 60
-"""EKS takes a token for 14 minutes, whatever this says."""
+"""EKS accepts a token for 14 minutes, whatever its URL says."""
 _EMPTY = hashlib.sha256(b"").hexdigest()
 _REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
 
@@ -48,7 +48,7 @@ class Keys:
 
 
 class Aws(CloudAuthenticator):
-    """A presigned GetCallerIdentity, by the identity itself or by a role that it takes on."""
+    """A presigned GetCallerIdentity, of the identity itself or of a role that it assumes."""
 
     name = AWS
 
@@ -71,7 +71,7 @@ class Aws(CloudAuthenticator):
 
 
 def token(cluster: str, keys: Keys, region: str, now: float) -> str:
-    """What EKS' API server of that cluster takes for the identity."""
+    """The token with which the identity authenticates to the EKS cluster."""
     url = presign(
         f"{sts(region)}/?Action=GetCallerIdentity&Version=2011-06-15",
         keys,
@@ -100,7 +100,7 @@ def presign(
     headers: Mapping[str, str] | None = None,
     payload: str = _EMPTY,
 ) -> str:
-    """A GET that is allowed to whoever holds the URL, for `seconds`, with exactly these headers.
+    """A GET request that anyone with the URL may send for `seconds`, with exactly these headers.
 
     payload: hash of the body, or UNSIGNED-PAYLOAD.
     """
@@ -132,7 +132,7 @@ def presign(
 
 
 def read_keys(text: str) -> Keys:
-    """The profile `default` of a credentials file, or its only one. Raises NoAccess."""
+    """The profile `default` of a credentials file, or its only profile. Raises NoAccess."""
     file = configparser.ConfigParser(interpolation=None)
     try:
         file.read_string(text)

@@ -1,4 +1,4 @@
-"""Azure: a token of Microsoft Entra ID for the service principal, made out to AKS."""
+"""Azure: a token of Microsoft Entra ID for the service principal, with AKS as audience."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping
 AZURE = "azure"
 AUTHORITY = "https://login.microsoftonline.com"
 AKS = "6dae42f8-4368-4678-94ff-3960e28e3630"
-"""The application that AKS' API servers are, the same for everybody."""
+"""Application ID of the AKS API servers, the same for all tenants."""
 
 
 class Azure(CloudAuthenticator):

@@ -1,8 +1,8 @@
-"""How we get into an app cluster: one authenticator for each way of proving who we are.
+"""Authentication to app clusters: protocols, and the choice of an authenticator.
 
-A kubeconfig is only read: exec plugins are recognised and mapped to the authenticator that does
-the same without running anything, files it names are never opened. Each cloud is a file of its own
-with one class, which its row names (clouds.py).
+Kubeconfigs are only read: exec plugins are mapped to the authenticator that does the same without
+running a program, and files that they name are never opened. Each cloud has its own module with one
+class, which its entry in clouds.py names.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 
 EXEC_PLUGINS = {program: name for name, each in CLOUDS.items() for program in each.plugins}
-"""Programs that kubeconfigs ask for, and the authenticator that stands for each."""
+"""Credential plugins in kubeconfigs, and the authenticators that replace them."""
 
 
 def cloud_of(provider: str) -> str | None:
-    """Whose authenticator stands for a kubeconfig without any user, by the cluster's provider."""
+    """The cloud whose credential is used for a kubeconfig without a user, by its provider."""
     return PROVIDERS[provider].cloud or None if provider in PROVIDERS else None
 
 
 class NoAccess(UcpError):
-    """A kubeconfig can't be used. reason: one word for the condition."""
+    """A kubeconfig can't be used. reason: one word, for the condition."""
 
     def __init__(self, reason: str, message: str) -> None:
         self.reason = reason
@@ -34,30 +34,30 @@ class NoAccess(UcpError):
 
 @dataclass(frozen=True)
 class ClusterInfo:
-    """What the object that vouches for a kubeconfig tells about the cluster; empty: nothing."""
+    """What a kubeconfig's owner declares about the cluster; empty: unknown."""
 
     provider: str = ""
     region: str = ""
     name: str = ""
-    """As the cloud knows it."""
+    """Name of the cluster in the cloud."""
     id: str = ""
     trusted: bool = True
-    """Our cloud credentials may be used on its word. Not on that of a label."""
+    """Whether our cloud credentials may be used for it; not for Secrets that are only labeled."""
     distrust: str = ""
-    """Why not, where it is no label's word."""
+    """Why it isn't trusted, except for labeled Secrets."""
     servers: tuple[str, ...] = ()
-    """Addresses of the API server, public and private, as the cloud told the owner."""
+    """Addresses of the API server, public and private, from the owner's status."""
     authority: str = ""
-    """CA certificates, base64, as the cloud told the owner."""
+    """CA certificates, base64, from the owner's status."""
     digest: str = ""
-    """What a LocalCluster's controller wrote down of the kubeconfig that it made."""
+    """Digest of the kubeconfig, recorded by a LocalCluster's controller."""
     as_a_whole: bool = True
-    """The kubeconfig itself is vouched for, so that the arguments of its plugin count."""
+    """Whether the owner vouches for the whole kubeconfig, so that its plugin's arguments count."""
 
 
 @dataclass(frozen=True)
 class AuthInfo:
-    """What a kubeconfig says, reduced to its current context."""
+    """The current context of a kubeconfig."""
 
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
@@ -69,13 +69,13 @@ class AuthInfo:
 
     @property
     def authority(self) -> str | None:
-        """CA certificates, base64; None: the system's."""
+        """CA certificates, base64; None: use the system's."""
         found = self.cluster.get("certificate-authority-data")
         return str(found) if found else None
 
     @property
     def plugin(self) -> str | None:
-        """The program that it wants, without its folder."""
+        """Program of its credential plugin, without the folder."""
         for each in ("exec", "auth-provider"):
             wanted = self.user.get(each)
             if isinstance(wanted, Mapping):
@@ -85,18 +85,18 @@ class AuthInfo:
 
     @property
     def arguments(self) -> list[str]:
-        """Of the program that it wants; none where only the owner's word counts."""
+        """Arguments of the credential plugin; none if only the owner's status counts."""
         return self.said if self.cluster_info.as_a_whole else []
 
     @property
     def said(self) -> list[str]:
-        """The same, whoever wrote them."""
+        """Arguments of the credential plugin, whether they are trusted or not."""
         wanted = self.user.get("exec")
         found = wanted.get("args") if isinstance(wanted, Mapping) else None
         return [str(each) for each in found] if isinstance(found, list) else []
 
     def argument(self, *flags: str) -> str:
-        """The value of the first of these flags among the arguments; empty where there is none."""
+        """The value of the first of these flags among the arguments; empty if there is none."""
         given = self.arguments
         for place, each in enumerate(given):
             name, separator, value = each.partition("=")
@@ -108,50 +108,50 @@ class AuthInfo:
 
     @property
     def way(self) -> str | None:
-        """The cloud authenticator that stands for its plugin, or for having no user at all."""
+        """The cloud authenticator that replaces its plugin, or that serves a missing user."""
         if self.plugin is not None:
             return EXEC_PLUGINS.get(self.plugin)
         return None if self.user else cloud_of(self.cluster_info.provider)
 
 
 class Cloud(Protocol):
-    """What authenticators need of the world."""
+    """What authenticators need from outside."""
 
     def credential(self, cloud: str) -> str:
-        """The cloud's credential, as text. Raises NoAccess that names what is missing."""
+        """The cloud's credential, as text. Raises NoAccess, which names what is missing."""
 
     def fetch(
         self, url: str, *, form: Mapping[str, str] | None = None, bearer: str = ""
     ) -> dict[str, Any]:
-        """POST a form, or GET; the JSON answer. Raises NoAccess (refused), Unreachable."""
+        """POST a form, or GET; returns the JSON. Raises NoAccess (refused), Unreachable."""
 
     def send(
         self, method: str, url: str, headers: Mapping[str, str], *, body: bytes | None = None
     ) -> tuple[int, bytes]:
-        """One request as it is: status and content. Raises NoAccess, Unreachable."""
+        """Send one request as given; returns status and content. Raises NoAccess, Unreachable."""
 
     def remembered(self, key: str, take: Callable[[], tuple[str, float]]) -> str:
-        """A token that was taken a while ago, or the one that `take` gets: (text, seconds)."""
+        """A cached token, or else the one that `take` returns: (text, lifetime in seconds)."""
 
     def now(self) -> float:
         """Seconds since the epoch."""
 
 
 class Authenticator(Protocol):
-    """One way of getting in."""
+    """One way of authenticating."""
 
     @property
     def name(self) -> str: ...
 
     def recognises(self, auth_info: AuthInfo) -> bool:
-        """This is the way for such a kubeconfig."""
+        """Whether it can authenticate with such a kubeconfig."""
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
         """A kubeconfig with inlined credentials, for Kube. Raises NoAccess, KubeError."""
 
 
 class CloudAuthenticator:
-    """The base of those that use the credential of a cloud, whose name is theirs."""
+    """Base class of those that use a cloud's credential; `name` is that of the cloud."""
 
     name: str
 
@@ -178,9 +178,9 @@ class Static:
 
 
 def choose(auth_info: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticator:
-    """The first authenticator that recognises the kubeconfig.
+    """The first authenticator that recognizes the kubeconfig.
 
-    Raises NoAccess that names what is missing.
+    Raises NoAccess, which names what is missing.
     """
     for each in known:
         if each.recognises(auth_info):
@@ -214,7 +214,7 @@ def choose(auth_info: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticat
 
 
 def kubeconfig(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> dict[str, Any]:
-    """A kubeconfig with one context of the given parts."""
+    """A kubeconfig with one context of the given cluster and user."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,7 +1,7 @@
-"""What authenticators need of the world: the clouds' credentials, and their token endpoints.
+"""The clouds' credentials and token endpoints, as authenticators use them.
 
-Every request is bounded, follows no redirect, and goes to https only (or to this machine, where
-tests listen). An error names the host and what it answered, never what was sent.
+Requests have a timeout and a size limit, follow no redirects, and use https only (except to this
+machine, for tests). Errors name the host and its response, never the request.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ KEY = "creds"
 SECONDS = 10.0
 LARGEST = 1_000_000
 SPARE = 60.0
-"""A remembered token is not used in the last seconds of its life."""
+"""Cached tokens are not used in the last seconds of their lives."""
 _HERE = ("127.0.0.1", "localhost", "::1")
 
 
 class CloudAccess:
-    """Safe to share between threads."""
+    """Implements `Cloud`. Safe to share between threads."""
 
     def __init__(self, core: Kube, clock: Clock) -> None:
         self._core = core
@@ -46,7 +46,7 @@ class CloudAccess:
         return self._clock()
 
     def credential(self, cloud: str) -> str:
-        """The text under `creds` in the cloud's Secret. Raises NoAccess, KubeError."""
+        """The text of the key `creds` in the cloud's Secret. Raises NoAccess, KubeError."""
         name = CLOUDS[cloud].secret
         secret = self._core.find(SECRET, name, NAMESPACE)
         content = ((secret or {}).get("data") or {}).get(KEY)
@@ -69,7 +69,7 @@ class CloudAccess:
     def fetch(
         self, url: str, *, form: Mapping[str, str] | None = None, bearer: str = ""
     ) -> dict[str, Any]:
-        """POST a form, or GET; the JSON answer. Raises NoAccess (refused), Unreachable."""
+        """POST a form, or GET; returns the JSON. Raises NoAccess (refused), Unreachable."""
         headers = {"Accept": "application/json", "User-Agent": "k8s-ucp"}
         if bearer:
             headers["Authorization"] = f"Bearer {bearer}"
@@ -99,7 +99,7 @@ class CloudAccess:
         *,
         body: bytes | None = None,
     ) -> tuple[int, bytes]:
-        """One request: status and content. Raises NoAccess for a bad address, Unreachable."""
+        """Send a request; returns status and content. Raises NoAccess (no TLS), Unreachable."""
         parts = urlsplit(url)
         if parts.scheme != "https" and parts.hostname not in _HERE:
             raise NoAccess("CredentialsInvalid", f"{parts.hostname} requires TLS")
@@ -117,7 +117,7 @@ class CloudAccess:
             ) from error
 
     def remembered(self, key: str, take: Callable[[], tuple[str, float]]) -> str:
-        """A token that was taken a while ago, or else the one that `take` gets: (text, seconds)."""
+        """A cached token, or else the one that `take` returns: (text, lifetime in seconds)."""
         with self._lock:
             text, until = self._tokens.get(key, ("", 0.0))
         if text and self._clock() < until:
@@ -128,20 +128,20 @@ class CloudAccess:
         return text
 
     def forget(self) -> None:
-        """One of them was turned down: none is used again."""
+        """Drop all cached tokens, since a cluster rejected one."""
         with self._lock:
             self._tokens.clear()
 
 
 def unusable(cloud: str, why: str) -> NoAccess:
-    """The credential is there and of no use; its text is never shown."""
+    """The error for a credential that exists but can't be used; never contains its text."""
     return NoAccess(
         "CredentialsInvalid", f"the credential in Secret {NAMESPACE}/{CLOUDS[cloud].secret} {why}"
     )
 
 
 def as_mapping(cloud: str, text: str, *keys: str) -> Mapping[str, Any]:
-    """The credential as JSON that holds these keys. Raises NoAccess that names what is missing."""
+    """The credential as JSON with these keys. Raises NoAccess, which names what is missing."""
     try:
         return read_object(text, *keys)
     except ValueError as error:

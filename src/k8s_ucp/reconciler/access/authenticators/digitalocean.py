@@ -1,4 +1,4 @@
-"""DigitalOcean: its API hands out a token for a cluster to whoever holds an API token."""
+"""DigitalOcean: its API exchanges an API token for a token of a cluster."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from k8s_ucp.reconciler.access.authenticators.cloud_access import as_mapping, un
 DIGITALOCEAN = "digitalocean"
 API = "https://api.digitalocean.com"
 LIFETIME = 3600
-"""Asked for, in seconds."""
+"""Requested lifetime in seconds."""
 
 
 class DigitalOcean(CloudAuthenticator):
-    """The API token, exchanged for a cluster's."""
+    """The API token, exchanged for a token of the cluster."""
 
     name = DIGITALOCEAN
 
@@ -71,7 +71,7 @@ def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple
 
 
 def _api_token(text: str) -> str:
-    """The credential is the token alone, or `{"token": "..."}`."""
+    """The token of a credential, which is the token itself or `{"token": "..."}`."""
     try:
         json.loads(text)
     except ValueError:

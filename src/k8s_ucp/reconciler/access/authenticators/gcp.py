@@ -1,6 +1,6 @@
 """Google Cloud: an access token for the environment's service account, by google-auth.
 
-GKE's connection Secrets hold no credential at all; the cluster takes the account's tokens.
+GKE's connection Secrets contain no credential; clusters accept the service account's tokens.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _take(text: str, cloud: Cloud) -> tuple[str, float]:
 
 
 class _Answer:
-    """An HTTP answer as google-auth reads it."""
+    """An HTTP response in the form that google-auth reads."""
 
     def __init__(self, status: int, data: bytes) -> None:
         self.status = status
@@ -69,7 +69,7 @@ class _Answer:
 
 
 class _Transport:
-    """google-auth's requests, through the one bounded door."""
+    """Sends google-auth's requests with `Cloud.send`, which bounds them."""
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
@@ -80,7 +80,7 @@ class _Transport:
         method: str = "GET",
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: float | None = None,  # noqa: ARG002 (the door's own is shorter)
+        timeout: float | None = None,  # noqa: ARG002 (that of Cloud.send is shorter)
         **_: Any,
     ) -> _Answer:
         return _Answer(*self._cloud.send(method, url, headers or {}, body=body))
