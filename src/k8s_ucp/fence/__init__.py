@@ -1,1 +1,1 @@
-"""The fence: which core may act for a topology, by an epoch in the core repository."""
+"""The fence: which core cluster may act for a topology, by an epoch in the core repository."""

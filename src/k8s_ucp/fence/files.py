@@ -1,7 +1,7 @@
-"""The fence's files in the state folder: input of the guard, and its permission for writers.
+"""The fence's files in the state folder: input of the guard, and its permit for writers.
 
-Writers on this machine ask `Gate`. A permit ends by itself, also while everything here stands
-still, so a process that was frozen finds it ended when it wakes up.
+Writers on this machine ask `Gate`. A permit expires by itself, even if everything on the machine is
+suspended, so a process that was frozen finds it expired when it wakes up.
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 PERIOD = 30.0
-"""Seconds without a confirmation after which a core's writers stop."""
+"""Seconds without a confirmation after which a core cluster's writers stop."""
 PERIOD_VARIABLE = "UCP_FENCE_SECONDS"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def period_asked() -> float:
-    """PERIOD, or what a test says. All cores of a topology have to have the same."""
+    """PERIOD, or the value that a test sets. It must be the same for all cores of a topology."""
     return float(os.environ.get(PERIOD_VARIABLE) or PERIOD)
 
 
 def boot_clock() -> float:
-    """Seconds of a clock that goes on while the machine sleeps; elsewhere than on Linux the
-    monotonic one does.
-    """
+    """Seconds of a clock that includes suspend, or outside Linux of the monotonic clock."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 def boot_id() -> str:
-    """Of this run of the machine: what `boot_clock` says means nothing in another."""
+    """ID of the current boot; values of `boot_clock` mean nothing in another one."""
     try:
         return _BOOT.read_text("ascii").strip()
     except OSError:
@@ -48,43 +46,43 @@ def boot_id() -> str:
 
 @dataclass(frozen=True)
 class FenceSettings:
-    """What a start tells the guard. record, commit: with which this core may act."""
+    """What a start passes to the guard. record, commit: with which this core may act."""
 
     id: str
     url: str
-    """Of the core repository."""
+    """URL of the core repository."""
     period: float
     stops_when_silent: bool
     commit: str
     record: FenceRecord
     boot: str
     not_before: float = 0.0
-    """By the boot clock: as of FenceView."""
+    """See FenceView; on the boot clock."""
     kubeconfig: str = ""
-    """Of a core whose writers are pods; empty where they are processes of this machine."""
+    """Of a core cluster whose writers are pods; empty if they are processes of this machine."""
     adopted: tuple[str, ...] = ()
-    """Components of that core that others run."""
+    """Components of that core cluster which others run."""
     credential: tuple[str, str] | None = None
-    """Name and file of what lets us read the repository; None: the user's own git settings do."""
+    """Name and file of the repository's credential; None: the user's git settings have it."""
 
 
 @dataclass(frozen=True)
 class FencePermit:
-    """What the guard says. until: by the boot clock of that boot; record: as it was read last."""
+    """The guard's decision. until: on the boot clock of `boot`; record: as read last."""
 
     verdict: FenceVerdict
     until: float
     boot: str
     record: FenceRecord | None
     confirmed: bool
-    """The guard itself could read the fence, this time or earlier."""
+    """Whether the guard itself has ever been able to read the fence."""
     said: str = ""
-    """Why the last look failed."""
+    """Why the last read failed."""
     stopped: float = 0.0
-    """Seconds since 1970: when the writers stopped."""
+    """Seconds since 1970 when the writers were stopped."""
 
     def why_stopped(self) -> str:
-        """Why the writers don't work, for a person; empty where they do."""
+        """Why the writers are stopped, for people; empty if they aren't."""
         match self.verdict:
             case FenceVerdict.LOST:
                 what = "another core acts for this topology, and this one's writers are stopped"
@@ -103,17 +101,17 @@ class FencePermit:
 
 @dataclass(frozen=True)
 class FenceFiles:
-    """folder: private, of one topology."""
+    """Files of one topology. folder: private."""
 
     folder: Path
 
     @property
     def clone(self) -> Path:
-        """Of the core repository, for this ref alone."""
+        """Clone of the core repository, only for the fence's ref."""
         return self.folder / "core"
 
     def settings(self) -> FenceSettings | None:
-        """None where no start has written any that can be read."""
+        """None if no start has written any, or they can't be read."""
         found = _read(self.settings_file)
         if found is None:
             return None
@@ -127,14 +125,14 @@ class FenceFiles:
             return None
 
     def guarded(self) -> bool:
-        """A start has told a guard what to look at."""
+        """Whether a start has written settings for a guard."""
         return self.settings_file.exists()
 
     def write_settings(self, settings: FenceSettings) -> None:
         self._write(self.settings_file, settings)
 
     def permit(self) -> FencePermit | None:
-        """None where there is none that can be read."""
+        """None if there is none, or it can't be read."""
         found = _read(self._permit)
         if found is None:
             return None
@@ -145,7 +143,7 @@ class FenceFiles:
             return None
 
     def lost_to(self) -> FenceRecord | None:
-        """What the fence says where the guard has seen that this core lost it."""
+        """The current record if the guard found that this core lost the fence, else None."""
         permit = self.permit()
         return permit.record if permit and permit.verdict is FenceVerdict.LOST else None
 
@@ -153,14 +151,14 @@ class FenceFiles:
         self._write(self._permit, permit)
 
     def forget(self) -> None:
-        """Nobody guards this topology here any more. The next claim clones anew, in one piece."""
+        """Remove the guard's files; the next claim makes a new clone."""
         for each in (self.settings_file, self._permit):
             each.unlink(missing_ok=True)
         shutil.rmtree(self.clone, ignore_errors=True)
 
     @property
     def epoch(self) -> int | None:
-        """With which this core may act; None where no start has claimed any."""
+        """The epoch with which this core may act; None if no start has claimed one."""
         settings = self.settings()
         return settings.record.epoch if settings else None
 
@@ -181,7 +179,7 @@ class FenceFiles:
 
 
 class Gate:
-    """Whether writers of this machine may write now. Safe to share between threads."""
+    """Whether writers on this machine may write now. Safe to share between threads."""
 
     def __init__(
         self,
@@ -190,16 +188,14 @@ class Gate:
         *,
         epoch: int | None = None,
     ) -> None:
-        """folder: as of FenceFiles; None: nothing guards them. epoch: the one that they call with;
-        it stays closed for any other.
-        """
+        """folder: of FenceFiles; None: unguarded. epoch: of the caller; others find it closed."""
         self._files = FenceFiles(folder) if folder else None
         self._epoch = epoch
         self._clock = clock
         self._boot = boot_id()
 
     def is_open(self) -> bool:
-        """Asked before every write: the file is read anew each time."""
+        """Asked before every write; reads the file each time."""
         if self._files is None or not self._files.guarded():
             return True
         permit = self._files.permit()

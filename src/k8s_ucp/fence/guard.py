@@ -1,7 +1,7 @@
 """The guard: checks periodically whether this core holds the fence, and stops its writers if not.
 
-It only reads the repository. What it permits ends by itself, so writers that ask (`Gate`) stop in
-time whatever happens to the guard; those that can't ask are stopped by it.
+It only reads the repository. Its permits expire by themselves, so writers that ask (`Gate`) stop in
+time whatever happens to the guard; it stops those that can't ask.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from k8s_ucp.fence.rules import NEVER, FenceVerdict, FenceView, decide, until, w
 from k8s_ucp.git.local_refs import local_folder, read_ref
 
 LOOKS = 3
-"""So many looks in a period, each at most that part of it long."""
+"""Reads per period; each may take this part of the period at most."""
 TICK_SECONDS = 1.0
 
 
 class Writers(Protocol):
-    """Programs that write to clouds and app clusters and don't ask for themselves."""
+    """Programs that write to clouds and app clusters, and can't ask the Gate themselves."""
 
     def stop(self) -> list[str]:
-        """Stop those that run; their names. Raises UcpError."""
+        """Stop those that are running; returns their names. Raises UcpError."""
 
     def resume(self) -> list[str]:
-        """Start those again that `stop` has stopped; their names. Raises UcpError."""
+        """Start those that `stop` has stopped; returns their names. Raises UcpError."""
 
 
 Look = Callable[[FenceSettings, float], tuple[str, FenceRecord] | None]
-"""(settings, seconds at most): the fence as it is now; None where there is none. Raises UcpError.
-"""
+"""(settings, timeout in seconds): the current (commit, record), None if there is no fence. Raises
+UcpError."""
 
 
 class Guard:
-    """Of one topology, on the machine that its core runs on. One thread calls it."""
+    """The guard of one topology, on the machine of its core. Called from one thread."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Guard:
         self._ever = False
 
     def tick(self) -> FenceVerdict | None:
-        """One look where it is time for one; None where no start has told what to guard."""
+        """Read the fence if it is due, and act on it; None if there are no settings."""
         settings = self._files.settings()
         if settings is None:
             self._settings = None
@@ -79,7 +79,7 @@ class Guard:
         return self._verdict
 
     def _begin(self, settings: FenceSettings) -> None:
-        """A start has claimed the fence, or this guard follows another."""
+        """Take over new settings: a start has claimed the fence, or this guard replaces another."""
         self._settings, self._record, self._next = settings, settings.record, NEVER
         permit = self._files.permit()
         self._ever = bool(permit and permit.confirmed)
@@ -90,7 +90,7 @@ class Guard:
             self._confirmed = NEVER
 
     def _ask(self, settings: FenceSettings, now: float) -> None:
-        """Whoever else waits for this thread waits a part of a period at most."""
+        """Read the fence, with a timeout so that the caller isn't blocked for long."""
         part = settings.period / LOOKS
         self._next = now + part
         try:
@@ -110,7 +110,7 @@ class Guard:
         now = self._clock()
         left = 0.0
         if self._record and self._record != settings.record:
-            # A takeover of ours is in the repository, and its start has not told us yet.
+            # Our takeover is in the repository, but its start has not written the settings yet.
             left = wait_of(self._record, period=settings.period, now=time.time())
         told = settings.not_before if settings.boot == self._boot else 0.0
         return FenceView(
@@ -120,8 +120,9 @@ class Guard:
             now=now,
             period=settings.period,
             not_before=max(told, now + left if left else 0.0),
-            # A repository that only `ucp start` can read, with a token of its caller's, says
-            # nothing by being silent.
+            # If only `ucp start` can read the repository, with a token of its caller, then a
+            # failure to read it
+            # means nothing.
             stops_when_silent=settings.stops_when_silent and self._ever,
         )
 
@@ -131,7 +132,7 @@ class Guard:
         if self._verdict is not before:
             self._stopped = 0.0 if works else time.time()
             self._report(f"the fence is {self._verdict}: {self._record}")
-        # The permit first: who asks stops at once, and nobody goes on before it is there.
+        # Permit first: writers that ask stop at once, and none resumes before the permit exists.
         try:
             self._permit(seen)
         finally:
@@ -148,7 +149,7 @@ class Guard:
             self._report(f"{'started' if works else 'stopped'}: {', '.join(names)}")
 
     def _permit(self, seen: FenceView) -> None:
-        """Write it where it says something new: not with every tick."""
+        """Write the permit if its content is new, or it is extended enough; not with every tick."""
         assert self._verdict is not None
         permit = FencePermit(
             verdict=self._verdict,
@@ -169,7 +170,7 @@ class Guard:
 
 
 class Reader:
-    """Reads the fence with what a start has left for it; keeps what it knows already."""
+    """Reads the fence with the credential that a start stored; caches the last record."""
 
     def __init__(self, files: FenceFiles) -> None:
         self._files = files
@@ -192,7 +193,7 @@ class Reader:
     def _read(
         self, settings: FenceSettings, commit: str | None, seconds: float
     ) -> tuple[str, FenceRecord] | None:
-        # Loaded when it is needed: where the repository is on this machine, a file tells all.
+        # Imported on demand: if the repository is on this machine, reading a file is enough.
         from k8s_ucp.credentials import CredentialRef, load_login
         from k8s_ucp.fence.reference import FenceReference
         from k8s_ucp.git.clones import make_clone

@@ -1,4 +1,4 @@
-"""What the fence says: a record in the core repository, and who may write the next one. Pure."""
+"""The record of the fence in the core repository, and the rules for the next one. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from k8s_ucp.errors import UcpError
 
 FENCE = "refs/ucp/fence"
 FILE = "fence.json"
-"""In the commit that the ref points to."""
+"""Name of the file in the commit that the ref points to."""
 PERIODS = 2
-"""So many periods a taker waits: the core before it stops within one, and a third of one more."""
+"""Periods that a takeover waits: the previous core stops within one and a third."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +27,16 @@ class FenceHolder:
 
     @property
     def place(self) -> str:
-        """What follows a command that is to be typed there."""
+        """Arguments and location for a command that has to be run there."""
         return f"--workspace {shlex.quote(self.workspace)} on machine {self.machine}"
 
 
 @dataclass(frozen=True)
 class FenceRecord:
-    """Who may act. epoch: counts up with every new holder.
+    """Which core may act. epoch: incremented with every new holder.
 
-    holder: None once it was released. since: seconds since 1970, by the holder's clock. taken: the
-    holder before did not release it, so it may have written for a while after.
+    holder: None once it is released. since: seconds since 1970, by the holder's clock. taken: the
+    previous holder did not release it, so it may have written for a while after.
     """
 
     epoch: int
@@ -61,12 +61,12 @@ class FenceHeld(UcpError):
 
 
 def dump(record: FenceRecord) -> bytes:
-    """The file's content."""
+    """The content of the file."""
     return (json.dumps(asdict(record), indent=1) + "\n").encode()
 
 
 def parse(content: bytes) -> FenceRecord:
-    """A record as `dump` writes it. Raises UcpError for anything else."""
+    """Parse what `dump` writes. Raises UcpError for anything else."""
     try:
         found = json.loads(content)
         holder = found["holder"] and FenceHolder(
@@ -75,7 +75,7 @@ def parse(content: bytes) -> FenceRecord:
         record = FenceRecord(
             int(found["epoch"]), holder or None, float(found["since"]), bool(found["taken"])
         )
-        str(record)  # No date that can't be told: whoever may push can write any number.
+        str(record)  # Fails for impossible dates: anyone who can push may write any number.
         return record
     except (ValueError, TypeError, KeyError, OverflowError, OSError) as error:
         raise UcpError(
@@ -87,9 +87,9 @@ def parse(content: bytes) -> FenceRecord:
 def claimed(
     found: FenceRecord | None, holder: FenceHolder, now: float, *, takeover: bool = False
 ) -> FenceRecord:
-    """The record with which `holder` may act: the found one where it has the fence already.
+    """The record with which `holder` may act: the existing one if it already holds the fence.
 
-    Raises FenceHeld where another core has it, unless that is to be taken over.
+    Raises FenceHeld if another core holds it, unless takeover is set.
     """
     if found is None:
         return FenceRecord(1, holder, now)
@@ -104,7 +104,7 @@ def claimed(
 
 
 def released(found: FenceRecord | None, id: str, now: float) -> FenceRecord | None:
-    """The record with which a holder lets go; None where it has nothing to let go."""
+    """The record that releases the fence; None if `id` doesn't hold it."""
     if found is None or not found.is_held_by(id):
         return None
     return FenceRecord(found.epoch, None, now)

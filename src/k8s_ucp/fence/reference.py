@@ -1,4 +1,4 @@
-"""The ref `refs/ucp/fence` of a core repository: read, and changed by compare-and-swap only."""
+"""The ref `refs/ucp/fence` of a core repository: reads, and changes by compare-and-swap only."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from k8s_ucp.git.repository import NETWORK_SECONDS, RefUpdate, Repository
 
 @dataclass(frozen=True)
 class FenceReference:
-    """clone: of the core repository; its files and branches stay as they are.
+    """clone: of the core repository; its files and branches are not touched.
 
-    seconds: for each call of git.
+    seconds: timeout of each git command.
     """
 
     clone: Repository
     seconds: float = NETWORK_SECONDS
 
     def commit(self) -> str | None:
-        """What the remote's ref points to now. Raises the errors of the door to git."""
+        """The commit of the remote's ref; None if there is none. Raises the errors of git/."""
         line = self.clone.git("ls-remote", "--refs", "origin", FENCE, timeout=self.seconds).decode()
         return line.partition("\t")[0] or None
 
     def record(self, commit: str) -> FenceRecord:
-        """What a commit of the ref says. Raises UcpError; Rejected where it is another by now."""
+        """The record of a commit. Raises UcpError; Rejected if the ref has moved meanwhile."""
         if self.clone.resolve(commit) is None:
             self.clone.git(
-                # Who held it before, start by start, is the remote's to keep.
+                # Only the current record; the remote keeps the history.
                 "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
-                "--no-write-fetch-head",  # The one file that git keeps open to others' eyes.
+                "--no-write-fetch-head",  # Not to leave a file where the user sees it.
                 "origin", f"+{FENCE}:{FENCE}", timeout=self.seconds,
             )  # fmt: skip
             if self.clone.resolve(commit) is None:
@@ -49,14 +49,14 @@ class FenceReference:
         return parse(self.clone.read(commit, FILE).get(FILE, b""))
 
     def read(self) -> FenceRecord | None:
-        """The record as it is now; None where there is none. Raises UcpError."""
+        """The current record; None if there is none. Raises UcpError."""
         commit = self.commit()
         return self.record(commit) if commit else None
 
     def claim(
         self, holder: FenceHolder, clock: Callable[[], float], *, takeover: bool = False
     ) -> tuple[str, FenceRecord]:
-        """Have the fence: the commit and its record. Raises FenceHeld, UcpError."""
+        """Claim the fence; returns commit and record. Raises FenceHeld, UcpError."""
 
         def attempt(_: int) -> tuple[str, FenceRecord]:
             commit = self.commit()
@@ -69,7 +69,7 @@ class FenceReference:
         return push_until_accepted(attempt)
 
     def release(self, id: str, clock: Callable[[], float]) -> bool:
-        """Let it go; False where this holder has nothing to let go. Raises UcpError."""
+        """Release the fence; False if `id` doesn't hold it. Raises UcpError."""
 
         def attempt(_: int) -> bool:
             commit = self.commit()

@@ -1,8 +1,8 @@
-"""May this core write now? Pure.
+"""Decides whether this core may write now. Pure.
 
-Times are seconds of a clock that also counts while the machine sleeps. A core that last saw its
-epoch at t may write until t + period. A taker writes no earlier than two periods after its own
-epoch is in the repository, so the two never overlap, whatever stood still in between.
+Times are seconds of a clock that includes suspend. A core that last saw its epoch at t may write
+until t + period. After a takeover, a core writes no earlier than two periods after its epoch is in
+the repository; so the two never overlap, whatever was suspended in between.
 """
 
 from __future__ import annotations
@@ -16,38 +16,38 @@ NEVER = float("-inf")
 
 
 class FenceVerdict(StrEnum):
-    """On the writers of a core."""
+    """Whether the writers of a core may work."""
 
     HELD = "held"
-    """They work."""
+    """They may."""
     WAITING = "waiting"
-    """The fence was taken from a core that may still be writing."""
+    """No: the fence was taken from a core that may still be writing."""
     SILENT = "silent"
-    """Nobody could be asked for too long."""
+    """No: the fence could not be read for too long."""
     LOST = "lost"
-    """Another core has the fence, or nobody any more."""
+    """No: another core has the fence, or it was released."""
 
 
 @dataclass(frozen=True)
 class FenceView:
-    """What a look starts from."""
+    """Input of a verdict."""
 
     id: str
-    """Of this core."""
+    """ID of this core."""
     record: FenceRecord | None
-    """As it was read last; None where the repository had none."""
+    """As read last; None if the repository has none."""
     confirmed: float
-    """When the last read began that found this core's epoch; NEVER."""
+    """Start of the last read that found this core's epoch, or NEVER."""
     now: float
     period: float
     not_before: float = 0.0
-    """After a takeover: when the core before has stopped."""
+    """After a takeover: when the previous core will have stopped."""
     stops_when_silent: bool = True
-    """What it writes to can be written to by a core elsewhere, too."""
+    """Whether another core could write to the same clusters and clouds."""
 
 
 def decide(seen: FenceView) -> FenceVerdict:
-    """The guard's one decision."""
+    """The verdict for a view."""
     if seen.record is not None and not seen.record.is_held_by(seen.id):
         return FenceVerdict.LOST
     if seen.now < seen.not_before:
@@ -58,14 +58,14 @@ def decide(seen: FenceView) -> FenceVerdict:
 
 
 def until(seen: FenceView) -> float:
-    """How long the writers may go on without another look, where they may at all."""
+    """When the writers must stop without a further confirmation."""
     return (seen.confirmed if seen.stops_when_silent else seen.now) + seen.period
 
 
 def wait_of(record: FenceRecord, *, period: float, now: float) -> float:
-    """Seconds from now that its holder has to wait before it writes.
+    """Seconds from now that the record's holder has to wait before it writes.
 
-    now: seconds since 1970, by the clock that `record.since` was taken from.
+    now: seconds since 1970, by the same clock as `record.since`.
     """
     longest = PERIODS * period
     if not record.taken:

@@ -1,1 +1,1 @@
-"""Managed resources of Crossplane: what every provider does with one, whatever the cloud."""
+"""Managed resources of Crossplane: what all providers do with them, whatever the cloud."""

@@ -1,4 +1,4 @@
-"""Where the cloud has another value than a managed resource declares. Pure."""
+"""Differences between a managed resource and its resource in the cloud. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _REFERENCES = ("Ref", "Refs", "Selector")
-"""Ends of fields that name other objects: the field that they fill in is compared."""
+"""Suffixes of fields that refer to other objects: the fields that they resolve to are compared."""
 
 
 def differences(item: Mapping[str, Any]) -> list[str]:
-    """`field: declared X, the cloud has Y` of each. What the cloud doesn't tell is none."""
+    """`field: declared X, the cloud has Y` for each field that the cloud reports differently."""
     declared = (item.get("spec") or {}).get("forProvider") or {}
     told = (item.get("status") or {}).get("atProvider") or {}
     return list(_between(declared, told))
@@ -28,7 +28,7 @@ def _between(declared: Mapping[str, Any], told: Mapping[str, Any], at: str = "")
 
 
 def _plain(value: Any) -> list[str] | None:
-    """In words, whatever the order; None: too deep to be compared."""
+    """The values as sorted texts, so that order doesn't matter; None: nested, not compared."""
     values = value if isinstance(value, list) else [value]
     if any(isinstance(each, list | Mapping) for each in values):
         return None

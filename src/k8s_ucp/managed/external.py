@@ -1,4 +1,4 @@
-"""What a cloud is to the engine: one resource, by the name that the cloud has for it."""
+"""The interface to a cloud: operations on one resource, by its name in the cloud."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from k8s_ucp.errors import UcpError
 
 
 class CloudFailed(UcpError):
-    """The cloud refused a call, or gave no answer. The message is the cloud's own.
+    """The cloud rejected a call, or didn't respond. The message is the cloud's own.
 
-    certain: it was refused, so nothing was done; a call without an answer may have been.
+    certain: it was rejected and had no effect; otherwise it may have been executed.
     """
 
     def __init__(self, message: str, *, certain: bool = True) -> None:
@@ -22,17 +22,18 @@ class CloudFailed(UcpError):
 
 @dataclass(frozen=True)
 class ExternalObservation:
-    """What the cloud says of a resource.
+    """State of a resource in the cloud.
 
-    late: fields of forProvider that the cloud has chosen and the declaration leaves out. details:
-    of the connection, as text. at_provider: for status.
+    late: values of forProvider that the cloud has set and the declaration omits. details:
+    connection
+    details, as text. at_provider: for status.
     """
 
     exists: bool
     up_to_date: bool = True
     ready: bool = True
     why: str = ""
-    """It isn't ready, or differs, in the cloud's words."""
+    """Why it isn't ready or up to date, in the cloud's words."""
     late: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
     at_provider: Mapping[str, Any] = field(default_factory=dict)
@@ -43,9 +44,9 @@ ABSENT = ExternalObservation(exists=False)
 
 @dataclass(frozen=True)
 class Declared:
-    """A managed resource, ready to be compared. parameters: forProvider, references resolved.
+    """A managed resource, ready to be compared. parameters: forProvider with references resolved.
 
-    name: in the cloud; "" where the cloud gives it one and hasn't yet.
+    name: in the cloud; "" if the cloud assigns it and hasn't yet.
     """
 
     parameters: Mapping[str, Any]
@@ -53,31 +54,32 @@ class Declared:
     object_name: str
     namespace: str = ""
     leaving: bool = False
-    """Its object is being deleted."""
+    """The object is being deleted."""
 
 
 class External(Protocol):
-    """One kind of resource in one cloud. Every method raises CloudFailed."""
+    """One kind of resource in one cloud. All methods raise CloudFailed."""
 
     @property
     def named_by_us(self) -> bool:
-        """The external name is the object's unless it says otherwise; else the cloud makes it."""
+        """The external name defaults to the object's name; otherwise the cloud assigns it."""
 
     @property
     def whole_at_once(self) -> bool:
-        """What was made is all there when the creation is answered: nothing is to be waited for."""
+        """The resource is complete when the creation returns, so that no wait is needed."""
 
     def observe(self, declared: Declared) -> ExternalObservation: ...
 
     def create(self, declared: Declared) -> str:
-        """Returns the name that the cloud has for it."""
+        """Returns the name that the resource has in the cloud."""
 
     def recover(self, declared: Declared) -> str | None:
-        """The name of what a creation without an answer has made: "" where it made nothing, None
-        where that can't be told.
+        """The name of the resource that a creation without a response has made.
+
+        "" if it made none, None if that can't be determined.
         """
 
     def update(self, declared: Declared) -> None: ...
 
     def delete(self, declared: Declared) -> None:
-        """Begin to delete it; nothing to do where it is gone."""
+        """Begin the deletion; no error if the resource does not exist."""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def at_path(item: Any, path: str) -> Any:
-    """What stands at a path; None where there is nothing."""
+    """The value at a path; None if there is none."""
     for part in path.split(".") if path else ():
         if isinstance(item, list):
             item = item[int(part)] if part.isdigit() and int(part) < len(item) else None
@@ -17,7 +17,7 @@ def at_path(item: Any, path: str) -> Any:
 
 
 def put_path(item: dict[str, Any], path: str, value: Any) -> None:
-    """Set a value at a path; a part that ends with `[]` is a list of one."""
+    """Set a value at a path; a part with the suffix `[]` is a list with one item."""
     *way, last = path.split(".")
     for part in way:
         if part.endswith("[]"):

@@ -29,33 +29,33 @@ _SUPPORTED = {
     frozenset({"Observe"}),
     frozenset({"Observe", "LateInitialize"}),
 }
-"""Sets that make sense: without Observe nothing else can be done right."""
+"""Supported sets: without Observe, no other action is possible."""
 
 
 @dataclass(frozen=True)
 class Policies:
-    """What may be done. paused: nothing, not even a look."""
+    """Permitted actions. paused: none, not even Observe."""
 
     actions: frozenset[str]
     paused: bool = False
 
     @property
     def supported(self) -> bool:
-        """The set makes sense."""
+        """Whether the set of actions is supported."""
         return self.actions in _SUPPORTED
 
     @property
     def only_observed(self) -> bool:
-        """Nothing in the cloud may be changed."""
+        """Whether nothing in the cloud may be changed."""
         return not self.actions & {"Create", "Update", "Delete"}
 
     def may(self, action: str) -> bool:
-        """One of ACTIONS."""
+        """Whether one of ACTIONS is permitted."""
         return action in self.actions
 
 
 def policies_of(item: Mapping[str, Any]) -> Policies:
-    """The policies of a managed resource. `deletionPolicy: Orphan` takes Delete away."""
+    """The policies of a managed resource. `deletionPolicy: Orphan` removes Delete."""
     spec = item.get("spec") or {}
     listed = spec.get("managementPolicies")
     named = frozenset(["*"] if listed is None else listed)

@@ -1,8 +1,8 @@
 """One reconciliation of a managed resource: compare with the cloud, decide the next action.
 
-The order is that of crossplane-runtime's managed reconciler (v2). What matters most in it: a
-resource whose creation may or may not have happened is never made again, because the annotation
-that says "about to create" is in the API server before the cloud is asked.
+The order is that of crossplane-runtime's managed reconciler (v2). Most important: if it is unknown
+whether a creation happened, the resource is not created again. The annotation "about to create" is
+written to the API server before the cloud is called.
 https://github.com/crossplane/crossplane-runtime, pkg/reconciler/managed
 """
 
@@ -27,14 +27,14 @@ Object = dict[str, Any]
 
 
 class ReferenceMissing(UcpError):
-    """What a field refers to doesn't exist, or has no name in the cloud yet."""
+    """An object that a field refers to doesn't exist, or has no name in the cloud yet."""
 
 
 @dataclass(frozen=True)
 class ManagedChange:
-    """What is written to an object at once: everybody who watches it looks again at each write.
+    """Changes to an object in one write, since each write makes all watchers reconcile it.
 
-    parameters: fields of forProvider. finalizer: None leaves it as it is.
+    parameters: fields of forProvider. finalizer: None leaves it unchanged.
     """
 
     annotations: Mapping[str, str | None] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ManagedChange:
 
 @dataclass(frozen=True)
 class Resolved:
-    """forProvider with its references resolved. found: fields of it that the object lacks."""
+    """forProvider with its references resolved. found: resolved fields that the object lacks."""
 
     parameters: Mapping[str, Any]
     found: Mapping[str, Any] = field(default_factory=dict)
@@ -54,16 +54,16 @@ class Store(Protocol):
     """The API server, as far as one managed resource needs it."""
 
     def write(self, item: Object, change: ManagedChange) -> Object:
-        """Whatever else changed meanwhile; nothing where the object is like that already."""
+        """Write the change, whatever else changed meanwhile; skipped if it changes nothing."""
 
     def resolve(self, item: Object) -> Resolved:
-        """Writes nothing. Raises ReferenceMissing."""
+        """Resolve references, without writing. Raises ReferenceMissing."""
 
     def publish(self, item: Object, details: Mapping[str, str]) -> None:
-        """Write the connection Secret, where one is asked for."""
+        """Write the connection Secret, if one is declared."""
 
     def now(self) -> str:
-        """RFC 3339."""
+        """The current time as RFC 3339."""
 
 
 Ready = Literal["True", "False", "Unknown"]
@@ -71,22 +71,23 @@ Ready = Literal["True", "False", "Unknown"]
 
 @dataclass(frozen=True)
 class Result:
-    """What status is to say, and when to look again.
+    """The new status, and when to reconcile again.
 
-    again: "next" after a creation, "soon" while something is under way, "poll" when all is well,
+    again: "next" after a creation, "soon" while a change is in progress, "poll" if all is well,
     "backoff" after a failure, "never" until the object changes. event: (reason, message, whether it
-    is a warning).
+    is
+    a warning).
     """
 
     again: Literal["next", "soon", "poll", "backoff", "never"]
     synced: tuple[str, str, str] | None = None
     """(status, reason, message) of the condition Synced."""
     ready: tuple[Ready, str, str] | None = None
-    """Of the condition Ready; None leaves it as it is."""
+    """The same of the condition Ready; None leaves it unchanged."""
     at_provider: Mapping[str, Any] | None = None
     event: tuple[str, str, bool] | None = None
     gone: bool = False
-    """The object has no more to do here: its finalizer is off."""
+    """The finalizer was removed, so the object may no longer exist."""
 
 
 _SYNCED = ("True", "ReconcileSuccess", "")
@@ -102,9 +103,11 @@ def reconcile(
     connect: Callable[[Object], None] = lambda _: None,
     disconnect: Callable[[Object], None] = lambda _: None,
 ) -> Result:
-    """Do the next thing for a managed resource. connect: raises CloudFailed where the account that
-    it names can't be used. disconnect: it needs the account no more; comes before its finalizer
-    goes.
+    """Reconcile a managed resource by one step.
+
+    connect: raises CloudFailed if the account that the object names can't be used. disconnect:
+    called
+    when it no longer needs the account, before its finalizer is removed.
     """
     policies = policies_of(item)
     if policies.paused:
@@ -166,7 +169,7 @@ def _keep(
     found: Mapping[str, Any],
     policies: Policies,
 ) -> None:
-    """What the cloud says of a resource, where others read it. found: references to be written."""
+    """Store the resource's state in the object and its Secret. found: references to be written."""
     if seen.details:
         store.publish(item, seen.details)
     late = seen.late if policies.may("LateInitialize") else {}
@@ -181,7 +184,7 @@ def _create(
     found: Mapping[str, Any],
     policies: Policies,
 ) -> Result:
-    """found: references that are to be written, before the cloud is asked for anything."""
+    """found: references, which are written before the cloud is called."""
     item = store.write(item, ManagedChange({PENDING: store.now()}, found, finalizer=True))
     try:
         name = external.create(replace(declared, parameters=_initial(item, declared.parameters)))
@@ -208,8 +211,9 @@ def _look_at_new(
     policies: Policies,
     created: Result,
 ) -> Result:
-    """The next look, at once: everybody who watches the object looks once less. Where it doesn't
-    find all well it says nothing, and the one that comes later does.
+    """Observe a new resource at once, which saves watchers a reconciliation.
+
+    If it isn't ready, or that fails, nothing is reported; the next reconciliation does that.
     """
     try:
         seen = external.observe(declared)
@@ -218,7 +222,7 @@ def _look_at_new(
         _keep(item, store, seen, {}, policies)
         result = replace(_well(seen), event=created.event)
         if not seen.up_to_date and policies.may("Update"):
-            # What no creation takes, such as the DNS of a VPC.
+            # Settings that the creation doesn't accept, such as the DNS of a VPC.
             external.update(declared)
             result = replace(result, again="soon")
     except CloudFailed:
@@ -227,7 +231,7 @@ def _look_at_new(
 
 
 def _delete(item: Object, external: External) -> Result | None:
-    """None once the cloud has it no more."""
+    """Begin the deletion; None once the cloud no longer has the resource."""
     declared = _declared(item, _parameters(item))
     if not external.observe(declared).exists:
         return None
@@ -246,10 +250,10 @@ def _let_go(item: Object, store: Store) -> Result:
 
 
 def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
-    """A creation began, and nobody wrote down how it ended."""
+    """Whether a creation began, and its result was not recorded."""
     pending = _time(item, PENDING)
     ended = [each for each in (_time(item, SUCCEEDED), _time(item, FAILED)) if each]
-    # Of the same instant may be a failure that came before.
+    # With equal times, the failure may be of an earlier attempt.
     return pending is not None and not any(each > pending for each in ended)
 
 
@@ -287,12 +291,12 @@ def _parameters(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _initial(item: Mapping[str, Any], parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Parameters of a creation: with those of initProvider, which later looks leave alone."""
+    """Parameters of a creation, including initProvider, which later reconciliations ignore."""
     return merged((item.get("spec") or {}).get("initProvider") or {}, parameters)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees of parameters as one; of what both have, `above` counts."""
+    """Two trees of parameters merged; `above` wins."""
     return {**below, **above} | {
         key: merged(below[key], value)
         for key, value in above.items()

@@ -1,4 +1,4 @@
-"""References of managed resources: `vpcIdRef`, `subnetIdRefs`, `vpcIdSelector` become ids. Pure.
+"""Resolves references of managed resources: `vpcIdRef`, `subnetIdRefs`, `vpcIdSelector`. Pure.
 
 https://docs.crossplane.io/latest/managed-resources/managed-resources/#referencing-other-resources
 """
@@ -16,7 +16,7 @@ from k8s_ucp.managed.reconcile import EXTERNAL_NAME, ReferenceMissing
 
 @dataclass(frozen=True)
 class ResourceReference:
-    """A field that may be given by another managed resource. kind: of that resource.
+    """A field that may refer to another managed resource, of that kind.
 
     field: a dotted path below forProvider.
     """
@@ -26,19 +26,22 @@ class ResourceReference:
 
     @property
     def many(self) -> bool:
-        """The field is a list of ids."""
+        """Whether the field is a list of ids."""
         return self.field.endswith("Ids")
 
     @property
     def single(self) -> str:
-        """The field's name as `Ref` and `Selector` are added to it."""
+        """The field's name without the plural, to which `Ref` or `Selector` is added."""
         return self.field[:-1] if self.many else self.field
 
 
 @dataclass(frozen=True)
 class ReferenceLookup:
-    """What a reference asks for. objects: (namespace, name) of each; None asks by labels in
-    `namespace`, and by the controller where it is not empty.
+    """Objects that a reference selects.
+
+    objects: (namespace, name) of each; None: select by labels in `namespace`, and by controller if
+    that
+    isn't empty.
     """
 
     reference: ResourceReference
@@ -48,7 +51,7 @@ class ReferenceLookup:
     controller: str = ""
 
     def asks_for(self, item: Object) -> bool:
-        """item: of the kind."""
+        """Whether it selects an object, which must be of the reference's kind."""
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "")
         if self.objects is not None:
@@ -62,14 +65,14 @@ class ReferenceLookup:
 
 
 def wanted_of(item: Object, references: Iterable[ResourceReference]) -> list[ReferenceLookup]:
-    """References that are to be resolved: fields that have a value are left alone."""
+    """References to be resolved; fields that have a value are skipped."""
     parameters = (item.get("spec") or {}).get("forProvider") or {}
     unresolved = (each for each in references if not at_path(parameters, each.field))
     return lookups_of(item, unresolved)
 
 
 def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[ReferenceLookup]:
-    """What an object refers to: in its own namespace unless it names another one."""
+    """References of an object, to its own namespace unless they name another one."""
     own = item["metadata"].get("namespace", "")
     parameters = (item.get("spec") or {}).get("forProvider") or {}
     found = []
@@ -88,10 +91,9 @@ def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[Re
 
 
 def resolve(wanted: ReferenceLookup, there: Iterable[Object]) -> Any:
-    """The value of a field: one id, or several. there: objects of the kind, among them all that
-    it asks for.
+    """The value of a field: one id, or a list of ids. there: objects of the kind.
 
-    Raises ReferenceMissing where one isn't there, or has no id yet.
+    Raises ReferenceMissing if a selected object does not exist or has no id yet.
     """
     reference = wanted.reference
     objects = {
@@ -114,7 +116,7 @@ def resolve(wanted: ReferenceLookup, there: Iterable[Object]) -> Any:
 
 
 def _controller(item: Object) -> str:
-    """UID of the object's controller; "" where it has none."""
+    """UID of the object's controller; "" if it has none."""
     owners = item["metadata"].get("ownerReferences") or []
     return next((each["uid"] for each in owners if each.get("controller")), "")
 
@@ -123,7 +125,7 @@ def _id(reference: ResourceReference, item: Object) -> str:
     status = (item.get("status") or {}).get("atProvider") or {}
     annotations = item["metadata"].get("annotations") or {}
     found = status.get("arn") if reference.field.endswith("Arn") else annotations.get(EXTERNAL_NAME)
-    # A name that we give is there before the resource is; its status tells that it was seen.
+    # A name that we assign exists before the resource; a status shows that it was observed.
     if not found or not item.get("status"):
         name = item["metadata"]["name"]
         raise ReferenceMissing(f"{reference.kind} {name} is not in the cloud yet")

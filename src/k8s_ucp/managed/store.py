@@ -1,4 +1,4 @@
-"""The API server as the engine needs it, for the objects of one kind."""
+"""The API server for the managed resources of one kind."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MANAGER = "k8s-ucp-cloud"
 
 @dataclass(frozen=True)
 class KubeStore:
-    """See reconcile.Store. kinds: {name of a kind: itself}, of those that references mean.
+    """Implements reconcile.Store. kinds: kinds that references name, by name.
 
-    secrets: {field that names a key of a Secret: parameter that its value becomes}.
+    secrets: {field that refers to a key of a Secret: parameter that gets its value}.
     """
 
     kube: Kube
@@ -40,7 +40,7 @@ class KubeStore:
     clock: Callable[[], float]
 
     def write(self, item: Object, change: ManagedChange) -> Object:
-        """Raises Conflict where the object changed often in between."""
+        """Raises Conflict if the object keeps changing."""
         for attempt in range(5):
             patch = _patch_for(item, change)
             if not patch:
@@ -63,7 +63,7 @@ class KubeStore:
         return Resolved({**parameters, **secrets}, found)
 
     def publish(self, item: Object, details: Mapping[str, str]) -> None:
-        """Into the object's own namespace. Raises CloudFailed for a Secret of somebody else's."""
+        """To the object's own namespace. Raises CloudFailed if the Secret isn't this object's."""
         ref = (item.get("spec") or {}).get("writeConnectionSecretToRef")
         if not ref:
             return
@@ -86,7 +86,7 @@ class KubeStore:
         self.kube.apply(secret, manager=MANAGER)
 
     def show(self, item: Object, result: Result) -> None:
-        """Write what a look found to the status, where it differs."""
+        """Write a result to the status, if it differs."""
         status = item.get("status") or {}
         conditions = {each["type"]: each for each in status.get("conditions") or []}
         told = {"Synced": result.synced, "Ready": result.ready}
@@ -103,7 +103,7 @@ class KubeStore:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="microseconds")
 
     def _asked_for(self, wanted: ReferenceLookup) -> list[Object]:
-        """Named ones one by one: a list grows with everybody else's."""
+        """Read named objects one by one, since a list would contain all others, too."""
         kind = self.kinds[wanted.reference.kind]
         if wanted.objects is None:
             labels = ",".join(f"{key}={value}" for key, value in sorted(wanted.labels.items()))
@@ -120,7 +120,7 @@ class KubeStore:
             if not ref:
                 continue
             name, key = ref["name"], ref["key"]
-            # Of the object's own namespace alone: its author may read no other.
+            # Only from the object's own namespace, since its author may not be able to read others.
             secret = self.kube.find(SECRET, name, namespace)
             data = (secret or {}).get("data") or {}
             if key not in data:
@@ -140,12 +140,12 @@ class KubeStore:
 
 
 def _patch_for(item: Object, change: ManagedChange) -> Object:
-    """As a merge patch; empty where the object is like that already."""
+    """The change as a merge patch; empty if it has none."""
     metadata: Object = {"annotations": dict(change.annotations)} if change.annotations else {}
     there = item["metadata"].get("finalizers") or []
     if change.finalizer is not None and (FINALIZER in there) is not change.finalizer:
         others = [each for each in there if each != FINALIZER]
-        # A patch has the whole list: it holds for the version that was read.
+        # The patch replaces the whole list, so it is valid for this version only.
         metadata["resourceVersion"] = item["metadata"]["resourceVersion"]
         metadata["finalizers"] = [*others, FINALIZER] if change.finalizer else others
     return {

@@ -1,1 +1,1 @@
-"""AWS's resources in the cloud on this machine: what declares them, made and kept there."""
+"""AWS resources of the simulated cloud: creates and updates what the core cluster declares."""

@@ -1,7 +1,7 @@
-"""The control planes behind EKS clusters of the cloud on this machine.
+"""The control planes of EKS clusters in the simulated cloud.
 
-A maker of local clusters makes them, as it makes LocalClusters; each is known by region and name of
-its EKS cluster, and is nobody else's.
+The provider of embedded clusters creates them, as for LocalClusters; each is identified by region
+and name of its EKS cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.logs import Log
 
 PATIENCE = 20.0
-"""Seconds that the watcher of dead processes gets before we start a control plane ourselves."""
+"""Seconds that the watcher has to restart dead processes before we start a control plane."""
 
 
 class ControlPlanes:
@@ -70,7 +70,7 @@ class ControlPlanes:
         self._log.info("deleted", cluster=name)
 
     def _shown(self, state: ClusterState) -> BackingState:
-        # Its access stays the same while it doesn't answer.
+        # Its connection details stay the same while it doesn't respond.
         config = self._provider.kubeconfig(state.name) if state.version else None
         return BackingState(state.ready, state.message, told(state, config))
 
@@ -83,26 +83,26 @@ class ControlPlanes:
 
 
 def plane_name(region: str, cluster: str) -> str:
-    """Of the control plane behind an EKS cluster; no LocalCluster's of a topology."""
+    """Name of an EKS cluster's control plane, which no LocalCluster of a topology has."""
     digest = hashlib.sha256(f"{region}/{cluster}".encode()).hexdigest()[:8]
     plain = re.sub("[^-a-z0-9]", "-", cluster.lower())[:48]
     return f"eks-{plain}-{digest}"
 
 
 def is_plane_name(name: str) -> bool:
-    """Of a control plane, which people know by its EKS cluster alone."""
+    """Whether a name is that of such a control plane; people know only its EKS cluster."""
     return re.fullmatch("eks-[-a-z0-9]+-[0-9a-f]{8}", name) is not None
 
 
 def must_start(state: ClusterState, *, waited: float) -> bool:
-    """One that runs and doesn't answer is left to the watcher for a while."""
+    """Whether to start it; the watcher gets some time to repair one that doesn't respond."""
     if not state.exists or not state.running or state.outdated:
         return True
     return not state.ready and waited > PATIENCE
 
 
 def told(state: ClusterState, config: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What EKS says of a cluster, in EKS's words. config: None before it was made."""
+    """The cluster in the form of the EKS API. config: None before it exists."""
     status = "ACTIVE" if state.ready else "UPDATING" if config else "CREATING"
     if config is None:
         unknown = ("endpoint", "certificateAuthority", "version")
@@ -112,7 +112,7 @@ def told(state: ClusterState, config: Mapping[str, Any] | None) -> Mapping[str, 
         "status": status,
         "endpoint": cluster["server"],
         "certificateAuthority": {"data": cluster["certificate-authority-data"]},
-        # Of EKS without the last number.
+        # EKS leaves out the patch version.
         "version": ".".join(str(state.version).removeprefix("v").split(".")[:2]),
         "kubeconfig": json.dumps(config, sort_keys=True),
     }

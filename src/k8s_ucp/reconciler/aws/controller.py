@@ -1,4 +1,4 @@
-"""The controller of all kinds of AWS resources: an object, a look, and when to look again."""
+"""The controller of all kinds of AWS resources in the simulated cloud."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, RetryRate, WorkQueue
 
 NEXT_SECONDS = 0.1
-"""After a creation: the cloud on this machine has it already, and others wait for what only the
-next look tells, such as a role's ARN."""
+"""After a creation: the simulated cloud has the resource already, and others wait for what only the
+next reconciliation reports, such as a role's ARN."""
 SOON_SECONDS = 1.0
 LONGEST_SECONDS = 15.0
-"""Between two tries: the cloud is on this machine, and no account's limit is to be spared."""
+"""Longest back-off: the cloud is on this machine, without an account's rate limits."""
 PATIENCE_SECONDS = 3.0
-"""What refers to something that isn't in the cloud yet is given so long before its first look: many
-objects come at once, and most of them wait for others. It is looked at earlier once it can be made.
-"""
+"""A new resource that refers to one that isn't in the cloud yet is delayed by this time: many
+objects are created at once, and most of them wait for others. It is reconciled earlier once its
+references can be resolved."""
 WATCH_TURNS = 3
-"""How much longer a watch lasts than others, short enough to count as heard of: two dozen kinds are
-watched on a server of this machine, and a new watch costs it and us some milliseconds.
-"""
+"""Factor by which these watches last longer than others, still short enough to count as alive: two
+dozen kinds are watched on a server of this machine, and each new watch costs some milliseconds."""
 _OURS = (PENDING, SUCCEEDED, FAILED)
-"""Annotations that are notes of our own: what they change is seen by whoever wrote them."""
+"""Annotations that we write ourselves; changes of them need no reconciliation."""
 
 
 class AwsController(Controller):
-    """One look at a time at each object, and a few at the objects of one service."""
+    """Reconciles each object by one worker at a time, and some objects of a service in parallel."""
 
     name = MANAGED_RESOURCES
     most = 16
@@ -84,7 +83,7 @@ class AwsController(Controller):
         }
         self._stores = {name: _store(self._kube, runtime, kind) for name, kind in KINDS.items()}
         self._early: set[str] = set()
-        """Keys of what changed and refers to something that wasn't there yet."""
+        """Keys of changed objects with references that could not be resolved yet."""
         self._stopping = threading.Event()
         self._watches = {name: self._watch(name, kind) for name, kind in KINDS.items()}
         self._usages = Usages(self._kube, self._watch_usages(), self._events)
@@ -94,7 +93,7 @@ class AwsController(Controller):
         return (*self._watches.values(), *self._configs.values(), self._usages.watch)
 
     def take_over(self) -> None:
-        """Everything is looked at again."""
+        """Reconcile everything again."""
         for name, watch in self._watches.items():
             for item in watch.store.all():
                 self.queue.add(_key(name, item))
@@ -134,8 +133,9 @@ class AwsController(Controller):
         return self._seconds(result)
 
     def _connect(self, item: Object) -> None:
-        """The configuration that an object names must exist, as its provider's would; it is used
-        from now on.
+        """Require the configuration that an object names to exist, and record its use.
+
+        AWS' own provider does the same.
         """
         ref = item["spec"].get("providerConfigRef") or {}
         kind = CONFIGS.get(ref.get("kind", "ClusterProviderConfig"))
@@ -176,7 +176,7 @@ class AwsController(Controller):
             if _progress(after) > (_progress(before) if before else 0):
                 self._wake_dependents(kind, after, "Synced")
             if kind.backing and is_true(after, "Ready") and not is_true(before or {}, "Ready"):
-                # What tells how to get into it has looked before, in vain.
+                # The object with its connection details has reconciled before, in vain.
                 self._wake_dependents(kind, after, "Ready")
 
         watch.listen(changed)
@@ -214,7 +214,7 @@ class AwsController(Controller):
         return self._runtime.watch(WatchSpec(kind, None), on=self._kube, seconds=seconds)
 
     def _wake_dependents(self, kind: AwsKind, item: Object, waiting_for: str) -> None:
-        """waiting_for: the condition that those have not that are to be looked at."""
+        """Queue objects that refer to `item` and lack the condition `waiting_for`."""
         named = {kind.kind.kind, _qualified(kind)}
         for name, store in self._stores.items():
             references = [each for each in store.references if each.kind in named]
@@ -224,7 +224,7 @@ class AwsController(Controller):
                     self.queue.add(_key(name, other))
 
     def _is_early(self, key: str) -> bool:
-        """It would be looked at for the first time since it changed, and can't be made yet."""
+        """Whether to delay the first reconciliation after a change, for missing references."""
         if key not in self._early:
             return False
         self._early.discard(key)
@@ -233,7 +233,7 @@ class AwsController(Controller):
         return item is not None and not self._is_resolvable(name, item)
 
     def _is_resolvable(self, name: str, item: Object) -> bool:
-        """All that it refers to is in the cloud, as far as the watches know."""
+        """Whether all objects that it refers to are in the cloud, as far as the informers know."""
         if "deletionTimestamp" in item["metadata"]:
             return True
         try:
@@ -250,13 +250,13 @@ class AwsController(Controller):
         return True
 
     def _without(self, name: str, condition: str) -> list[Object]:
-        """Those of a kind that are to be looked at once what was in the way may be gone."""
+        """Objects of a kind without a condition, to be reconciled when an obstacle may be gone."""
         there = self._watches[name].store.all()
         return [each for each in there if not is_true(each, condition)]
 
 
 def _backings(runtime: Runtime) -> Mapping[str, Backing]:
-    """What this machine can run behind resources; without it the cloud's record is all there is."""
+    """What this machine can run for resources; without a backing, they are only recorded."""
     maker = next((each for each in runtime.providers.values() if each.info.simulated), None)
     if maker is None:
         return runtime.backings
@@ -264,7 +264,7 @@ def _backings(runtime: Runtime) -> Mapping[str, Backing]:
 
 
 def _qualified(kind: AwsKind) -> str:
-    """Its name with its service, such as `Instance.rds`."""
+    """Kind and service, such as `Instance.rds`."""
     return f"{kind.kind.kind}.{kind.kind.group.partition('.')[0]}"
 
 
@@ -276,12 +276,12 @@ def _store(kube: Kube, runtime: Runtime, kind: AwsKind) -> KubeStore:
 
 
 def _service(key: str) -> str:
-    """The service of the object of a key: one that hangs holds up no other."""
+    """The service of a key's object, as its lane: a service that hangs delays no other."""
     return key.split("/")[0].split(".")[1]
 
 
 def _progress(item: Object) -> int:
-    """Grows with what others can refer to."""
+    """A number that grows with what other objects can refer to."""
     named = EXTERNAL_NAME in (item["metadata"].get("annotations") or {})
     seen = (item.get("status") or {}).get("atProvider")
     return named + is_true(item, "Synced") + bool(seen)
@@ -297,12 +297,12 @@ def _config_key(kind: Kind) -> str:
 
 
 _NAMES = {each: name for name, kind in KINDS.items() for each in (kind.kind.kind, _qualified(kind))}
-"""Names of kinds in the table, by what references call them."""
+"""Names of kinds in the table, by the names that references use."""
 _CONFIGS = {_config_key(each): each for each in CONFIGS.values()}
 
 
 def _is_new(before: Object | None, after: Object) -> bool:
-    """Something that matters here differs; a change of the status alone is our own."""
+    """Whether a relevant part differs; the status alone is only changed by us."""
     if before is None:
         return True
     return _relevant(before) != _relevant(after)

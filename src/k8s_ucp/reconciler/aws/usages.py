@@ -1,7 +1,7 @@
-"""Which resources use a configuration of the account: while there is one, it stays.
+"""Counts the resources that use a configuration of the account, which is kept while there are any.
 
-As crossplane-runtime (v2) has it: beside each resource is a ProviderConfigUsage, called by the
-resource's UID; a configuration has their number in its status, and a finalizer.
+As in crossplane-runtime (v2): each resource has a ProviderConfigUsage, named by the resource's UID;
+a configuration has their number in its status, and a finalizer.
 https://github.com/crossplane/crossplane-runtime, pkg/reconciler/providerconfig
 """
 
@@ -24,26 +24,26 @@ NAME_LABEL = "crossplane.io/provider-config"
 KIND_LABEL = "crossplane.io/provider-config-kind"
 BLOCKED = "Blocking deletion while usages still exist"
 PAUSE_SECONDS = 2.0
-"""Between two counts of one configuration: many resources come at once."""
+"""Minimum interval between two counts of a configuration, since many resources come at once."""
 
 
 class Usages:
     """Safe to share between threads."""
 
     def __init__(self, kube: Kube, watch: Informer, events: Events) -> None:
-        """watch: on all usages, not started."""
+        """watch: informer of all usages, not started."""
         self.watch = watch
         self._kube = kube
         self._events = events
         self._lock = threading.Lock()
         self._counted: dict[tuple[str, str | None, str], float] = {}
-        """When each configuration was, on the monotonic clock."""
+        """Time of the last count by configuration, on the monotonic clock."""
         self._known: dict[str, tuple[str, str]] = {}
-        """Kind and name of the configuration that a UID is known to use."""
+        """Kind and name of the configuration that a resource uses, by UID."""
         watch.listen(self._forget)
 
     def track(self, item: Object, kind: Kind, name: str) -> None:
-        """Write down that a resource uses a configuration; it may have used another one."""
+        """Record that a resource uses a configuration, instead of a previous one."""
         metadata = item["metadata"]
         uid, ref = metadata["uid"], (kind.kind, name)
         with self._lock:
@@ -61,7 +61,7 @@ class Usages:
                 "name": metadata["name"],
             },
         )
-        # Applied once more, where the watch lags behind, it stays as it is.
+        # If the informer lags, the usage is applied again, which changes nothing.
         there = self.watch.store.get(f"{metadata['namespace']}/{uid}")
         if there is None or _differs(there, usage):
             self._kube.apply(usage, manager=MANAGER)
@@ -69,15 +69,16 @@ class Usages:
             self._known[uid] = ref
 
     def release(self, item: Object) -> None:
-        """A resource uses no configuration any more."""
+        """A resource no longer uses any configuration."""
         uid = item["metadata"]["uid"]
         with self._lock:
             self._known.pop(uid, None)
         self._kube.delete(USAGE, uid, item["metadata"]["namespace"])
 
     def account(self, kind: Kind, name: str, namespace: str | None) -> float | None:
-        """Count who uses a configuration, and keep it or let it go. Returns seconds until the next
-        count is due, if one is. Raises Conflict.
+        """Count the users of a configuration, and set or remove its finalizer.
+
+        Returns the seconds until the next count, None if it isn't needed. Raises Conflict.
         """
         key = (kind.kind, namespace, name)
         item = self._kube.find(kind, name, namespace)
@@ -108,7 +109,7 @@ class Usages:
             if any(owner.get("controller") for owner in metadata.get("ownerReferences") or ()):
                 found.append(each)
             else:
-                # Of a restored backup: who still uses it writes another one.
+                # Restored from a backup: resources that still use it will create a new one.
                 self._kube.delete(USAGE, metadata["name"], metadata["namespace"])
         return found
 
@@ -146,7 +147,7 @@ class Usages:
             )
 
     def _forget(self, before: Object | None, after: Object | None) -> None:
-        """One that somebody deleted is written again at the next look."""
+        """A deleted usage is created again at the resource's next reconciliation."""
         if before is not None and after is None:
             with self._lock:
                 self._known.pop(before["metadata"]["name"], None)

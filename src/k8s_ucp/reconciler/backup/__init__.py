@@ -1,1 +1,1 @@
-"""The backup: what a core alone knows is read, written to the core repository, and put back."""
+"""The backup: state that only the core cluster has, kept in the core repository."""

@@ -1,7 +1,7 @@
-"""backup/state.age in the core repository: read, and written where its content has changed.
+"""Reads backup/state.age in the core repository, and writes it if its content has changed.
 
-age never encrypts the same way twice, so contents are compared, not files: what is unchanged is no
-commit. Pushes are repeated while others push.
+age encrypts the same content differently each time, so contents are compared instead of files to
+avoid commits without changes. Pushes are repeated if others have pushed meanwhile.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ class BackupFile:
 
     @property
     def seen(self) -> str | None:
-        """The branch's tip as the clone saw it last."""
+        """Tip of the branch as last fetched."""
         return self.clone.resolve(f"refs/remotes/origin/{self.branch}")
 
     def sealed(self, commit: str | None) -> bytes | None:
-        """The file at a commit, as it is."""
+        """The encrypted file at a commit."""
         return self.clone.read(commit, PATH).get(PATH) if commit else None
 
     def read(self, commit: str | None, key: BackupKey) -> Backup:
-        """What a commit holds; an empty one where there is no file. Raises BadKey, UcpError."""
+        """The backup at a commit; empty if there is no file. Raises BadKey, UcpError."""
         sealed = self.sealed(commit)
         return parse(key.open(sealed)) if sealed else Backup()
 
     def save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
-        """Commit and push what `change` makes of the backup; None where that is nothing new.
+        """Apply `change` to the backup, commit and push it; None if nothing changed.
 
-        The commit where it did. Raises the errors of the door to git, BadKey.
+        Returns the commit. Raises BadKey, and the errors of git/.
         """
-        # Most often nothing is new, which the clone can tell without asking the remote.
+        # Usually nothing has changed, which the clone shows without a request to the remote.
         if self.seen and change(known := self.read(self.seen, key)) == known:
             return None
         return push_until_accepted(lambda _: self._save(key, change))
@@ -55,7 +55,7 @@ class BackupFile:
         self.clone.fetch()
         tip = self.seen
         if tip is None:
-            # A repository without its branch: the next start pushes it.
+            # The branch doesn't exist yet; the next start pushes it.
             return None
         known = self.read(tip, key)
         wanted = change(known)

@@ -1,7 +1,7 @@
-"""The backup controller: what appears on the core is in git some seconds later.
+"""The backup controller: backs up changes on the core cluster within some seconds.
 
-It runs on the machine that has the key, for a core in pods too: neither key nor git belong into a
-cluster.
+It runs on the machine that has the key, also for a core in pods: neither the key nor git
+credentials belong into a cluster.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
 
 class BackupController(Controller):
-    """Looks again and again: a few small lists survive every way in which a watch can break."""
+    """Polls: a few small lists are more robust than watches."""
 
     name = BACKUP
     most = 1
@@ -29,7 +29,7 @@ class BackupController(Controller):
         self.queue.add(self.name)
 
     def reconcile(self, key: str) -> float:  # noqa: ARG002 (there is one)
-        """A start has other things to do when it starts this process: the first look is later."""
+        """Back up, but not at the first call, since a start that launches this process is busy."""
         if self._rested:
             self._writer.write()
         self._rested = True

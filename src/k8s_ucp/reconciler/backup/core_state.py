@@ -1,7 +1,7 @@
-"""What the core cluster alone knows: read for the backup, and put back into a core that lost it.
+"""State that only the core cluster has: read for the backup, and restored to a new core cluster.
 
-Nothing that is there is written over. A core notes what was put back into it, in a ConfigMap: from
-then on it speaks for its own state, and what is gone from it goes from the backup too.
+Existing objects are never overwritten. What was restored is recorded in a ConfigMap of the core
+cluster: from then on its own state counts, and what is deleted from it is removed from the backup.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from k8s_ucp.reconciler.runtime.conditions import is_true
 
 EXTERNAL_NAME = "crossplane.io/external-name"
 COMPOSITE = "crossplane.io/composite"
-"""Label of what a Composition made: the name of what asked for it."""
+"""Label of composed resources: name of their composite."""
 PART = "crossplane.io/composition-resource-name"
-"""Annotation of the same: which of the Composition's resources it is."""
+"""Annotation of composed resources: their name in the Composition."""
 _CREATION = "crossplane.io/external-create-"
-"""Annotations of what a provider began to make."""
+"""Prefix of annotations with which a provider records a creation."""
 _SUCCEEDED = f"{_CREATION}succeeded"
 _KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
-"""An annotation with the whole Secret in it."""
+"""Annotation that contains the whole Secret."""
 
 
 @dataclass(frozen=True)
 class CoreState:
-    """kube: as admin. The namespaces: where passwords are made, and where sources count."""
+    """kube: as admin. The namespaces: where passwords are generated, and where sources count."""
 
     kube: Kube
     password_namespaces: Sequence[str]
     source_namespaces: Sequence[str]
     others_too: bool = False
-    """Crossplane is others', and keeps resources of theirs as well: those are left out."""
+    """Crossplane is shared: resources that aren't ours are left out."""
 
     def collect(self) -> Backup:
-        """What there is now. Raises KubeError."""
+        """The current state. Raises KubeError."""
         found = {
             _key(each): {password_secret.KEY: each["data"][password_secret.KEY]}
             for each in self._asking()
@@ -50,14 +50,17 @@ class CoreState:
         return Backup(found, dict(self._sources()), dict(self._external_names()))
 
     def lacking(self) -> list[str]:
-        """Secrets that ask for a password and have none yet, sorted."""
+        """Secrets that request a password and have none yet, sorted."""
         return sorted(_key(each) for each in self._asking() if password_secret.lacks(each))
 
     def gone(self, section: str, key: str) -> bool:
-        """This core had it and the API server says, for this very name, that it hasn't any more.
+        """Whether an object of this core is deleted, according to its API server by that very name.
 
-        A kubeconfig whose label a person took off is gone, too: nobody vouches for it. Passwords
-        and names in clouds get their marks from Argo CD and Crossplane, which may come later.
+        A kubeconfig Secret whose label a person removed counts as deleted, since nobody vouches for
+        it.
+        Labels of passwords and annotations of external names don't count, since Argo CD and
+        Crossplane may
+        add them later.
         """
         if section not in self.restored():
             return False
@@ -75,22 +78,23 @@ class CoreState:
         )
 
     def restored(self) -> frozenset[str]:
-        """Sections that were put back into this core, or that there was nothing to put back of."""
+        """Sections that were restored to this core, or had nothing to restore."""
         noted = self.kube.find(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
         return frozenset((noted or {}).get("data") or {})
 
     def note_restored(self, step: str, *sections: str) -> None:
-        """From now on this core speaks for these sections. step: who says so."""
+        """Record that from now on this core's own state counts. step: part of the field manager."""
         data = dict.fromkeys(sections, "yes")
         note = CONFIG_MAP.object(names.RESTORED, names.CLUSTERS_NAMESPACE, data=data)
         self.kube.apply(note, manager=f"k8s-ucp-{step}")
 
     def note_leaving(self) -> None:
-        """This core is taken apart: what it lacks from now on says nothing."""
+        """Record that this core is being deleted, so that what it lacks is no longer a deletion."""
         self.kube.delete(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
 
     def put_back_secrets(self, backup: Backup) -> list[str]:
-        """Passwords and sources that this core has not; their names. Raises KubeError."""
+        """Restore passwords and sources that the core lacks; returns their keys. Raises
+        KubeError."""
         wanted = [
             *((PASSWORDS, *each) for each in backup.passwords.items()),
             *((SOURCES, *each) for each in backup.sources.items()),
@@ -102,10 +106,11 @@ class CoreState:
         ]
 
     def put_back_names(self, given: Mapping[str, str]) -> frozenset[str]:
-        """Give managed resources their names in the cloud, but for those that have one already.
+        """Set the external names of managed resources that have none yet.
 
-        given: {`<kind>.<group>/<namespace>/<name>`: external name}. Those that aren't there yet, or
-        were called otherwise until now: Crossplane may be writing that other name once more.
+        given: {`<kind>.<group>/<namespace>/<name>`: external name}. Returns those that don't exist
+        yet, or
+        had another name until now, since Crossplane may be about to write that name again.
         """
         served = self._managed()
         missing = set()
@@ -131,7 +136,7 @@ class CoreState:
                     yield label, kind, each
 
     def _declared(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
-        """The managed resource of that name, as `_declared_name` tells it."""
+        """The managed resource whose `_declared_name` is this name."""
         there = self.kube.find(kind, name, namespace)
         if there is not None and _declared_name(there) == name:
             return there
@@ -153,16 +158,17 @@ class CoreState:
                     SECRET.object(name, namespace, **{each: kept[each] for each in _KEPT})
                 )
             else:
-                # As the controller that made it: what Argo CD or Crossplane add stays theirs.
+                # With the field manager of the passwords controller, so that Argo CD keeps its own
+                # fields.
                 item = SECRET.object(name, namespace, data=dict(kept))
                 self.kube.apply(item, manager=password_secret.MANAGER, force=False)
         except Conflict:
-            # Somebody was quicker: it is there.
+            # Someone else created it meanwhile.
             return False
         return True
 
     def _looked_at(self, section: str, key: str) -> bool:
-        """Secrets of other namespaces are nobody's at the moment: an add-on may be off."""
+        """Whether its namespace is configured; others may belong to an add-on that is disabled."""
         looked_at = self.password_namespaces if section == PASSWORDS else self.source_namespaces
         return key.partition("/")[0] in looked_at
 
@@ -199,7 +205,7 @@ class CoreState:
                 yield f"{label}/{place}", name
 
     def _managed(self) -> dict[str, Kind]:
-        """Kinds of managed resources that are served: {`<kind>.<group>`: kind}."""
+        """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}."""
         found = {}
         for group in self.kube.request("GET", "/apis")["groups"]:
             if not group["name"].endswith(sources.OWNER_GROUPS):
@@ -218,10 +224,10 @@ class CoreState:
 
 
 def exists_outside(item: Object) -> bool:
-    """The cloud has had a managed resource by its name: it was created, or observed there.
+    """Whether a managed resource was created or observed in the cloud by its external name.
 
-    Providers write a name before they create anything. What a person imports is never created, but
-    observed: until then neither of its conditions is true, and nothing is known of it.
+    Providers write the name before they create anything. Imported resources are never created, but
+    observed: until then both conditions are false, and the name proves nothing.
     """
     return (
         _SUCCEEDED in (item["metadata"].get("annotations") or {})
@@ -232,7 +238,7 @@ def exists_outside(item: Object) -> bool:
 
 
 def is_declared_by_us(item: Object) -> bool:
-    """A managed resource beside our clusters, or made for a kind of ours."""
+    """Whether a managed resource is in our clusters' namespace, or owned by a kind of ours."""
     about = item["metadata"]
     owners = about.get("ownerReferences") or []
     return about.get("namespace") == names.CLUSTERS_NAMESPACE or any(
@@ -241,7 +247,7 @@ def is_declared_by_us(item: Object) -> bool:
 
 
 def _only_composed(item: Object) -> bool:
-    """A Composition gave it its name, by which no provider has made or found anything yet."""
+    """Whether it has a name from a Composition by which nothing was created or observed yet."""
     about = item["metadata"]
     notes = about.get("annotations") or {}
     return (
@@ -252,9 +258,9 @@ def _only_composed(item: Object) -> bool:
 
 
 def _declared_name(item: Object) -> str:
-    """Its own, or, where a Composition made it, that of what asked for it and of its part.
+    """The object's name; for composed resources, the names of their composite and their part.
 
-    What a Composition gives no name gets a random one, another one in each core.
+    Compositions that set no name generate a random one, which differs in each core cluster.
     """
     about = item["metadata"]
     asked = (about.get("labels") or {}).get(COMPOSITE)

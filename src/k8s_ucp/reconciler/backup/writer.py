@@ -1,8 +1,8 @@
 """Writes changes on the core to the backup, and records why if it can't.
 
-It works in a clone of its own, so that it never meets the user or a command in theirs. It can push
-where the user's own git settings can; elsewhere the next `ucp start` or `stop` does, and `ucp
-doctor` says so.
+It works in its own clone, so that it never interferes with the user or a command. It can push if
+the user's git settings can; otherwise the next `ucp start` or `stop` pushes, and `ucp doctor`
+reports it.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from k8s_ucp.reconciler.backup.core_state import CoreState
 
 RENEWAL_SECONDS = 3600.0
-"""Between commits that hold nothing new but renewed tokens of kubeconfigs."""
+"""Minimum interval between commits with nothing new but renewed tokens of kubeconfigs."""
 
 
 def failure(folder: Path) -> str:
-    """Why the last look could not write what is new; empty where all is well.
+    """Why the last backup failed; empty if it did not.
 
-    folder: as of BackupSettings.
+    folder: see BackupSettings.
     """
     try:
         return _note(folder).read_text("utf-8")
@@ -41,7 +41,7 @@ def _note(folder: Path) -> Path:
 
 
 def core_of(settings: Settings) -> CoreState:
-    """As admin: the reconciler's own ServiceAccount may not read all of this. Raises UcpError."""
+    """CoreState as admin: the reconciler's ServiceAccount may not read it. Raises UcpError."""
     from k8s_ucp.kube import Kube
     from k8s_ucp.reconciler.backup.core_state import CoreState
 
@@ -55,7 +55,7 @@ def core_of(settings: Settings) -> CoreState:
 
 
 class BackupWriter:
-    """Of one topology. Not safe to share between threads."""
+    """Writes the backup of one topology. Not thread-safe."""
 
     def __init__(
         self,
@@ -69,20 +69,20 @@ class BackupWriter:
         self._log, self._clock, self._open_core = log, clock, open_core
         self._core: CoreState | None = None
         self._written = float("-inf")
-        """When the clock said so, the last commit was made."""
+        """Time of the last commit by the clock."""
         self._told = ""
         make_private_folder(self._where.folder)
 
     def write(self) -> None:
-        """Write what is new. A failure is noted, and told once; not that of a silent core."""
+        """Back up changes. Record a failure and log it once, unless the core is unreachable."""
         try:
             self._core = core = self._core or self._open_core(self._settings)
-            # Before that, a start is under way: what it puts back is not there yet.
+            # Otherwise a start is in progress and has not restored everything yet.
             if not core.restored():
                 return
             commit = self._save(core)
         except KubeError:
-            # Told by others. What was noted before still counts: it is not in git.
+            # Reported elsewhere. An earlier failure still counts, since its state is not in git.
             return
         except UcpError as error:
             write_private_file(_note(self._where.folder), error.message)
@@ -100,7 +100,7 @@ class BackupWriter:
             self._core.kube.close()
 
     def _save(self, core: CoreState) -> str | None:
-        # Loaded at the first look: a pod, which never looks, needs neither git nor age.
+        # Imported on demand: a pod, which never backs up, needs neither git nor age.
         from k8s_ucp.backup import Backup, is_renewal, updated
         from k8s_ucp.backup_key import load_key
         from k8s_ucp.git.clones import make_clone
@@ -122,8 +122,9 @@ class BackupWriter:
 
         own = where.folder / "core"
         if (where.clone / ".git").exists() and not (own / ".git").exists():
-            # What starts and stops wrote, read without asking the remote. Once we have written
-            # something ourselves, theirs may be behind ours.
+            # Read what starts and stops wrote, without a request to the remote. Once we have
+            # written something
+            # ourselves, the user's clone may be outdated.
             theirs = BackupFile(Repository(where.clone), where.branch)
             known = theirs.read(theirs.seen, key)
             if change(known) == known:

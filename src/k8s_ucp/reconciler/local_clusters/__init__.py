@@ -1,1 +1,1 @@
-"""The local-clusters controller: LocalClusters become clusters on this machine."""
+"""The local-clusters controller: creates the clusters of LocalClusters on this machine."""

@@ -1,4 +1,4 @@
-"""The local-clusters controller: LocalClusters of this machine become control planes, and go again.
+"""The local-clusters controller: creates, updates and deletes control planes on this machine.
 
 Effects only; rules.py decides. A key is a LocalCluster, `<namespace>/<name>`.
 """
@@ -41,18 +41,18 @@ from k8s_ucp.reconciler.runtime.settings import LOCAL_CLUSTERS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
 PATIENCE = 20.0
-"""Seconds that the watcher of dead processes gets before we start a cluster ourselves."""
+"""Seconds that the watcher has to restart dead processes before we start the cluster ourselves."""
 STARTING = 0.25
 LOOK_AGAIN = 1.0
-"""Seconds between two looks at something that is under way: at first, and later."""
+"""Seconds between two looks at an unfinished change: at first, and later."""
 
 
 class LocalClustersController(Controller):
-    """Brings one LocalCluster at a time to where it should be; safe to share between threads."""
+    """Reconciles one LocalCluster at a time; safe to share between threads."""
 
     name = LOCAL_CLUSTERS
     most = 6
-    """Control planes made side by side; their processes, not these threads, do the work."""
+    """Control planes created in parallel; their processes do the work, not these threads."""
 
     def __init__(self, runtime: Runtime) -> None:
         informers, kube, settings = runtime.informers, runtime.kube, runtime.settings
@@ -67,9 +67,9 @@ class LocalClustersController(Controller):
         self._kubeconfigs = Kubeconfigs(kube, informers, settings.kubeconfigs, runtime.log)
         self._unready_since: dict[str, float] = {}
         self._done: dict[str, int] = {}
-        """Generations brought about, by uid."""
+        """Generations that were applied, by UID."""
         self._released: set[str] = set()
-        """Uids of those that we let go of; the watch may still show them."""
+        """UIDs of LocalClusters whose finalizer was removed; the informer may still show them."""
         self._lock = threading.Lock()
         informers.local_clusters.listen(self._local_cluster_changed)
         informers.cluster_secrets.listen(self._cluster_secret_changed)
@@ -87,7 +87,7 @@ class LocalClustersController(Controller):
 
     def _secret_changed(self, before: Object | None, _after: Object | None) -> None:
         if before is None:
-            # A new one: we just wrote it, or its LocalCluster is in line anyway.
+            # A new Secret: we have just written it, or its LocalCluster is queued anyway.
             return
         metadata = before["metadata"]
         for each in metadata.get("ownerReferences") or []:
@@ -103,7 +103,7 @@ class LocalClustersController(Controller):
     # One LocalCluster.
 
     def reconcile(self, key: str) -> float | None:
-        """Decide and act. Answers when to look again, in seconds."""
+        """Reconcile one LocalCluster. Returns the seconds until the next time."""
         item = self._informers.local_clusters.store.get(key)
         if item is None or item["metadata"]["uid"] in self._released:
             return None
@@ -126,7 +126,7 @@ class LocalClustersController(Controller):
         if done or "observedGeneration" in (item.get("status") or {}):
             state = provider.state(name)
         else:
-            # Looking would take as long as the first steps of making it.
+            # Querying the state would take as long as the first steps of creating it.
             state = ClusterState(name, exists=False, running=False, ready=False, message="new")
         what = next_action(
             item,
@@ -144,7 +144,7 @@ class LocalClustersController(Controller):
             return self._look_again(key, state)
         config = provider.kubeconfig(name)
         shared = provider.kubeconfig(name, reach=self._settings.reach)
-        # First, since registration takes the Secret only on this word.
+        # Before the Secret is written, since registration requires this digest to match.
         self._vouch(item, digest_of(shared))
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = names.kubeconfig_secret(name)
@@ -226,7 +226,7 @@ class LocalClustersController(Controller):
     # Small parts.
 
     def _add_finalizer(self, item: Object) -> Object:
-        """Before anything is made. Raises Conflict when the object changed since it was read."""
+        """Add our finalizer, before anything is created. Raises Conflict if the object changed."""
         metadata = item["metadata"]
         change = {
             "resourceVersion": metadata["resourceVersion"],
@@ -237,7 +237,7 @@ class LocalClustersController(Controller):
         )
 
     def _vouch(self, item: Object, digest: str) -> None:
-        """Write down what the kubeconfig is, where the Secret's writers can't."""
+        """Record the kubeconfig's digest where authors of Secrets can't write."""
         metadata = item["metadata"]
         if (metadata.get("annotations") or {}).get(names.KUBECONFIG_DIGEST, "") == digest:
             return
@@ -245,7 +245,7 @@ class LocalClustersController(Controller):
         self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
 
     def _remove_finalizer(self, item: Object) -> None:
-        """Whatever else changed, status above all: only that list counts. Raises Conflict."""
+        """Remove our finalizer, whatever else changed. Raises Conflict if the finalizers did."""
         metadata = item["metadata"]
         kept = [each for each in metadata["finalizers"] if each != names.FINALIZER]
         change = [
@@ -270,13 +270,13 @@ class LocalClustersController(Controller):
             return self._clock() - self._unready_since.setdefault(key, self._clock())
 
     def _look_again(self, key: str, state: ClusterState) -> float:
-        """Often while a start is nearly done, less often when it takes long."""
+        """Seconds until the next look: short at first, longer when a start takes long."""
         return STARTING if self._unready_for(key, state) < PATIENCE / 4 else LOOK_AGAIN
 
     def _show(
         self, item: Object, condition: Condition, cluster_info: Mapping[str, Any] | None = None
     ) -> bool:
-        """cluster_info: what the status says besides; None keeps it as it is."""
+        """Write the status. cluster_info: its other fields; None keeps them."""
         if cluster_info is None:
             status = item.get("status") or {}
             fields = ("server", "version", "addresses", "observedGeneration")

@@ -1,4 +1,4 @@
-"""Where a LocalCluster's kubeconfig is kept: a Secret for programs, a private file for people."""
+"""The kubeconfig of a LocalCluster, as a Secret for programs and a private file for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from k8s_ucp.workspace import make_private_folder, write_private_file
 
 
 class Kubeconfigs:
-    """Writes both, repairs both, and removes what is ours."""
+    """Writes and repairs Secret and file, and deletes them if they are ours."""
 
     def __init__(
         self, kube: Kube, informers: SharedInformers, folder: Path | None, log: Log
@@ -33,15 +33,15 @@ class Kubeconfigs:
         shared: Mapping[str, Any],
         version: str | None,
     ) -> bool:
-        """Bring Secret and file up to date; False where the Secret's name is somebody else's.
+        """Update Secret and file; False if a Secret of that name exists that isn't ours.
 
-        config: for programs of this machine; shared: for those who use the Secret.
+        config: for programs on this machine; shared: for users of the Secret.
         """
         wanted = kubeconfig_secret(item, shared, version)
         metadata = wanted["metadata"]
         found = self._informers.source(f"{metadata['namespace']}/{metadata['name']}")
         if compare(found, wanted) is not SecretState.CURRENT:
-            # The watch shows sources only, and may lag: what is really there decides.
+            # The informer shows sources only, and may lag, so check the live object.
             found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])
             there = compare(found, wanted)
             if there is SecretState.FOREIGN:
@@ -52,7 +52,7 @@ class Kubeconfigs:
         return True
 
     def remove(self, item: Object) -> None:
-        """The cluster is gone."""
+        """Delete Secret and file after the cluster was deleted."""
         metadata = item["metadata"]
         name = names.kubeconfig_secret(metadata["name"])
         found = self._kube.find(SECRET, name, metadata["namespace"])
@@ -82,7 +82,7 @@ class Kubeconfigs:
         if self._folder is None:
             return
         file = self._file(self._folder, cluster)
-        # JSON is YAML too, and much faster to write.
+        # JSON is also YAML, and much faster to write.
         text = json.dumps(config, indent=2, sort_keys=True) + "\n"
         try:
             if file.read_text(encoding="utf-8") == text:

@@ -19,12 +19,12 @@ from k8s_ucp.reconciler.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Foreign:
-    """Another machine's, or going without ever having been ours: not touched at all."""
+    """Of another machine, or being deleted without our finalizer: not touched."""
 
 
 @dataclass(frozen=True)
 class CannotCreate:
-    """It can't be made; the condition says why."""
+    """It can't be created; reason and message are for the condition."""
 
     reason: str
     message: str
@@ -32,7 +32,7 @@ class CannotCreate:
 
 @dataclass(frozen=True)
 class Ensure:
-    """It should run."""
+    """It should exist and run."""
 
     request: ClusterRequest
     provider: str
@@ -40,7 +40,7 @@ class Ensure:
 
 @dataclass(frozen=True)
 class Delete:
-    """It is being deleted, and waits for us."""
+    """It is being deleted, and has our finalizer."""
 
     provider: str
 
@@ -49,7 +49,7 @@ Verdict = Foreign | CannotCreate | Ensure | Delete
 
 
 def classify(item: Object, settings: Settings, providers: Collection[str]) -> Verdict:
-    """Whose it is and what it wants."""
+    """Whether a LocalCluster is ours, and whether to create or delete its cluster."""
     spec: Mapping[str, Any] = item["spec"]
     metadata = item["metadata"]
     if spec["machine"] != settings.machine:
@@ -60,7 +60,7 @@ def classify(item: Object, settings: Settings, providers: Collection[str]) -> Ve
     if going and not ours:
         return Foreign()
     if name == settings.core_cluster or not name.startswith(f"{settings.topology}-"):
-        # Without our finalizer nothing was ever made for it: the core is never deleted by this.
+        # Without our finalizer nothing was created for it, so this never deletes the core cluster.
         return CannotCreate(
             "NameRefused",
             f"the name must be {settings.topology}-<environment> and differ from that "
@@ -78,12 +78,12 @@ def classify(item: Object, settings: Settings, providers: Collection[str]) -> Ve
 
 
 class NextAction(Enum):
-    """What has to be done with the control plane."""
+    """What the control plane needs."""
 
     CREATE = "create"
-    """Make it, start it, or bring it to a changed spec: one idempotent call does each."""
+    """Create, start or update it: one idempotent call for all of these."""
     WAIT = "wait"
-    """It starts, or is being restarted by the watcher that looks after dead processes."""
+    """It is starting, or the watcher is restarting its processes."""
     NOTHING = "nothing"
 
 
@@ -92,8 +92,8 @@ def next_action(
 ) -> NextAction:
     """What the control plane needs.
 
-    done: the generation that we know to be brought about, which the status we see may not show
-    yet. waited: seconds since it was last seen ready; patience: how long others may heal it.
+    done: the generation known to be applied, which the observed status may not show yet.
+    waited: seconds since it was last ready; patience: seconds that the watcher has to repair it.
     """
     observed = max(done, (item.get("status") or {}).get("observedGeneration") or 0)
     if not state.exists or not state.running or state.outdated:
@@ -106,18 +106,18 @@ def next_action(
 
 
 class SecretState(Enum):
-    """What is there under the name of the kubeconfig Secret."""
+    """State of the kubeconfig Secret."""
 
     ABSENT = "absent"
     CURRENT = "current"
     OUTDATED = "outdated"
-    """Ours, with other contents than it should have."""
+    """Ours, with different content."""
     FOREIGN = "foreign"
-    """Somebody else's: never touched."""
+    """Not ours: never touched."""
 
 
 def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | None) -> Object:
-    """The Secret that tells how to get into a LocalCluster; it goes when that goes."""
+    """The Secret with a LocalCluster's kubeconfig, which is deleted together with its owner."""
     metadata = item["metadata"]
     labels = {names.MANAGED_BY: names.OURS}
     for name in (names.ENVIRONMENT, names.TOPOLOGY):
@@ -125,7 +125,7 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
             labels[name] = metadata["labels"][name]
     if version:
         labels[names.VERSION] = version
-    # JSON is YAML too, and much faster to write and to read.
+    # JSON is also YAML, and much faster to write and to read.
     text = json.dumps(config, sort_keys=True)
     return SECRET.object(
         names.kubeconfig_secret(metadata["name"]),
@@ -138,7 +138,7 @@ def kubeconfig_secret(item: Object, config: Mapping[str, Any], version: str | No
 
 
 def compare(found: Object | None, wanted: Object) -> SecretState:
-    """How the Secret that is there relates to the one that should be."""
+    """Compare the existing Secret with the desired one."""
     if found is None:
         return SecretState.ABSENT
     if not owned(found, wanted["metadata"]["ownerReferences"][0]["name"]):
@@ -152,7 +152,7 @@ def compare(found: Object | None, wanted: Object) -> SecretState:
 
 
 def owned(secret: Object, cluster: str) -> bool:
-    """It carries our mark and a LocalCluster of that name, this one or a former one, owns it."""
+    """Whether it has our label and is owned by a LocalCluster of that name, of any UID."""
     metadata = secret["metadata"]
     marked = (metadata.get("labels") or {}).get(names.MANAGED_BY) == names.OURS
     return marked and any(
@@ -164,10 +164,11 @@ def owned(secret: Object, cluster: str) -> bool:
 def deletion_blocker(
     item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
 ) -> Condition | None:
-    """What a leaving cluster still waits for; None: go on and delete it.
+    """What delays the deletion of a cluster; None: delete it now.
 
-    registered: a cluster Secret of ours is still there. holding: load balancers and volumes.
-    limit: seconds from the request to delete, after which nothing is waited for.
+    registered: our cluster Secret still exists. holding: load balancers and volumes that still
+    exist.
+    limit: seconds since the deletion request after which nothing delays it.
     """
     asked = parse_stamp(item["metadata"].get("deletionTimestamp")) or now
     if now - asked > limit:
@@ -180,12 +181,12 @@ def deletion_blocker(
 
 
 def not_ready(reason: str, message: str) -> Condition:
-    """Ready=False, and why."""
+    """Ready=False with reason and message."""
     return Condition(names.READY, "False", reason, message)
 
 
 def readiness(state: ClusterState) -> Condition:
-    """Ready as the provider sees it."""
+    """The condition Ready for the state that the provider reports."""
     if state.ready:
         return Condition(names.READY, "True", "Running", "the control plane is responding")
     return not_ready("NotReady", state.message or "the control plane is not responding")

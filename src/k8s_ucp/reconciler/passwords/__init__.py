@@ -1,1 +1,1 @@
-"""Secrets that ask for a password get one, once, and keep it."""
+"""Generated passwords for Secrets that request one; a password is never changed."""

@@ -1,10 +1,11 @@
-"""The passwords controller: a Secret that asks for a password gets one, once, and keeps it.
+"""The passwords controller: generates a password, once, for each Secret that requests one.
 
-Databases need a password before they exist, and it may be in no repository: it is made here.
+Databases need a password before they exist, and it must not be in a repository: so it is generated
+on the core cluster.
 
-A core that was lost and made anew gets its passwords back from the backup. Before a start has done
-that nothing is made: what has the old password, such as a database, would not open with a new one,
-which would take the old one's place in the backup.
+A recreated core cluster gets its passwords back from the backup. Until a start has restored them,
+none is generated: existing databases would not accept a new password, which would replace the old
+one in the backup.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from k8s_ucp.reconciler.runtime.settings import PASSWORDS
 from k8s_ucp.reconciler.runtime.work_queue import BackOff, WorkQueue
 
 WAIT_SECONDS = 1.0
-"""Between looks whether the backup was put back."""
+"""Interval of checks whether the backup was restored."""
 
 
 class PasswordsController(Controller):

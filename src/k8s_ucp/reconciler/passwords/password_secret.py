@@ -1,8 +1,8 @@
 """Secrets that request a generated password: parsing and filling them. Pure.
 
-The repository (or a Composition) declares it with the label `k8s-ucp.io/generate: password` and
-without the key. The key has a field manager of its own, so that neither Argo CD nor Crossplane
-takes it away; one that is there is never changed.
+The repository (or a Composition) declares the Secret with the label `k8s-ucp.io/generate: password`
+and without the key. The key has its own field manager, so that neither Argo CD nor Crossplane
+removes it; an existing one is never changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from k8s_ucp.kube import SECRET, Object
 
 KEY = "password"
 LENGTH = 40
-"""Letters and digits only: clouds differ in what else they take."""
+"""Letters and digits only, since clouds differ in the other characters that they accept."""
 MANAGER = "k8s-ucp-passwords"
 
 
@@ -26,14 +26,14 @@ def generate() -> str:
 
 
 def lacks(secret: Object) -> bool:
-    """It asks for a password, has none, and isn't on its way out."""
+    """Whether it requests a password, has none, and isn't being deleted."""
     metadata = secret["metadata"]
     asks = (metadata.get("labels") or {}).get(names.GENERATE) == KEY
     return asks and "deletionTimestamp" not in metadata and KEY not in (secret.get("data") or {})
 
 
 def filled(secret: Object, password: str) -> Object:
-    """What to apply: the password, to this very version of the Secret and no other."""
+    """The object to apply: adds the password to exactly this version of the Secret."""
     metadata = secret["metadata"]
     data = {KEY: base64.b64encode(password.encode()).decode()}
     item = SECRET.object(metadata["name"], metadata["namespace"], data=data)
@@ -42,5 +42,5 @@ def filled(secret: Object, password: str) -> Object:
 
 
 def without_values(secret: Object) -> Object:
-    """For the watch: which keys there are, not what is in them."""
+    """For the informer: keeps the keys of the data without their values."""
     return {**secret, "data": dict.fromkeys(secret.get("data") or {}, "")}

@@ -1,1 +1,1 @@
-"""The registration controller: kubeconfig Secrets become Argo CD cluster Secrets."""
+"""The registration controller: registers clusters with Argo CD from their kubeconfig Secrets."""

@@ -1,6 +1,6 @@
-"""Getting into app clusters: the two identities with the admin's rights, the probe with Argo CD's.
+"""Access to app clusters: sets up identities as admin, and probes with Argo CD's identity.
 
-Connections for probes are kept, since a new TLS handshake every time costs more than the question.
+Connections of probes are kept open, since a TLS handshake costs more than the probe itself.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 PROBE_SECONDS = 3.0
 READY_SECONDS = 3.0
-"""How long a new API server's start is waited for before others get their turn."""
+"""How long to wait for a new API server to start before other clusters are served."""
 _AGAIN = BackOff(start=0.5, cap=5.0)
 _RENEW_EVERY = 12
-"""Refusals in a row between two attempts to make the identity anew, which the first begins."""
+"""Rejections in a row between attempts to recreate the identity; the first one counts."""
 _RENEW_SOON = (3, 7)
-"""And at these, since what was refused may be another token by then."""
+"""Further attempts after so many, since the token may have changed meanwhile."""
 
 
 @dataclass
 class _Line:
-    """What is remembered of one source's cluster."""
+    """State of one source's cluster."""
 
     version: str = ""
     kube: Kube | None = None
@@ -50,7 +50,7 @@ class _Line:
 
 
 class AppAccess:
-    """Safe to share between threads; a key is worked on by one of them at a time."""
+    """Safe to share between threads; one at a time works on a key."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._clients = runtime.clients
@@ -63,10 +63,11 @@ class AppAccess:
     def grant(
         self, source: KubeconfigSource, auth_info: AuthInfo, *, lifetime: float, fresh: bool
     ) -> Token:
-        """Make the identities and take a token for Argo CD's. Raises NoAccess, KubeError.
+        """Create the identities and request a token for Argo CD's. Raises NoAccess, KubeError.
 
-        The cluster is ready afterwards: one that just starts serves before it knows any role, and
-        an Argo CD that was turned away looks again late.
+        Waits until the cluster is ready: an API server that has just started responds before it
+        knows
+        roles, and an Argo CD that was rejected retries late.
         """
         result = "failed"
         try:
@@ -94,14 +95,15 @@ class AppAccess:
         )
 
     def refused(self) -> None:
-        """The kubeconfig's identity was turned down: no token that was remembered is used again."""
+        """Drop cached tokens, since the kubeconfig's identity was rejected."""
         self._clients.refused()
 
     def withdraw(self, auth_info: AuthInfo | NoAccess | None, secret: Object) -> str:
-        """Take our identities off a cluster that is let go, so that no token of theirs counts.
+        """Delete our identities from a deregistered cluster, which invalidates their tokens.
 
-        As the kubeconfig's identity, or as Argo CD's own where there is none any more. Answers why
-        they may still be there; empty: they are gone.
+        Uses the kubeconfig's identity, or Argo CD's own if there is no kubeconfig. Returns why they
+        may
+        still exist; empty: they are deleted.
         """
         try:
             if isinstance(auth_info, AuthInfo):
@@ -122,7 +124,7 @@ class AppAccess:
         return ""
 
     def ready(self, auth_info: AuthInfo) -> bool:
-        """The API server says that it is ready, asked with the kubeconfig's own identity."""
+        """Whether the API server reports ready to the kubeconfig's identity."""
         try:
             admin = self._clients.open(auth_info)
         except NoAccess:
@@ -133,7 +135,7 @@ class AppAccess:
             admin.close()
 
     def probe(self, key: str, secret: Object, namespaces: tuple[str, ...]) -> None:
-        """Ask the cluster something as Argo CD would. Raises KubeError where that fails."""
+        """Send a request the way Argo CD would. Raises KubeError if it fails."""
         line = self._line(key)
         version = secret["metadata"].get("resourceVersion", "")
         if line.kube is None or line.version != version:
@@ -154,7 +156,7 @@ class AppAccess:
         line.silent_since = None
 
     def silent_for(self, key: str, secret: Object, namespaces: tuple[str, ...]) -> float:
-        """Seconds for which the cluster has been of no use to Argo CD; asks it now."""
+        """Probe the cluster; returns for how many seconds Argo CD could not use it."""
         try:
             self.probe(key, secret, namespaces)
         except KubeError:
@@ -164,24 +166,24 @@ class AppAccess:
         return 0.0
 
     def pause(self, key: str) -> float:
-        """One more failure: seconds until the cluster is asked again."""
+        """Count a failure; returns the seconds until the next attempt."""
         line = self._line(key)
         line.failures += 1
         return _AGAIN.delay(line.failures, 0.5)
 
     def worth_renewing(self, key: str) -> bool:
-        """The identity was turned down: making it anew helps the first times, not every time."""
+        """Whether to recreate a rejected identity now: not every time, since it may not help."""
         refusals = self._line(key).refusals
         return refusals in _RENEW_SOON or refusals % _RENEW_EVERY == 1
 
     def renewed(self, key: str) -> None:
-        """The cluster Secret was written: the next probe uses what it holds now."""
+        """The cluster Secret was written: the next probe uses its new content."""
         line = self._line(key)
         line.failures = 0
         self._close(line)
 
     def forget(self, key: str) -> None:
-        """The registration changed or went: start afresh."""
+        """Forget a source's state, after its registration changed or was removed."""
         with self._lock:
             line = self._lines.pop(key, None)
         if line:

@@ -1,4 +1,4 @@
-"""The registration controller: kubeconfig Secrets become Argo CD cluster Secrets, and leave again.
+"""The registration controller: registers clusters with Argo CD, and deregisters them.
 
 Effects only; rules.py decides. A key is a source, `<namespace>/<Secret>`.
 """
@@ -49,17 +49,17 @@ from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
 
 SOON = 0.3
-"""Seconds until a look that came too early is repeated."""
+"""Seconds until the next attempt if the informer doesn't show the cluster Secret yet."""
 UNPROVEN_SECONDS = 3.0
-"""The same for an owner whose status nobody watches."""
+"""The same if the owner's status, which isn't watched, lacks the address."""
 
 
 class RegistrationController(Controller):
-    """Brings one source at a time to where it should be; safe to share between threads."""
+    """Reconciles one source at a time; safe to share between threads."""
 
     name = REGISTRATION
     most = 64
-    """A thread for each cluster that hangs, so that it holds up no other."""
+    """Clusters that hang occupy a thread each, and must not delay others."""
 
     def __init__(self, runtime: Runtime) -> None:
         informers, kube, settings = runtime.informers, runtime.kube, runtime.settings
@@ -83,7 +83,7 @@ class RegistrationController(Controller):
             each.listen(self._source_changed)
 
     def take_over(self) -> None:
-        """Notes are written by whoever leads."""
+        """Read the notes again, since another leader may have written some."""
         self._reporter.start_anew()
 
     # Wake-ups.
@@ -105,7 +105,7 @@ class RegistrationController(Controller):
             if source:
                 self.queue.add(source)
         if after is None or before is None or _environment(before) != _environment(after):
-            # A name or an environment may have become free for another source.
+            # A name or an environment may have become available for another source.
             self._add_all()
 
     def _add_all(self) -> None:
@@ -113,24 +113,24 @@ class RegistrationController(Controller):
             self.queue.add(key)
 
     def _sources(self) -> set[str]:
-        """Keys of those that there are now."""
+        """Keys of all current sources."""
         return set().union(*(each.store.identifiers() for each in self._informers.sources.values()))
 
     # One source.
 
     def reconcile(self, key: str) -> float | None:
-        """Decide, act and tell. Answers when to look again, in seconds."""
+        """Decide, act and report. Returns the seconds until the next time."""
         try:
             owner, decision = self._observer.decide(key)
         except (Forbidden, NotFound) as error:
-            # What stands is left as it is: nobody knows whether the owner is gone.
+            # Keep an existing registration, since the owner may still exist.
             if self._informers.source(key) is None:
                 raise
             why = f"failed to read the owner of this kubeconfig: {error.message}"
             standing = self._observer.registered(key)
             owner, decision = None, Refuse(OWNER_UNREADABLE, why, standing=standing)
         if isinstance(decision, Refuse) and decision.reason in (NOT_NAMED, OWNER_UNREADABLE):
-            # Told of the Secret itself: a claim must not show on what it claims to belong to.
+            # Reported on the Secret, not on the owner, which has not confirmed the claim.
             secret = self._informers.source(key)
             owner = {**secret, "apiVersion": "v1", "kind": "Secret"} if secret else None
         outcome = self._act(key, decision)
@@ -229,9 +229,9 @@ class RegistrationController(Controller):
         try:
             self._access.probe(key, secret, namespaces)
         except (Unauthorized, Forbidden) as error:
-            # The token was revoked with its ServiceAccount, or the rights were taken away.
+            # The token was revoked with its ServiceAccount, or the rights were removed.
             if not self._access.ready(decision.auth_info):
-                # A server that just starts knows neither its tokens nor its roles yet.
+                # An API server that is starting knows neither its tokens nor its roles yet.
                 away = Unreachable("the app cluster is not ready yet")
                 return self._unreached(key, away, standing=True, source=source)
             if not self._access.worth_renewing(key):
@@ -266,7 +266,7 @@ class RegistrationController(Controller):
         standing: bool,
         source: KubeconfigSource | None = None,
     ) -> RegistrationOutcome:
-        """Nothing is taken away from a cluster that doesn't answer."""
+        """A cluster that doesn't respond keeps its registration."""
         if source:
             registered = _registered(source)
             self._metrics.cluster_silent(source.cluster)

@@ -1,4 +1,4 @@
-"""Letting a registration go: Applications first, while credentials work, and the Secret last."""
+"""Deregisters clusters: deletes Applications while credentials work, the cluster Secret last."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 
 SETTLED = 1.5
-"""Seconds after the environment label went in which an ApplicationSet may still generate."""
+"""Seconds for which an ApplicationSet may still generate after the environment label is gone."""
 PAUSE = 0.3
-"""Seconds between two looks at the Applications of a leaving cluster."""
+"""Seconds between two looks at the Applications of a draining cluster."""
 
 
 class Deregistration:
-    """Drains and deregisters one cluster step by step; its state is in the cluster Secret alone."""
+    """Drains and deregisters a cluster in steps; the only state is in its cluster Secret."""
 
     def __init__(self, runtime: Runtime, access: AppAccess) -> None:
         self._kube = runtime.kube
@@ -33,10 +33,10 @@ class Deregistration:
         self._clock = runtime.clock
         self._access = access
         self._asked: dict[str, float] = {}
-        """Applications that Argo CD was just asked to look at again, and when."""
+        """Applications that Argo CD was asked to refresh, with the time."""
 
     def reconcile(self, key: str, decision: Deregister) -> RegistrationOutcome:
-        """The next part of it."""
+        """Do the next step."""
         existing = decision.existing
         now = self._clock()
         since = parse_stamp(existing.draining_since)
@@ -69,7 +69,7 @@ class Deregistration:
         return _outcome("True", "Drained", message, self._settings.resync_seconds)
 
     def _delete_applications(self, existing: Registration) -> tuple[list[str], list[str]] | None:
-        """Names of ours still there and of others; None where Argo CD isn't even installed."""
+        """(names of our Applications that still exist, names of others); None without Argo CD."""
         try:
             everyone = self._kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
         except NotFound:

@@ -11,7 +11,7 @@ from k8s_ucp.reconciler.registration.notes import read_notes
 
 PERSON = "true"
 TEARDOWN = "teardown"
-"""Value of the mark of a `ucp destroy`: where that was cut off, a start takes it off again."""
+"""Value of the annotation for `ucp destroy`; if it is interrupted, a start removes it again."""
 
 
 def registered(kube: Kube) -> dict[str, Registration]:
@@ -22,10 +22,10 @@ def registered(kube: Kube) -> dict[str, Registration]:
 
 
 def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
-    """Mark owner and cluster Secret; the reconciler drains and deregisters it.
+    """Annotate owner and cluster Secret, so that the reconciler drains and deregisters the cluster.
 
-    by: PERSON or TEARDOWN. Answers what was registered. Raises UcpError that names the clusters
-    there are, KubeError.
+    by: PERSON or TEARDOWN. Returns the registration. Raises KubeError, or UcpError that lists the
+    registered clusters.
     """
     known = registered(kube)
     if cluster not in known:
@@ -35,7 +35,7 @@ def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
         )
     found = known[cluster]
     if found.owner:
-        # First, since a cluster that is deregistered and not marked would be registered again.
+        # The owner first: otherwise the cluster could be registered again after its deregistration.
         _mark(kube, found.owner, by)
     change = {"metadata": {"annotations": {names.FORGET: "true"}}}
     kube.patch(SECRET, found.name, names.ARGOCD_NAMESPACE, change)
@@ -43,7 +43,7 @@ def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
 
 
 def undo_teardown(kube: Kube) -> list[str]:
-    """Take the marks of a teardown off; what a person marked stays so. Raises UcpError."""
+    """Remove the annotations of a teardown, and keep those of people. Raises UcpError."""
     local = kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
     clusters = {each["metadata"]["name"] for each in local}
     clusters |= {e["owner"]["name"].removesuffix("-kubeconfig") for e in read_notes(kube).values()}
@@ -55,7 +55,7 @@ def undo_teardown(kube: Kube) -> list[str]:
 
 
 def undo(kube: Kube, cluster: str) -> None:
-    """Take the mark off whatever declares the cluster. Raises UcpError where nothing is marked."""
+    """Remove the annotation from the cluster's owner. Raises UcpError if there is none."""
     for owner in _owners(kube, cluster):
         if _mark(kube, owner, None):
             return
@@ -80,9 +80,9 @@ def _owners(kube: Kube, cluster: str) -> list[OwnerRef]:
 
 
 def _mark(kube: Kube, owner: OwnerRef, value: str | None, *, of: str | None = None) -> bool:
-    """False where there is no such object, or no mark to take off, or to take off of another's.
+    """Set or remove the annotation; False if there is no such object, or nothing to remove.
 
-    value: None takes it off. A mark that is there is not changed.
+    value: None removes it. of: remove it only if it has this value. An existing one isn't changed.
     """
     try:
         kind = kube.kind_of(owner.api_version, owner.kind)

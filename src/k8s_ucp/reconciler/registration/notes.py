@@ -1,7 +1,6 @@
-"""Conditions of sources that have no status of their own, such as Secrets.
+"""Conditions of sources without a status of their own: managed resources and labeled Secrets.
 
-Of managed resources and labelled Secrets: in one ConfigMap, a key a source, which `ucp status` and
-`ucp doctor` read.
+They are kept in one ConfigMap, one key per source, which `ucp status` and `ucp doctor` read.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from k8s_ucp.kube import CONFIG_MAP, Kube, NotFound
 
 
 def read_notes(kube: Kube) -> dict[str, dict[str, Any]]:
-    """{source: {owner, environment, status}} as the reconciler left them. Raises KubeError."""
+    """{source: {owner, environment, status}} as the reconciler wrote them. Raises KubeError."""
     return {key: json.loads(text) for key, text in read_notes_text(kube).items()}
 
 
 def read_notes_text(kube: Kube) -> dict[str, str]:
-    """The same, each as JSON; what isn't JSON is left out."""
+    """Like `read_notes`, each as JSON text; invalid JSON is left out."""
     found = kube.find(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE)
     notes = {}
     for name, text in ((found or {}).get("data") or {}).items():
@@ -33,7 +32,7 @@ def read_notes_text(kube: Kube) -> dict[str, str]:
 
 
 def write_note(kube: Kube, source: str, text: str | None) -> None:
-    """Keep the note of a source, or take it away (None). Raises KubeError."""
+    """Write the note of a source, or delete it (None). Raises KubeError."""
     change = {"data": {_as_key(source): text}}
     try:
         kube.patch(CONFIG_MAP, names.REGISTRATIONS, names.CLUSTERS_NAMESPACE, change)
@@ -49,5 +48,5 @@ def write_note(kube: Kube, source: str, text: str | None) -> None:
 
 
 def _as_key(source: str) -> str:
-    """`<namespace>.<Secret>`: a namespace holds no dot, and a key no slash."""
+    """`<namespace>.<Secret>`: namespaces contain no dot, and keys no slash."""
     return source.replace("/", ".", 1)

@@ -1,4 +1,4 @@
-"""Observes one source and decides its registration, one at a time."""
+"""Observes a source and decides on its registration; decisions are made one at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from k8s_ucp.reconciler.registration.rules import (
 
 
 class Observer:
-    """Puts together what rules.decide wants to know."""
+    """Collects what rules.decide needs."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._informers = runtime.informers
@@ -30,11 +30,11 @@ class Observer:
         self._clock = runtime.clock
         self._reserved = Reserved.of(runtime.settings.core_cluster, runtime.kube.server)
         self._claims: dict[str, str] = {}
-        """Environments that sources were granted and may not have written yet, by source."""
+        """Environments granted to sources, which may not have been written yet, by source."""
         self._lock = threading.Lock()
 
     def decide(self, key: str) -> tuple[Object | None, Decision]:
-        """The owner, None where it is gone, and what to do. Raises KubeError."""
+        """(owner, or None if it is deleted; the decision). Raises KubeError."""
         secret = self._informers.source(key)
         ref = owner_of(secret) if secret else None
         existing = self._existing(key, ref)
@@ -51,7 +51,7 @@ class Observer:
         fate = _fate(owner, ours)
         source = self._clients.describe(key, owner)
         auth_info = self._clients.auth_info_or_why(source) if source else None
-        # One at a time: two sources that claim one environment must not both find it free.
+        # Serialized, so that two sources that claim the same environment don't both find it free.
         with self._lock:
             seen = Observation(
                 fate=fate,
@@ -73,7 +73,7 @@ class Observer:
         return owner, decision
 
     def registered(self, key: str) -> bool:
-        """A cluster Secret of ours was made from that source."""
+        """Whether we wrote a cluster Secret for this source."""
         found = self._existing(key, None)
         return found is not None and found.ours
 
@@ -111,6 +111,7 @@ def _fate(owner: Object | None, ours: Registration | None) -> Fate:
     metadata = owner["metadata"]
     replaced = ours is not None and ours.owner is not None and ours.owner.uid != metadata["uid"]
     if replaced and ours is not None and ours.draining:
-        # Declared anew while the former one's drain is under way: that has to end first.
+        # The cluster was declared again during the drain of its predecessor, which has to end
+        # first.
         return Fate.GONE
     return Fate.LEAVING if metadata.get("deletionTimestamp") else Fate.ALIVE

@@ -1,8 +1,8 @@
 """Decides whether to register, renew, keep or deregister a cluster. Pure.
 
-The rule above all: only a source that is gone, or going, is deregistered. A cluster that doesn't
-answer, a kubeconfig that became unusable, an environment that vanished from the list: all of these
-leave the registration as it is, and say so.
+The most important rule: a cluster is deregistered only if its owner is deleted or being deleted. If
+the cluster doesn't respond, the kubeconfig becomes unusable or the environment is no longer listed,
+the registration is kept and the problem is reported.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from k8s_ucp.reconciler.runtime.settings import Settings
 
 @dataclass(frozen=True)
 class Reserved:
-    """What Argo CD knows the core cluster by: taken by an app cluster, GitOps of the core ends."""
+    """Names and addresses of the core cluster: an app cluster with these would end its GitOps."""
 
     names: frozenset[str] = frozenset()
     addresses: frozenset[tuple[str, int]] = frozenset()
 
     @classmethod
     def of(cls, core: str, server: str) -> Reserved:
-        """core: the core cluster's name; server: where its API server is for us."""
+        """core: name of the core cluster; server: URL by which we reach its API server."""
         inside = [f"https://{each}" for each in _INSIDE]
         return cls(frozenset({"in-cluster", core}), frozenset(map(address, [*inside, server])))
 
@@ -41,46 +41,46 @@ _INSIDE = (
 
 @dataclass(frozen=True)
 class Observation:
-    """All that decides about one source."""
+    """Input of a decision about one source."""
 
     fate: Fate
-    """Of what declares the cluster that `existing` speaks of, or of the source's owner."""
+    """State of the owner in `existing`, or of the source's owner."""
     source: KubeconfigSource | None
-    """None: the kubeconfig Secret isn't there."""
+    """None: the kubeconfig Secret does not exist."""
     auth_info: AuthInfo | NoAccess | None
-    """What the kubeconfig says, or why it can't be used."""
+    """The parsed kubeconfig, or why it can't be used."""
     environments: frozenset[str]
     holders: Mapping[str, str]
     """Environments that other sources hold: environment -> cluster."""
     existing: Registration | None
     now: float
     forgotten: bool = False
-    """A person said so on the owner, or on the cluster Secret."""
+    """`ucp clusters forget` annotated the owner or the cluster Secret."""
     reserved: Reserved = field(default_factory=Reserved)
     ours: bool = True
-    """`existing`, where we made it, was made from this source and no other."""
+    """Whether `existing`, if it is ours, was registered from this source."""
 
 
 @dataclass(frozen=True)
 class NoAction:
-    """There is nothing to do and nobody to tell."""
+    """Nothing to do, and nothing to report."""
 
 
 @dataclass(frozen=True)
 class Deregister:
-    """Drain and deregister."""
+    """Drain and deregister the cluster."""
 
     existing: Registration
     gone: bool
-    """Nothing keeps the declaration any more: the cluster Secret goes at the end."""
+    """The owner no longer exists, so that the cluster Secret is deleted at the end."""
     forgotten: bool = False
-    """A person said that it will never answer again."""
+    """By `ucp clusters forget`, so that it isn't expected to respond."""
 
     @property
     def is_known_dead(self) -> bool:
-        """Its silence is no surprise: a person said so, or what made it has removed it.
+        """Whether its silence is expected: a person forgot it, or its owner has deleted it.
 
-        A kubeconfig that a person deleted says nothing about the cluster.
+        If a person deleted a labeled kubeconfig Secret, the cluster may still be alive.
         """
         owner = self.existing.owner
         return self.forgotten or (self.gone and owner is not None and owner.kind != "Secret")
@@ -88,7 +88,7 @@ class Deregister:
 
 @dataclass(frozen=True)
 class Refuse:
-    """Not (re)registered, with the reason; a registration that stands is left as it is."""
+    """Not registered, for a reason; an existing registration (`standing`) is kept."""
 
     reason: str
     message: str
@@ -97,7 +97,7 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Register:
-    """Make the two identities, take a token, write the cluster Secret."""
+    """Create the two identities, request a token and write the cluster Secret."""
 
     source: KubeconfigSource
     auth_info: AuthInfo
@@ -107,7 +107,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Relabel:
-    """The access is right, the labels are not."""
+    """The access is current, the labels are not."""
 
     source: KubeconfigSource
     existing: Registration
@@ -115,7 +115,7 @@ class Relabel:
 
 @dataclass(frozen=True)
 class Keep:
-    """All is well until `renew_at` (seconds since the epoch)."""
+    """Nothing to do until `renew_at` (seconds since the epoch)."""
 
     source: KubeconfigSource
     auth_info: AuthInfo
@@ -125,18 +125,18 @@ class Keep:
 _NOTHING_THERE = "the kubeconfig Secret does not exist, or no longer has a valid owner or label"
 
 NOT_NAMED = "NotNamedByOwner"
-"""Said of the Secret: what it claims to belong to has nothing to do with it."""
+"""Reported on the Secret, since its alleged owner may have nothing to do with it."""
 OWNER_UNREADABLE = "OwnerUnreadable"
 UNPROVEN = "SourceUnproven"
-"""Its owner doesn't tell yet where the cluster is; looked at again soon."""
+"""The owner's status doesn't have the address yet; retried soon."""
 
 Decision = NoAction | Deregister | Refuse | Register | Relabel | Keep
 
 
 def decide(seen: Observation) -> Decision:
-    """What to do about one source."""
+    """Decide what to do about one source."""
     existing, source = seen.existing, seen.source
-    # Of another source's registration nothing is taken away on the word of this one.
+    # A source must not affect the registration of another source.
     ours = existing is not None and existing.ours and seen.ours
     if existing and ours and seen.forgotten:
         return Deregister(existing, gone=True, forgotten=True)
@@ -186,15 +186,15 @@ def _reserved(seen: Observation, source: KubeconfigSource, *, standing: bool) ->
 def why_give_up(
     leave: Deregister, settings: Settings, *, since: float, silent: float
 ) -> str | None:
-    """Why Applications that are left on a leaving cluster aren't waited for any longer.
+    """Why to stop waiting for the remaining Applications of a draining cluster; None: wait.
 
-    since: seconds since the drain began; silent: for which the cluster hasn't answered. None: wait.
+    since: seconds since the drain began. silent: seconds for which the cluster has not responded.
     """
     if not silent:
         limit = settings.drain_seconds
         return f"not drained within {limit:g} s" if since > limit else None
     limit = settings.gone_seconds if leave.is_known_dead else settings.dead_seconds
-    # Argo CD drops the finalizers of Applications whose cluster it doesn't know.
+    # After deregistration, Argo CD removes the finalizers of Applications of the unknown cluster.
     return f"the cluster has not responded for {limit:g} s" if silent > limit else None
 
 
@@ -257,7 +257,7 @@ def _access(seen: Observation, source: KubeconfigSource) -> Decision:
     if existing.access != wanted_access(source, auth_info) or existing.cluster != source.cluster:
         return Register(source, auth_info, existing, "access changed")
     if (existing.environment or existing.draining) != source.environment:
-        # The fence on the cluster knows its apps by the environment's name.
+        # The fence on the cluster identifies its apps by the environment's name.
         return Register(source, auth_info, existing, "environment changed")
     if seen.now >= existing.renew_at:
         return Register(source, auth_info, existing, "token due")

@@ -1,6 +1,6 @@
 """Reports the state of a source: conditions, Events and metrics.
 
-A LocalCluster carries its conditions in its status; for other sources they are noted (notes.py).
+A LocalCluster has the conditions in its status; those of other sources are kept in notes.py.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from k8s_ucp.reconciler.runtime.metrics import Metrics
 
 @dataclass(frozen=True)
 class RegistrationOutcome:
-    """What is true of a source after an effect, and when to look at it again."""
+    """State of a source after an effect, and when to reconcile it again."""
 
     conditions: tuple[Condition, ...] = ()
     requeue_after: float | None = None
     """Seconds; None: at the next change."""
     warning: str = ""
-    """For the log, with the first condition, where that is news."""
+    """Message for the log, with the first condition, if that changed."""
     event: tuple[str, str] | None = None
-    """Reason and message of what is no lasting state."""
+    """Reason and message of an Event that belongs to no condition."""
     failure: UcpError | None = None
-    """What to raise once the conditions are told: the queue waits longer each time."""
+    """Raised once the conditions are written, so that the queue backs off."""
 
 
 class StatusReporter:
-    """Safe to share between threads; a key is reported by one of them at a time."""
+    """Safe to share between threads; one at a time reports a key."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class StatusReporter:
         clock: Clock,
         sources: Callable[[], Iterable[str]],
     ) -> None:
-        """sources: keys of those that there are; what is noted of any other is taken away."""
+        """sources: keys of all current sources; notes of others are deleted."""
         self._kube = kube
         self._events = events
         self._metrics = metrics
@@ -57,9 +57,9 @@ class StatusReporter:
         self._sources = sources
         self._status = StatusWriter(kube, "k8s-ucp-registration", clock)
         self._turns: dict[str, dict[str, tuple[str, str]]] = {}
-        """(status, reason) told last, by owner's uid and type of condition."""
+        """Last reported (status, reason), by the owner's UID and the type of condition."""
         self._owners: dict[str, str] = {}
-        """Uid of the owner that was spoken of last, by source."""
+        """UID of the last reported owner, by source."""
         self._notes: dict[str, str] | None = None
         self._lock = threading.Lock()
 
@@ -86,25 +86,25 @@ class StatusReporter:
         return news
 
     def show(self, key: str, owner: Object | None, outcome: RegistrationOutcome) -> bool:
-        """Conditions and Event of an effect; True if the conditions changed."""
+        """Report conditions and Event of an outcome; True if the conditions changed."""
         news = bool(outcome.conditions) and self.set_conditions(key, owner, outcome.conditions)
         if owner is not None and outcome.event:
             self._events.tell(owner, *outcome.event)
         return news
 
     def forget(self, key: str) -> None:
-        """The source is gone: nothing is said of it any more."""
+        """Delete the note of a source that was deleted."""
         self._speak_of(key, None)
         if self._noted(key):
             self._write(key, None)
 
     def start_anew(self) -> None:
-        """Somebody else may have spoken until now: what they left is read again when needed."""
+        """Read the notes again on the next use, since another leader may have changed them."""
         with self._lock:
             self._notes = None
 
     def _speak_of(self, key: str, uid: str | None) -> None:
-        """What was told of the source's former owner is of no use any more."""
+        """Remember the owner of a source, and forget what was reported of its previous owner."""
         with self._lock:
             before = self._owners.pop(key, None)
             if uid is not None:
@@ -151,7 +151,7 @@ class StatusReporter:
         with self._lock:
             if self._notes is None:
                 self._notes = read_notes_text(self._kube)
-                # Sources that went while nobody looked.
+                # Sources that were deleted while no reconciler was running.
                 left = self._notes.keys() - set(self._sources()) - {key}
             text = self._notes.get(key)
         for each in left:
@@ -162,7 +162,7 @@ class StatusReporter:
         write_note(self._kube, key, text)
         with self._lock:
             if self._notes is None:
-                # Somebody else spoke meanwhile: it is read again anyway.
+                # Another leader may have written meanwhile; the notes will be read again.
                 return
             if text is None:
                 self._notes.pop(key, None)
