@@ -93,8 +93,7 @@ class CoreState:
         self.kube.delete(CONFIG_MAP, names.RESTORED, names.CLUSTERS_NAMESPACE)
 
     def put_back_secrets(self, backup: Backup) -> list[str]:
-        """Restore passwords and sources that the core lacks; returns their keys. Raises
-        KubeError."""
+        """Restore passwords and sources that the core lacks; returns keys. Raises KubeError."""
         wanted = [
             *((PASSWORDS, *each) for each in backup.passwords.items()),
             *((SOURCES, *each) for each in backup.sources.items()),

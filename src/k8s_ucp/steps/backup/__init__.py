@@ -1,1 +1,1 @@
-"""What only the core knows: written to the core repository, put back into a new core."""
+"""The backup: written to the core repository, and restored to a new core cluster."""

@@ -1,8 +1,8 @@
-"""A new core looks at what an old one made in clouds before it may change any of it.
+"""A new core cluster observes existing cloud resources before it may change any of them.
 
-Until all of it was observed and compared with its declaration, every managed resource may only be
-observed, and nothing declares others: Argo CD and Crossplane rest on what keeps them. An annotation
-says what each was allowed before, so a run that is cut off goes on.
+Until all of them were observed and compared with their declarations, managed resources may only be
+observed, and what declares them is paused in Argo CD and Crossplane. An annotation records their
+previous settings, so that an interrupted run can be continued.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP, REFRESH
 from k8s_ucp.reconciler.runtime.conditions import find
 
 ADOPTING = f"{GROUP}/adopting"
-"""Annotation of what is only observed for now, or rests: what it was before, as JSON."""
+"""Annotation of a resource that is only observed, or of a paused object: its previous policies, as
+JSON."""
 RESTS = "argocd.argoproj.io/skip-reconcile"
-"""Annotation by which Argo CD leaves an Application alone."""
+"""Annotation that makes Argo CD skip an Application."""
 SECONDS = 600.0
 SETTLE_SECONDS = 20.0
-"""What waits for something that isn't in the cloud is given so long after all else was seen."""
+"""How long resources that wait for others, missing in the cloud, may delay the end."""
 _ABSENT = re.compile(r"external resource does not exist")
 
 
@@ -61,9 +62,10 @@ def begin_observing(context: StartContext, applications: Iterable[str]) -> None:
 
 
 def has_begun(context: StartContext) -> bool:
-    """An earlier run was cut off while it observed, or while it ended that. Raises KubeError.
+    """Whether an earlier run was interrupted during the observation or its end. Raises KubeError.
 
-    What keeps the resources rests before they are only observed, and wakes after they are owned.
+    Owners of the resources are paused before these are only observed, and resumed after they are
+    managed.
     """
     kube = context.kube
     managed = (each for _, _, each in context.core_state.managed())
@@ -72,7 +74,7 @@ def has_begun(context: StartContext) -> bool:
 
 
 def has_account(context: StartContext) -> bool:
-    """The simulated cloud's provider may act already. Raises KubeError."""
+    """Whether the simulated cloud's provider may act already. Raises KubeError."""
     return context.simulates_cloud and (
         context.kube.find(CLUSTER_PROVIDER_CONFIG, "default") is not None
     )
@@ -88,7 +90,7 @@ def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
 @step("Compare existing cloud resources, then manage them", foresee=_foresee_adoption)
 @persistent
 def adopt_resources(context: StartContext, report: Report) -> None:
-    """Raises DeadlineExceeded that names what can't be observed."""
+    """Raises DeadlineExceeded, which names what can't be observed."""
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():
         return
@@ -117,14 +119,14 @@ def adopt_resources(context: StartContext, report: Report) -> None:
 
 @dataclass
 class _Observation:
-    """Of all resources that may only be observed for now."""
+    """Observation of all resources that may only be observed for now."""
 
     context: StartContext
     seen: list[tuple[Kind, Object]] = field(default_factory=list)
     _only_references_since: float | None = None
 
     def look(self) -> str:
-        """What isn't seen yet, in words. Raises KubeError."""
+        """Resources that are not observed yet, in words. Raises KubeError."""
         managed = self.context.core_state.managed()
         self.seen = [(kind, each) for _, kind, each in managed if is_adopting(each)]
         waiting = {
@@ -147,7 +149,7 @@ def is_adopting(item: Object) -> bool:
 
 
 def unseen(item: Object) -> str:
-    """Why it isn't known yet what the cloud has of a resource; "": it is. Pure."""
+    """Why the state of a resource in the cloud is still unknown; "" if it is known. Pure."""
     condition = find(item, "Synced")
     if condition is None:
         return "not observed yet"
@@ -162,11 +164,11 @@ def _is_synced(item: Object) -> bool:
 
 
 def _own(context: StartContext, observed: Iterable[tuple[Kind, Object]]) -> None:
-    """The resources first: what keeps them would undo it meanwhile."""
+    """Make resources managed, then resume their owners, which would undo this otherwise."""
     kube = context.kube
     for kind, item in observed:
         before = json.loads(item["metadata"]["annotations"][ADOPTING])
-        # What a kind has as its default belongs to nobody.
+        # A default value must not get a field manager.
         spec = {"managementPolicies": None if before == ["*"] else before}
         change = {"metadata": {"annotations": {ADOPTING: None}}, "spec": spec}
         kube.patch(kind, item["metadata"]["name"], item["metadata"].get("namespace"), change)
@@ -174,7 +176,7 @@ def _own(context: StartContext, observed: Iterable[tuple[Kind, Object]]) -> None
         kind = kube.kind_of(each["apiVersion"], each["kind"])
         _wake(kube, kind, each, {PAUSED: None})
     for each in filter(is_adopting, kube.list_all(APPLICATION, ARGOCD_NAMESPACE)):
-        # What changed meanwhile, Argo CD looks at when asked, or once its comparison expires.
+        # Argo CD notices changes made meanwhile when asked to, or when its comparison expires.
         _wake(kube, APPLICATION, each, {RESTS: None, **REFRESH})
 
 

@@ -1,7 +1,8 @@
-"""Before a kind core is deleted: starts it if needed, and finds out what would be lost.
+"""Starts a stopped kind core cluster before `ucp stop` deletes it, and checks what would be lost.
 
-After a reboot its containers are there and stopped. What Crossplane keeps in clouds and what the
-backup lacks is known to it alone, so a core that stays silent goes only where a person names it.
+After a reboot its containers exist, but are stopped. Only the core cluster itself knows
+Crossplane's
+cloud resources and what the backup lacks; if it doesn't respond, a person has to name it.
 """
 
 from __future__ import annotations
@@ -26,22 +27,24 @@ from k8s_ucp.reconciler.backup.writer import failure
 from k8s_ucp.reconciler.runtime.clock import stamp
 
 SECONDS = 120.0
-"""That a node gets to start and its API server to answer."""
+"""Time for its node to start and its API server to respond."""
 _BASE = re.compile(rf"/base/({'|'.join(cloud_providers())})\b")
-"""In an environment's folder: on whose cloud its cluster is."""
+"""In an environment's folder: the cloud that its cluster is in."""
 
 
 def ask_core(context: StartContext, report: Report) -> bool:
-    """A core that a stop deletes keeps nothing in clouds; False: it is silent, and may go anyway.
+    """Check that a core which the stop deletes manages no cloud resources.
 
-    Raises UcpError where it keeps something, or can't tell and isn't abandoned.
+    Returns False if it doesn't respond, and may be deleted anyway. Raises UcpError if it does
+    manage
+    some, or doesn't respond and isn't abandoned.
     """
     name = context.topology.core_cluster
     maker = maker_of_removed_core(context)
     if maker is None:
         info = PROVIDERS[context.topology.spec.core.provider]
         if info.removed_by_stop and context.state.kubeconfig(name).exists():
-            # Somebody else removed it: this stop takes nothing away, and says what it can't know.
+            # Someone else deleted it; this stop deletes nothing, and only reports what is unknown.
             context.unasked = at_stake(context)
         return True
     try:
@@ -57,7 +60,7 @@ def ask_core(context: StartContext, report: Report) -> bool:
 
 
 def accept_loss(context: StartContext, why: str, report: Report) -> None:
-    """A silent core may be removed: it is named by a person, or nothing depends on it.
+    """Let a silent core be deleted, if a person named it or nothing depends on it.
 
     Raises UcpError otherwise.
     """
@@ -75,7 +78,7 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
 
 
 def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
-    """Write down what a core takes along that could not be asked for it."""
+    """Record what may be lost with a core that could not be asked."""
     since = stamp(time.time())
     core = context.topology.core_cluster
     said = f"{core} is not responding ({why})"
@@ -85,7 +88,7 @@ def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
 
 
 def at_stake(context: StartContext) -> list[str]:
-    """What only the core knows, as far as the topology, the repository and our notes say."""
+    """What only the core knows, according to the topology, the repository and local notes."""
     spec = context.topology.spec
     found = {
         *(
@@ -116,11 +119,11 @@ def at_stake(context: StartContext) -> list[str]:
 
 
 class _Silent(Exception):
-    """The core does not tell; the reason."""
+    """The core doesn't respond, for this reason."""
 
 
 def maker_of_removed_core(context: StartContext) -> ClusterProvider | None:
-    """None where the stop keeps the core's data, or there is no core."""
+    """The provider of a core that the stop deletes with its data; None if there is none."""
     makers = [each for each in context.providers.values() if each.info.removed_by_stop]
     core = context.topology.core_cluster
     return next((each for each in makers if each.state(core).exists), None)
@@ -132,7 +135,7 @@ def _wake(context: StartContext, maker: ClusterProvider, name: str) -> None:
         write_access(maker, name, context.state.kubeconfig(name))
     except UcpError as error:
         raise _Silent(error.message) from error
-    # What was opened before may lead elsewhere.
+    # A connection that was opened before may be outdated.
     vars(context).pop("kube", None)
 
 
@@ -144,7 +147,7 @@ def _ask(context: StartContext) -> None:
 
 
 def _names_in_clouds(context: StartContext) -> int:
-    """How many managed resources the backup knows, as the clone has it."""
+    """Number of managed resources in the backup, as last fetched."""
     if not (context.gitops.core / ".git").exists():
         return 0
     file = BackupFile(Repository(context.gitops.core), context.topology.spec.git.branch)

@@ -1,4 +1,4 @@
-"""Write what the core cluster made into the core repository's backup, where that is new."""
+"""Backs up new passwords and names of the core cluster to the core repository."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Back up passwords and names of the core cluster", foresee=_foresee_backup)
 def back_up(context: StartContext, report: Report) -> None:
-    """At the end of a start: passwords that are asked for have been made by then."""
+    """At the end of a start: by then, requested passwords have been generated."""
     state = context.core_state
 
     def look() -> str:
@@ -85,14 +85,15 @@ def back_up(context: StartContext, report: Report) -> None:
     id="back-up",
 )
 def back_up_before_stop(context: StartContext, report: Report) -> None:
-    """What was made since the start, before anything ends.
+    """Back up what is new since the start, before anything is stopped.
 
-    A core that keeps its data is stopped all the same where it does not answer or the backup can't
-    be written, unless a person gives up the data. One that is removed is not: it is started and
-    asked, and a person has to name it where it stays silent.
+    A core that keeps its data is stopped even if it doesn't respond or the backup fails, unless the
+    data is to be deleted. A core that is deleted is started and asked first; if it doesn't respond,
+    a
+    person has to name it.
     """
     if lost := lost_fence(context):
-        # That core writes the backup now; what this one lacks means nothing.
+        # The other core writes the backup now; what this one lacks is no deletion.
         report(f"not backed up: another core acts for this topology: {lost}")
         return
     if not ask_core(context, report):
@@ -118,7 +119,8 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
             return
         report(write_backup(context, state))
         if context.in_pods:
-            # A stop that is cut off and run again must not take half a core for its word.
+            # After an interruption, a rerun must not take missing objects of this core for deleted
+            # ones.
             state.note_leaving()
     except UcpError as error:
         if context.in_pods:
@@ -133,7 +135,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
 
 
 def _is_removed(context: StartContext) -> bool:
-    """The stop removes the core's data, and it is there."""
+    """Whether the core exists and the stop deletes its data."""
     return maker_of_removed_core(context) is not None
 
 
@@ -146,7 +148,7 @@ def _refuse_without_clone(context: StartContext, state: CoreState) -> None:
 
 
 def write_backup(context: StartContext, state: CoreState) -> str:
-    """Write what is new; a line about it, empty where nothing is. Raises UcpError."""
+    """Back up changes; returns a line about it, empty if there are none. Raises UcpError."""
     clone = Repository(context.gitops.core, credential=context.git_credential)
     file = BackupFile(clone, context.topology.spec.git.branch)
     key = key_for(context.workspace.backup_key, lambda: file.sealed(file.seen) is not None)
@@ -174,7 +176,7 @@ def _foresee_restore(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Restore passwords and names from the backup", foresee=_foresee_restore)
 def restore_backup(context: StartContext, report: Report) -> None:
-    """Passwords and sources; the backup key is made here, where there is none."""
+    """Restore passwords and sources; creates the backup key if there is none."""
     core = context.published.core
     sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
     key = key_for(context.workspace.backup_key, lambda: sealed is not None)

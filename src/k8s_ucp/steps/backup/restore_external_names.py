@@ -1,7 +1,7 @@
-"""Tell a new core by which names an old one's resources are known in the clouds.
+"""Restores the external names of existing cloud resources to a new core cluster.
 
-It comes before the clouds' accounts are handed out: until then no provider can make anything, so
-none of them makes a second network before it was told of the first.
+This precedes the clouds' credentials: until then no provider can create anything, such as a second
+network because it doesn't know the first.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.steps.backup.adopt_resources import begin_observing, has_account, has_begun
 
 SECONDS = 600.0
-"""The providers bring the kinds, and their packages may have to be pulled."""
+"""The providers install the CRDs, and their packages may have to be pulled."""
 PAUSE = 0.5
 APPLICATIONS = ("clusters", "databases")
-"""Those that declare managed resources."""
+"""Applications that declare managed resources."""
 
 
 def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
@@ -37,13 +37,13 @@ def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Restore names of existing cloud resources", foresee=_foresee_names)
 def restore_external_names(context: StartContext, report: Report) -> None:
-    """What was named may only be observed from here on, until it was compared."""
+    """From here on, named resources may only be observed, until they are compared."""
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():
         return
     names = _backed_up_names(context)
     if not names or (has_account(context) and not has_begun(context)):
-        # Nothing to find, or made by this core itself, before it knew of backups of names.
+        # Either there are none, or this core created them before it recorded restored names.
         state.note_restored("restore-external-names", EXTERNAL_NAMES)
         return
     folder = f"bootstrap/{context.topology.spec.core.provider}"
@@ -68,7 +68,7 @@ def restore_external_names(context: StartContext, report: Report) -> None:
 
 
 def _claims_of_teams(context: StartContext, names: Iterable[str]) -> list[str]:
-    """Applications of teams that have something in a cloud."""
+    """Applications of teams that have resources in a cloud."""
     used = {each.split("/")[1] for each in names}
     spaces = [each.namespace for each in context.topology.spec.teams]
     return [f"{each}.claims" for each in spaces if each in used]
@@ -83,10 +83,11 @@ def _backed_up_names(context: StartContext) -> Mapping[str, str]:
 
 
 def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
-    """What to wait for, in words. missing: resources that aren't there; items: Applications.
+    """What to wait for, in words. missing: resources that don't exist; items: Applications.
 
-    What the repository declares no more never comes. What our Compositions make is called like
-    what asked for it and its part, and comes once Crossplane has composed it.
+    Resources that the repository no longer declares are not waited for. Composed resources,
+    identified
+    by their composite and part, exist once Crossplane has composed them.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
     unread = [each for each in wanted if not _compared(by_name.get(each))]

@@ -1,1 +1,1 @@
-"""Programs, images and repositories, before a cluster is there."""
+"""Installs programs and images, and publishes the repositories, before there is a cluster."""

@@ -1,4 +1,4 @@
-"""Render both repositories from the topology, merge with what people committed, push."""
+"""Renders both repositories, merges them with people's commits, and pushes them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,9 @@ from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
 from k8s_ucp.topology import Topology
 
-"""Warnings of the check that a start tells."""
-
 
 def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
-    """Both repositories, and the warnings of their check. Raises UcpError where it finds errors."""
+    """Render and check both repositories; returns the warnings, too. Raises UcpError for errors."""
     departing = (*departing_apps(context.topology, context.gitops), *context.departing)
     rendered = render_all(
         context.workspace,
@@ -56,7 +54,7 @@ def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
 
 
 def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
-    """The merged commits are written to clones in the scratch folder, for the steps that follow."""
+    """Writes the merged commits to clones in the scratch folder, for the steps that follow."""
     if not context.toolbox.programs:
         unknown = "to see the changes, install the pinned programs first: ucp tools install"
         yield Foreseen("change", "core and app repository", unknown)
@@ -90,7 +88,7 @@ def _publication(context: StartContext, rendered: Rendered) -> Publication:
 
 
 def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
-    """What a publish would do to one repository."""
+    """Changes that a publish would make to one repository."""
     name, changes = prepared.target.name, prepared.merged.changes
     if prepared.tip is None:
         yield Foreseen("create", f"{name} repository", f"{len(changes)} files are created")
@@ -156,7 +154,7 @@ def publish_repositories(context: StartContext, report: Report) -> None:
 
 
 def _teams(context: StartContext) -> list[str | None]:
-    """Make local repositories of teams, and have them tell Argo CD of pushes."""
+    """Create the teams' local repositories, with hooks that tell Argo CD about pushes."""
     topology, folder = context.topology, context.gitops
     fill_local(topology, folder)
     urls = team_addresses(topology, folder)
@@ -174,7 +172,7 @@ def _teams(context: StartContext) -> list[str | None]:
 
 
 def warnings(topology: Topology) -> list[str]:
-    """What a person should know about what the topology asks for."""
+    """Warnings about what the topology declares."""
     found = [*find_missing(topology)]
     if topology.spec.addons.ingress == "nginx":
         words = "ingress-nginx has had no security fixes since March 2026: prefer ingress: traefik"

@@ -1,6 +1,6 @@
-"""Programs of this machine, and images for the core's nodes as far as the engine has them.
+"""Installs the programs on this machine, and images that the container engine has on the nodes.
 
-Other images are pulled by the nodes, from `images.mirror` where there is one.
+Nodes pull other images, from `images.mirror` if it is set.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ def _foresee_tools(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Install the pinned programs", foresee=_foresee_tools)
 def install_tools(context: StartContext, report: Report) -> None:
-    """Those that the topology keeps, where it runs; else those that this ucp brings."""
+    """Install the versions that the topology keeps, or those of this ucp for a new topology."""
     context.toolbox = _install(context, kept_tools(context), report)
     write_kept(context.topology, context.state, context.toolbox)
 
 
 def install_newest(context: StartContext, report: Report) -> Toolbox:
-    """Those that this ucp brings, whatever the topology runs."""
+    """Install the versions of this ucp, whatever the topology runs."""
     return _install(context, {}, report)
 
 
 def find_tools(context: StartContext) -> tuple[Toolbox, Toolbox | None]:
-    """Those that the topology keeps, and those that this ucp brings where all are installed.
+    """(programs that the topology keeps; those of this ucp, or None unless all are installed)
 
-    Raises UcpError where one is missing that it keeps.
+    Raises UcpError if one that it keeps is missing.
     """
     needed = needed_tools(context.topology)
     newest = _installer(context, {})
@@ -59,12 +59,12 @@ def find_tools(context: StartContext) -> tuple[Toolbox, Toolbox | None]:
 
 
 def find_entries(context: StartContext, entries: Mapping[str, str]) -> Toolbox:
-    """Programs by their entries in the cache, by tool. Raises UcpError where one is missing."""
+    """Programs by tool, from their entries in the cache. Raises UcpError if one is missing."""
     return _installer(context, entries).find(entries)
 
 
 def kept_tools(context: StartContext) -> Mapping[str, str]:
-    """Tool -> entry: as written down, or of what an earlier ucp started, which wrote nothing."""
+    """{tool: entry} as recorded, or as running if an older ucp started them without a record."""
     if (kept := read_kept(context.topology, context.state)) or context.in_pods:
         return kept
     programs = (argocd.CONTROLLER, crossplane.NAME)
@@ -119,7 +119,7 @@ def _foresee_collection(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Collect images for the core cluster", foresee=_foresee_collection)
 def save_images(context: StartContext, report: Report) -> None:
-    """While the core comes up: reading them takes as long as writing them into its nodes."""
+    """Runs while the core starts: exporting images takes as long as loading them into nodes."""
     _node_images(context).save(context.topology.core_cluster, images_of_pods(context), report)
 
 
@@ -129,12 +129,12 @@ def load_images(context: StartContext, report: Report) -> None:
 
 
 def _node_images(context: StartContext) -> NodeImages:
-    """Of a provider that says that it loads images."""
+    """The image loader of a provider that has one."""
     return cast(ImageLoader, context.provider).images
 
 
 def images_of_pods(context: StartContext) -> set[str]:
-    """All that the core repository names for the components."""
+    """All images in the core repository's manifests of the components."""
     texts = context.published.core.read("platform").values()
     return {image for text in texts for image in named_in(text.decode("utf-8"))}
 

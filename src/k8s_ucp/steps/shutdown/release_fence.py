@@ -23,7 +23,7 @@ def _foresee_release(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Release the core repository", foresee=_foresee_release)
 def release_fence(context: StartContext, report: Report) -> None:
-    """A remote that doesn't respond is no reason to keep anything running."""
+    """If the remote doesn't respond, the rest of the stop goes on."""
     fence, local = context.fence, context.topology.spec.git.provider == "local"
     if local and not context.gitops.core_remote.exists():
         return

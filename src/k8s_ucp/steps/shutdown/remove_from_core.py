@@ -1,9 +1,9 @@
 """Removes all objects of ucp from an existing core cluster.
 
-Whoever would bring things back ends first: Argo CD's controllers, or our Applications in an Argo CD
-of others, which stays; then the other workloads. Nobody is left then to take finalizers off, so
-that is done here. App clusters keep what they run, and the repositories everything that brings the
-core back.
+First it deletes what would recreate objects: Argo CD's controllers or, in an Argo CD of others,
+which stays, our Applications. Then the other workloads. As no controller is left to remove
+finalizers, this module does. App clusters keep what they run, and the repositories everything that
+is needed to restore the core.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SECONDS = 180.0
 SYNC_SECONDS = 20.0
 SHOWN = 5
 ROOT = "root"
-"""The Application that was applied by hand."""
+"""The Application that `ucp start` applies itself."""
 BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
-"""Workloads that would make again what is deleted."""
+"""Workloads that would recreate deleted objects."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
@@ -93,14 +93,15 @@ class _Removal:
 
     def run(self) -> None:
         found = self.inventory
-        # Looked at while all of it is there.
+        # Collected while everything still exists.
         objects = [*found.created, *found.applied, *found.cluster_secrets]
         namespaces, kinds, hooks = found.namespaces, found.kinds, self._hooks()
         shared = found.shared
         applications = found.applications
         workloads = [each for each in objects if each["kind"] in WORKLOADS]
-        # Applications and workloads go first. A stop that is cut off then must still know whose the
-        # rest is that they kept or wrote.
+        # Applications and workloads are deleted first. Record what they own or wrote, so that a
+        # rerun after
+        # an interruption still knows that it is ours.
         ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
         self.report("automated sync of Argo CD")
@@ -131,7 +132,7 @@ class _Removal:
         return self.inventory.kube
 
     def _let_rest(self, applications: Sequence[Object]) -> None:
-        """Turn off automated sync of Applications on the core, first of the root."""
+        """Disable automated sync of Applications on the core, beginning with root."""
         resting = [each for each in applications if is_on_core(each)]
         names = [each["metadata"]["name"] for each in resting]
         for name in sorted(names, key=lambda each: each != ROOT):
@@ -149,13 +150,14 @@ class _Removal:
 
         if names:
             with suppress(DeadlineExceeded):
-                # Where nobody works on it any more, it stays like that.
+                # Without a controller that works on it, the operation stays in the status.
                 self._wait("end of running syncs", busy, SYNC_SECONDS)
 
     def _withdraw(self, applications: Sequence[Object], sets: Sequence[Object]) -> None:
         """Delete Applications of an Argo CD that keeps running; what they deployed is kept.
 
-        First those that would restore the sets, then the sets, which would recreate the rest.
+        First those that would restore the ApplicationSets, then the sets, which would recreate the
+        rest.
         """
         keepers = [each for each in applications if is_on_core(each)]
         made = [each for each in applications if not is_on_core(each)]
@@ -164,14 +166,16 @@ class _Removal:
                 self._release(kind, each)
             self._delete_all(items)
             if kind is APPLICATION_SET:
-                # At once, since the garbage collector may not know yet whom a young set leaves: it
-                # deletes them then. A set that is being deleted doesn't put finalizers back.
+                # The garbage collector may not know the dependents of a young set yet and then
+                # deletes them, so
+                # remove their finalizers at once. A set that is being deleted doesn't restore
+                # finalizers.
                 for each in made:
                     self._release(APPLICATION, each)
             self._await_gone(items, f"deletion of ucp's {kind.plural}")
 
     def _end(self, workloads: Sequence[Object]) -> None:
-        """Delete workloads, and wait for their pods to go."""
+        """Delete workloads, and wait until their pods are gone."""
         self._delete_all(workloads)
 
         def left() -> str:
@@ -183,7 +187,7 @@ class _Removal:
         self._wait("termination of pods", left)
 
     def _hooks(self) -> list[Object]:
-        """Webhooks that call Services in our namespaces: Crossplane creates them itself."""
+        """Webhook configurations for Services in our namespaces; Crossplane creates them itself."""
         inner = {each["metadata"]["name"] for each in self.inventory.namespaces}
         return [
             item
@@ -219,9 +223,10 @@ class _Removal:
     def _delete_all(self, items: Iterable[Object]) -> None:
         for item in items:
             about = item["metadata"]
-            # Those made by a set must not go with it: their finalizers would take the apps along.
+            # Applications must not be deleted with their set: their finalizers would delete the
+            # apps.
             propagation = "Orphan" if _is_set(item) else "Background"
-            # Gone already, or another object by now: then it isn't ours.
+            # It is gone already, or another object by now, which isn't ours.
             with suppress(NotFound, Conflict):
                 kind = self.kube.kind_of(item["apiVersion"], item["kind"])
                 self.kube.delete(
@@ -266,12 +271,12 @@ def _is_set(item: Object) -> bool:
 
 
 def _is_shell(item: Object) -> bool:
-    """It goes after what is in it."""
+    """It is deleted after its contents."""
     return item["kind"] in (NAMESPACE.kind, CRD.kind)
 
 
 def _what_keeps(item: Object) -> str:
-    """Name of something that is going, and why it isn't gone, as the server says."""
+    """Name of an object that is being deleted, and why it still exists, as the server reports."""
     conditions = (item.get("status") or {}).get("conditions") or []
     said = [
         str(each.get("message"))

@@ -1,9 +1,8 @@
-"""End the components and the clusters of this topology on this machine.
+"""Stops the components and clusters of this topology.
 
-Embedded control planes are stopped and keep their data. kind clusters go, with their containers and
-their contexts in the user's kubeconfig: what they ran comes back from the repositories. A core on
-GKE loses its nodes and keeps its data. Clusters that others made run on, with the apps that they
-have.
+Embedded control planes keep their data. kind clusters are deleted, with their containers and their
+contexts in the user's kubeconfig; they can be recreated from the repositories. A core on GKE loses
+its nodes and keeps its data. Existing clusters keep running, with their apps.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _foresee_components(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Stop the components", foresee=_foresee_components)
 def stop_components(context: StartContext, _: Report) -> None:
-    """The supervisor too, so that nothing is restarted after this."""
+    """Stops the supervisor, too, so that nothing is restarted afterwards."""
     context.placement.stop_all()
     argocd.remove_leftovers(context.state.components)
 
@@ -111,7 +110,7 @@ def stop_clusters(context: StartContext, report: Report) -> None:
             removed += there
     known = [each for each in known_clusters(context) if each not in ends]
     for maker in _here(context):
-        # Somebody removed its folder while it ran: there is no data left to keep.
+        # Its folder was deleted while it was running: no data is left to keep.
         ends.update(dict.fromkeys(maker.remains(known), maker.delete))
     if not ends:
         return

@@ -1,1 +1,1 @@
-"""Starts the core cluster, and applies what Argo CD can't apply yet."""
+"""Starts the core cluster and the components, and applies what Argo CD can't apply yet."""

@@ -1,8 +1,8 @@
-"""Apply what Argo CD can't bring itself: namespaces, kinds, its own settings, its projects.
+"""Applies what Argo CD can't: namespaces, CRDs, its own settings, its projects.
 
-They come from the tip of the core repository, people's commits included. What was applied is noted
-in the core cluster, by a digest: a rerun with nothing new writes nothing. Credentials come from the
-places that the topology names, at every start, and are in no repository.
+Manifests are read at the tip of the core repository, which includes people's commits. A digest of
+them is recorded in the core cluster, so that a rerun without changes writes nothing. Credentials
+are read at every start from the sources that the topology names, and are in no repository.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
 from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_kinds
 
 APPLIED = "k8s-ucp-applied"
-"""ConfigMap in the clusters' namespace: which manifests were applied last, by step."""
+"""ConfigMap in the clusters' namespace with a digest of the last applied manifests, by step."""
 
 _OF_TEAMS = ("/core/namespace.yaml", "/core/access.yaml")
 
@@ -43,15 +43,16 @@ _OF_TEAMS = ("/core/namespace.yaml", "/core/access.yaml")
 def _foundation(
     context: StartContext,
 ) -> tuple[list[Manifest], list[Manifest], list[Manifest]]:
-    """Kinds, settings, and what needs both."""
+    """(namespaces and CRDs, settings, manifests that need both)"""
     files = {
         path: text
         for path, text in context.published.core.read("platform").items()
         if "workloads" not in path
     }
     later = read(only_yaml(context.published.core.read("projects")))
-    # Crossplane's kinds too: each one that came later would make Argo CD's controller fetch and
-    # parse the schema of the whole API again.
+    # Including Crossplane's: each CRD that is added later makes Argo CD's controller fetch and
+    # parse
+    # the schema of the whole API again.
     kinds = read_marked(
         context,
         _only(
@@ -61,7 +62,7 @@ def _foundation(
             f"platform/{crossplane.NAME}/engine/",
         ),
     )
-    # The reconciler watches the teams' namespaces from its first second; Argo CD brings them later.
+    # The reconciler watches the teams' namespaces from the beginning; Argo CD applies them later.
     teams = context.published.core.read("teams")
     kinds += read({path: text for path, text in teams.items() if path.endswith(_OF_TEAMS)})
     if context.topology.spec.clouds.simulated:
@@ -99,7 +100,7 @@ def _foresee_foundation(context: StartContext) -> Iterator[Foreseen]:
 @step("Apply namespaces, CRDs and settings", foresee=_foresee_foundation)
 @persistent
 def apply_foundation(context: StartContext, report: Report) -> None:
-    """Everything that Argo CD and the reconciler need to begin."""
+    """Apply everything that Argo CD and the reconciler need at their start."""
     kinds, settings, later = _foundation(context)
     known = digest([*kinds, *settings, *later])
     if is_applied(context.kube, "apply-foundation", known, kinds):
@@ -111,7 +112,7 @@ def apply_foundation(context: StartContext, report: Report) -> None:
     apply_all(context.kube, [each for each in everything if each.kind == "Namespace"])
     apply_all(context.kube, [each for each in everything if each.kind != "Namespace"])
     if context.adopts(argocd.NAME):
-        pass  # Theirs has what it wants.
+        pass  # Configured by its owners.
     elif context.in_pods:
         argocd_pods.prepare(context.kube)
     else:
@@ -125,7 +126,7 @@ def apply_foundation(context: StartContext, report: Report) -> None:
 
 
 def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manifest]:
-    """The objects of files of the core repository, as the Applications that keep them mark them."""
+    """Objects of core repository files, with the tracking ids of their Applications."""
     repository = context.published.core
     bootstrap = f"bootstrap/{context.topology.spec.core.provider}"
     around = repository.read(bootstrap) | repository.read("platform")
@@ -134,7 +135,7 @@ def read_marked(context: StartContext, files: Mapping[str, bytes]) -> list[Manif
 
 
 def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> bool:
-    """These very manifests were applied, and the kinds among them are there."""
+    """Whether exactly these manifests were applied, and their CRDs are served."""
     if noted(kube, step) != known:
         return False
     try:
@@ -145,19 +146,19 @@ def is_applied(kube: Kube, step: str, known: str, kinds: Sequence[Manifest]) -> 
 
 
 def noted(kube: Kube, step: str) -> str | None:
-    """The digest of what a step applied last; None where it never did."""
+    """The digest that a step recorded last; None if it never did."""
     found = kube.find(CONFIG_MAP, APPLIED, CLUSTERS_NAMESPACE) or {}
     return (found.get("data") or {}).get(step)
 
 
 def note_applied(kube: Kube, step: str, known: str) -> None:
-    """Each step has a field manager of its own, so that one does not take another's note away."""
+    """Record a digest; with a field manager per step, so that steps keep each other's records."""
     note = CONFIG_MAP.object(APPLIED, CLUSTERS_NAMESPACE, data={step: known})
     kube.apply(note, manager=f"k8s-ucp-{step}")
 
 
 def apply_root(context: StartContext, report: Report) -> None:
-    """The Applications that are applied by hand, where they are missing or may have changed."""
+    """Apply the first Applications, if they are missing or may have changed."""
     if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
         context.published.core.changed
     ):
@@ -166,15 +167,15 @@ def apply_root(context: StartContext, report: Report) -> None:
 
 
 def apply_repository_secrets(context: StartContext) -> None:
-    """What opens the repositories to Argo CD; its namespace must exist."""
+    """Apply Argo CD's credentials for the repositories; its namespace must exist."""
     for secret in context.repository_secrets():
         context.kube.apply(secret)
 
 
 def first_applications(context: StartContext) -> list[Manifest]:
-    """The root Application, and of what it brings the one that takes longest.
+    """The root Application and the slowest one that it manages.
 
-    Root takes that one over when it syncs; meanwhile the app clusters are being made.
+    Root takes over the latter when it syncs; meanwhile, app clusters are being created.
     """
     folder = f"bootstrap/{context.topology.spec.core.provider}"
     files = context.published.core.read(folder)
@@ -191,7 +192,7 @@ def _foresee_credentials(context: StartContext) -> Iterator[Foreseen]:
 @step("Write cloud credentials for Crossplane", foresee=_foresee_credentials)
 @persistent
 def apply_credentials(context: StartContext, report: Report) -> None:
-    """Hand Crossplane the credentials of the clouds in use, and the simulated one its account."""
+    """Give Crossplane the clouds' credentials, and configure the simulated cloud's account."""
     if context.simulates_cloud:
         context.kube.apply(configuration())
     for cloud in clouds_with_accounts(context.topology):

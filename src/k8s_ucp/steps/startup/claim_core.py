@@ -1,6 +1,6 @@
 """On an existing core cluster: records the objects to create before creating them.
 
-What is there already and isn't ours is a reason to stop: applying would change it.
+It stops if one of them exists and isn't ours, since applying would change it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def claim_core(context: StartContext, report: Report) -> None:
 
 
 def intended(context: StartContext) -> Iterable[LedgerEntry]:
-    """What `ucp start` applies by hand, and the namespaces that Argo CD makes for add-ons."""
+    """Objects that `ucp start` applies itself, and namespaces that Argo CD creates for add-ons."""
     core = context.published.core
     for name in (argocd.NAME, crossplane.NAME, reconciler.NAME):
         files = core.read(f"platform/{name}")
@@ -72,7 +72,7 @@ def intended(context: StartContext) -> Iterable[LedgerEntry]:
 
 
 def is_shared(entry: LedgerEntry) -> bool:
-    """A namespace that may be there: an add-on moves in, a mirror reads there. It stays theirs."""
+    """Whether it is a namespace that others may own, for an add-on or mirrors; it stays theirs."""
     own = (argocd.NAMESPACE, crossplane.NAMESPACE, CLUSTERS_NAMESPACE)
     return entry.kind == "Namespace" and entry.name not in own
 

@@ -1,4 +1,4 @@
-"""Make the clusters of a topology: the core, and at its side those of environments."""
+"""Creates the clusters of a topology: the core and, in parallel, those of environments."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Start the core cluster", foresee=_foresee_core)
 def start_core(context: StartContext, report: Report) -> None:
-    """Make its control plane, or start it, or see that it runs."""
+    """Create its control plane, start it, or find it running."""
     name = context.topology.core_cluster
     request = core_request(context.workspace, context.topology)
     for folder in request.mounts.values():
-        # Else the engine would make it, and as root.
+        # Otherwise the container engine creates it, owned by root.
         make_private_folder(folder)
     timeout = context.provider.info.create_seconds
     request = replace(request, seed=find_seed(context))
@@ -51,10 +51,11 @@ def _with_nodes(context: StartContext) -> list[tuple[ClusterProvider, ClusterReq
 
 @step("Create the environments' clusters", foresee=_foresee_app_clusters)
 def make_app_clusters(context: StartContext, report: Report) -> None:
-    """Those with real nodes, while the core comes up, and not only after Argo CD's first sync.
+    """Create those with real nodes while the core starts, instead of after Argo CD's first sync.
 
-    They are declared in the core repository all the same: their LocalClusters find them made.
-    Simulated ones are made within a second or two anyway.
+    They are declared in the core repository as well; their LocalClusters find them existing.
+    Simulated
+    clusters are created within a second or two anyway.
     """
     requests = _with_nodes(context)
     said: dict[str, str] = {}

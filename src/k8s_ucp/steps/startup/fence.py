@@ -1,6 +1,4 @@
-"""Have the fence before anything is changed, and nothing that writes before the core before it has
-stopped.
-"""
+"""Claims the fence before any change, and waits until the previous core's writers have stopped."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ def _seen(context: StartContext) -> FenceRecord | None:
     try:
         return read_fence(context, context.git_credential)
     except UcpError:
-        return None  # The steps that need the repository say so.
+        return None  # The steps that need the repository report it.
 
 
 def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
@@ -80,7 +78,7 @@ def take_fence(context: StartContext, report: Report) -> None:
 
 
 def _credential(context: StartContext) -> tuple[str, str] | None:
-    """What the guard can read by itself: the caller's variables are not there for it."""
+    """The credential, if the guard can read it; it doesn't have the caller's variables."""
     name = context.topology.spec.git.auth
     file = place_of(context.topology, context.workspace, name).file if name else None
     return (name, str(file)) if name and file else None
@@ -96,7 +94,7 @@ def _foresee_wait(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Confirm that no other core writes", id="await-fence", foresee=_foresee_wait)
 def await_fence(context: StartContext, report: Report) -> None:
-    """After a takeover. Then this core may write, and what its guard had stopped goes on."""
+    """Wait after a takeover, then permit this core to write and resume what its guard stopped."""
     settings = context.fence.settings()
     assert settings, "take-fence comes first"
 
@@ -107,7 +105,7 @@ def await_fence(context: StartContext, report: Report) -> None:
     seconds = max(0.0, settings.not_before - boot_clock()) + 60
     context.wait("stop of the core that had the fence", look, report, seconds=seconds)
     old = context.fence.permit()
-    # The guard looks at once, where it runs; where it doesn't, the reconciler begins without it.
+    # A running guard acts at once; if none is running, the reconciler starts without it.
     context.fence.write_permit(
         FencePermit(
             verdict=FenceVerdict.HELD,

@@ -1,4 +1,4 @@
-"""What starting a component would do, from how it runs now."""
+"""Foresees what starting a component would change, given how it runs now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.names import ARGOCD_NAMESPACE
 
 
 def foresee_programs(what: str, *patterns: str) -> Callable[[StartContext], Iterator[Foreseen]]:
-    """What a step foresees that starts processes of this machine and nothing else."""
+    """The foresee function of a step that only starts processes on this machine."""
 
     def foresee(context: StartContext) -> Iterator[Foreseen]:
         yield foreseen_programs(context, what, *patterns)
@@ -22,7 +22,7 @@ def foresee_programs(what: str, *patterns: str) -> Callable[[StartContext], Iter
 
 
 def foreseen_programs(context: StartContext, what: str, *patterns: str) -> Foreseen:
-    """Of processes of this machine. patterns: their programs' names."""
+    """For processes on this machine. patterns: for names of programs."""
     states = context.placement.states()
     found = [each for name, each in states.items() if any(fnmatch(name, p) for p in patterns)]
     if not found:
@@ -42,7 +42,7 @@ def foreseen_programs(context: StartContext, what: str, *patterns: str) -> Fores
 
 
 def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Foreseen:
-    """Of workloads of the core cluster. adopted: others run them."""
+    """For workloads of the core cluster. adopted: others run them."""
     what = f"component {component}"
     if adopted:
         return Foreseen("keep", what, "it is adopted: ucp does not manage it")
@@ -58,7 +58,7 @@ def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Fo
 
 
 def foreseen_root(context: StartContext) -> Foreseen:
-    """Of the Application that brings all others."""
+    """For the Application that manages all others."""
     what = "Application root"
     if not context.core_answers():
         return Foreseen("wait", what, "it is applied unless the core has it once it is running")

@@ -1,7 +1,7 @@
-"""Kinds that a new core cluster is made with, kept from the first start with the same pins.
+"""Seeds: CRDs with which new core clusters are created, kept from a start with the same pins.
 
-The API server learns kinds that it finds as it starts at half the CPU of kinds that are applied.
-What counts is the manifests in the repository: where the seed isn't of them, they are applied.
+CRDs that exist when the API server starts cost half the CPU of those that are applied later. The
+manifests in the repository are authoritative: if the seed differs, they are applied.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder
 
 TEMPLATES = ("platform/reconciler", "bootstrap")
-"""Our own kinds, and the Applications by which kinds are marked as Argo CD's."""
+"""Our own CRDs, and the Applications whose tracking ids they get."""
 ENGINES = (argocd.NAME, crossplane.NAME)
 TOOLS = ("kubernetes", "etcd", "kwok", *ENGINES)
-"""That bring these."""
+"""Tools on which a seed depends."""
 DEFINITION = "/definition.yaml"
-"""How the files below api/ end that define the platform's own kinds."""
+"""Suffix of files below api/ that define the platform's own kinds."""
 _MANAGERS = {FIELD_MANAGER, "kube-apiserver"}
 
 
 def find_seed(context: StartContext) -> Seed | None:
-    """For a core cluster that is to be made."""
+    """The seed for a core cluster that doesn't exist yet; None if there is none."""
     if not context.provider.info.takes_seed:
         return None
     if context.topology.core_cluster in context.provider.names():
@@ -52,7 +52,7 @@ def find_seed(context: StartContext) -> Seed | None:
 
 
 def is_seeded(context: StartContext, kinds: Sequence[Manifest]) -> bool:
-    """The core cluster was made with these very kinds."""
+    """Whether the core cluster was created with exactly these CRDs."""
     if not context.provider.info.takes_seed:
         return False
     provider = cast(SeedTaker, context.provider)
@@ -60,24 +60,25 @@ def is_seeded(context: StartContext, kinds: Sequence[Manifest]) -> bool:
 
 
 def keep_seed(context: StartContext, kinds: Sequence[Manifest]) -> None:
-    """Keep the kinds that were just applied, before anybody else writes to the core.
+    """Keep the CRDs that were just applied, before anyone else writes to the core.
 
-    Not those that people changed in the repository: other topologies would get them.
+    Not if people changed them in the repository, since other topologies would get them.
     """
     if not context.provider.info.takes_seed or _edited(context, kinds):
         return
     provider = cast(SeedTaker, context.provider)
-    with contextlib.suppress(UcpError, OSError):  # It is a gain of later starts alone.
+    with contextlib.suppress(UcpError, OSError):  # A missing seed only makes later starts slower.
         stored = provider.stored_kinds(context.topology.core_cluster)
         if settled(stored, {each.name for each in kinds}):
             seeds.keep(cache_folder(), _key_of(context), Seed(digest(kinds), stored))
 
 
 def platform_kinds(context: StartContext) -> list[Manifest]:
-    """The platform's own kinds, as Crossplane makes them of the definitions in the repository.
+    """The platform's own CRDs, as Crossplane generates them from the definitions in the repository.
 
-    A kind that comes once Argo CD runs makes it read the whole API again, three times. Of what
-    people changed Crossplane alone says whether it is right.
+    A CRD that is added once Argo CD runs makes it read the whole API again, three times.
+    Definitions
+    that people changed are left out, since only Crossplane can validate them.
     """
     core = context.published.core
     rendered, there = core.clone.read(RENDERED, "api"), core.read("api")
@@ -94,7 +95,7 @@ def _kinds_of(files: Mapping[str, bytes]) -> list[Manifest]:
 
 
 def prune_seeds(cache: Path) -> list[str]:
-    """Remove the seeds that no start with the installed programs looks for: their files."""
+    """Delete seeds that no start with the installed programs needs; returns their files."""
     needed = set()
     for toolbox in _toolboxes(cache):
         needed |= {key(toolbox, simulated=simulated) for simulated in (False, True)}
@@ -106,14 +107,14 @@ def prune_seeds(cache: Path) -> list[str]:
 
 
 def _toolboxes(cache: Path) -> Iterator[Toolbox]:
-    """What `tools.source` may give a topology without another installation."""
+    """Toolboxes that a topology could use now, by its `tools.source`."""
     for source in ProgramSource:
         with contextlib.suppress(UcpError):
             yield Installer(cache, lambda _: None, source=source).find(TOOLS)
 
 
 def settled(stored: Mapping[str, str], names: Collection[str]) -> bool:
-    """A datastore holds these kinds alone, served, and nobody but us wrote them."""
+    """Whether a datastore has exactly these CRDs, served, and written only by us."""
     return stored.keys() == set(names) and all(
         _is_settled(json.loads(text)) for text in stored.values()
     )
@@ -133,7 +134,7 @@ def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
     core = context.published.core
     rendered, there = core.clone.read(RENDERED, "platform", "api"), core.read("platform", "api")
     files = there.keys() & {each.source for each in kinds}
-    # What people changed of these isn't among the kinds.
+    # Changed definitions are not among `kinds`.
     files |= {each for each in rendered if each.endswith(DEFINITION)}
     return any(there.get(each) != rendered.get(each) for each in files)
 
@@ -143,9 +144,10 @@ def _key_of(context: StartContext) -> str:
 
 
 def key(toolbox: Toolbox, *, simulated: bool) -> str:
-    """Of everything from which the kinds follow, the programs that store them among it.
+    """Digest of everything that determines the CRDs, including the programs that store them.
 
-    Programs and engines count by the names of their entries in the cache, which never change.
+    Programs and engines are identified by the names of their entries in the cache, which never
+    change.
     """
     programs = [toolbox.path(each).parent.parent.name for each in PROGRAMS]
     engines = [toolbox.module(each).parent.name for each in ENGINES]
@@ -168,7 +170,7 @@ def key(toolbox: Toolbox, *, simulated: bool) -> str:
 
 
 def _simulated() -> bytes:
-    """The kinds of clouds that are simulated, and those of the platform that are composed there."""
+    """The CRDs of simulated clouds, and those of the platform that are composed there."""
     from k8s_ucp.aws.crds import crds
 
     folder = templates_folder() / "core"

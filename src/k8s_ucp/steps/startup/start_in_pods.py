@@ -1,7 +1,6 @@
-"""Start the components as pods of the core cluster, and what this machine does beside them.
+"""Starts the components as pods of the core cluster, and the processes on this machine for them.
 
-Workloads are applied as the core repository has them. Those of an adopted component are others':
-they are only waited for.
+Workloads are applied as they are in the core repository. Adopted components are only waited for.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SECONDS = 420.0
 
 
 def start_pods(component: str, *, adopted: bool = False) -> Step[StartContext]:
-    """Of a component of pod_components.ENTRIES. adopted: others run it, which is waited for."""
+    """The step for a component of pod_components.ENTRIES. adopted: it is only waited for."""
     title = pod_components.ENTRIES[component].title
     if adopted:
         title = title.replace("Start", "Check the adopted", 1)
@@ -73,7 +72,7 @@ def workloads(context: StartContext, component: str) -> list[Manifest]:
     foresee=foresee_programs("port-forward to Argo CD", argocd_pods.FORWARD),
 )
 def forward_argocd(context: StartContext, report: Report) -> None:
-    """Forward a port of this machine to it, for as long as the topology runs."""
+    """Forward a port of this machine to Argo CD while the topology runs."""
     program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
     context.placement.start([program])
     await_ready(context, argocd_pods.FORWARD, context.argocd_answers)
@@ -81,7 +80,7 @@ def forward_argocd(context: StartContext, report: Report) -> None:
 
 
 def _service(context: StartContext) -> str:
-    """It is called as its server's workload."""
+    """Name of Argo CD's Service, which is that of its server's workload."""
     if not context.adopts(argocd.NAME):
         return argocd.SERVER
     server = find_component(context.kube, argocd.NAME).parts[SERVER]

@@ -1,4 +1,4 @@
-"""Start the components as processes of this machine."""
+"""Starts the components as processes on this machine."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from k8s_ucp.steps.startup.foreseen_components import (
 from k8s_ucp.topology import Topology
 
 CLOUD_SECONDS = 120.0
-"""Until the simulated cloud answers: it plays again whatever changed it."""
+"""Until the simulated cloud responds, after it has replayed its ledger."""
 
 FREE_SECONDS = 5.0
-"""For what was just ended to give back its ports."""
+"""Until processes that have just ended release their ports."""
 
 
 @step(
     "Start the supervisor and redis", foresee=foresee_programs("supervisor and redis", redis.NAME)
 )
 def start_supervisor(context: StartContext, _: Report) -> None:
-    """With what needs no cluster: redis and Argo CD's repo-server."""
+    """Starts what needs no cluster, too: redis and Argo CD's repo-server."""
     _start_supervisor(context)
     context.placement.start([*context.redis.programs(), *context.argocd.early_programs()])
 
@@ -66,7 +66,7 @@ def _start_supervisor(context: StartContext) -> None:
 
 
 def _refuse_strangers(context: StartContext) -> None:
-    """Nobody else listens where our programs will: those would wait in vain, and tell passwords.
+    """Check that no other program uses our ports: ours would fail, and send it passwords.
 
     Raises UcpError.
     """
@@ -96,7 +96,7 @@ def _foresee_argocd(context: StartContext) -> Iterator[Foreseen]:
 @step("Start Argo CD", foresee=_foresee_argocd)
 @persistent
 def start_argocd(context: StartContext, report: Report) -> None:
-    """Its processes, and the Application that brings all others."""
+    """Start its processes, and apply the Application that manages all others."""
     apply_repository_secrets(context)
     now = time.time()
     new = context.placement.start([*context.redis.programs(), *context.argocd.programs()])
@@ -110,7 +110,7 @@ def start_argocd(context: StartContext, report: Report) -> None:
 @step("Start Crossplane", foresee=foresee_programs("component crossplane", crossplane.NAME))
 @persistent
 def start_crossplane(context: StartContext, report: Report) -> None:
-    """Initialise it, whose kinds are applied, and start it."""
+    """Initialize Crossplane after its CRDs were applied, and start it."""
     path = f"platform/{crossplane.NAME}/engine"
     kinds = read(context.published.core.read(path))
     known = initialised_by(context.toolbox.version(crossplane.NAME), kinds)
@@ -131,7 +131,7 @@ def start_crossplane(context: StartContext, report: Report) -> None:
 
 @step("Start the simulated cloud", foresee=foresee_programs("simulated cloud", cloud.NAME))
 def start_cloud(context: StartContext, report: Report) -> None:
-    """AWS on this machine. The reconciler reads from a file where it is."""
+    """Start AWS on this machine, and write its address to a file for the reconciler."""
     context.placement.start(context.cloud.programs())
     report("waiting until it is ready")
     await_ready(context, cloud.NAME, context.cloud.ready, seconds=CLOUD_SECONDS)
@@ -139,12 +139,12 @@ def start_cloud(context: StartContext, report: Report) -> None:
 
 
 def initialised_by(version: str | None, kinds: Iterable[Manifest]) -> str:
-    """What is noted of a Crossplane: another one may do more at its beginning to the same kinds."""
+    """The record of an initialization: another version may need other objects for the same CRDs."""
     return f"{version} {digest(kinds)}"
 
 
 def _start_functions(context: StartContext) -> None:
-    """Crossplane's first look at a Composition asks what its functions can."""
+    """Crossplane asks for the functions' capabilities when it first reads a Composition."""
     functions = replace(context.functions, of_users=_user_code(context))
     functions.ensure_certificate(context.kube)
     context.placement.start(functions.programs())
@@ -153,7 +153,7 @@ def _start_functions(context: StartContext) -> None:
 
 
 def _user_code(context: StartContext) -> UserCode:
-    """A push counts at once where the repository is local, else when it was fetched here."""
+    """From the local bare repository, where a push counts at once, or from the clone."""
     core, branch = context.published.core, context.topology.spec.git.branch
     names = user_code.names(
         core.clone.listing(core.commit, user_code.FOLDER),
@@ -166,7 +166,7 @@ def _user_code(context: StartContext) -> UserCode:
 
 @step("Start the reconciler", foresee=foresee_programs("component reconciler", reconciler.NAME))
 def start_reconciler(context: StartContext, _: Report) -> None:
-    """It makes and registers app clusters."""
+    """Starts the reconciler's process, which creates and registers app clusters."""
     _start_reconciler(context)
 
 
@@ -175,13 +175,13 @@ def start_reconciler(context: StartContext, _: Report) -> None:
     foresee=foresee_programs("local-cluster controller", reconciler.NAME),
 )
 def start_local_clusters(context: StartContext, _: Report) -> None:
-    """What this machine does for a core in pods."""
+    """Starts what this machine does for a core in pods."""
     _start_supervisor(context)
     _start_reconciler(context)
 
 
 def _start_reconciler(context: StartContext) -> None:
-    """With it the watcher of processes."""
+    """Starts the watcher of processes, too."""
     context.placement.remove([backup_keeper.NAME])
     programs = [*context.reconciler.programs(), *Watcher(context.placement).programs()]
     context.placement.start(programs)
@@ -196,7 +196,7 @@ def _foresee_rollouts(context: StartContext) -> Iterator[Foreseen]:
 @step("Start Argo Rollouts", foresee=_foresee_rollouts)
 @persistent
 def start_rollouts(context: StartContext, report: Report) -> None:
-    """For embedded environments: its kinds on the app cluster, its controller here."""
+    """For embedded environments: apply its CRDs to the app cluster, run its controller here."""
     for environment in with_rollouts(context.topology):
         report(environment)
         kubeconfig = context.state.kubeconfig(context.topology.app_cluster(environment))
@@ -213,7 +213,7 @@ def start_rollouts(context: StartContext, report: Report) -> None:
 
 
 def with_rollouts(topology: Topology) -> list[str]:
-    """Running environments whose clusters play their pods, where the add-on is on."""
+    """Running environments whose clusters simulate pods, if the add-on is enabled."""
     if not topology.spec.addons.argo_rollouts:
         return []
     return [
