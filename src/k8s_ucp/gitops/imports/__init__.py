@@ -1,1 +1,1 @@
-"""Finds the apps of an existing GitOps repository, and what `ucp app import` can take of them."""
+"""Finds the apps of an existing GitOps repository, and what `ucp app import` can import."""

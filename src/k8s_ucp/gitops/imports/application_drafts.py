@@ -28,14 +28,14 @@ from k8s_ucp.gitops.manifests.yaml_text import part
 
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
-"""What may be left of a name without its environment."""
+"""What may remain of a name without its environment, but isn't a usable app name."""
 Fetch = Callable[[str, "str | None"], FolderTree]
-"""(address, revision) to the files of another repository; raises UcpError."""
+"""(URL, revision) to the files of another repository; raises UcpError."""
 
 
 @dataclass(frozen=True)
 class Draft:
-    """One Application, as far as it can be read by itself."""
+    """One Application, as far as it can be read in isolation."""
 
     document: ArgoDocument
     name: str
@@ -45,43 +45,43 @@ class Draft:
     path: str
     helm: Mapping[str, Any]
     recurse: bool
-    """Manifests in folders below count too."""
+    """Manifests in subfolders are included."""
     kustomize: Mapping[str, Any]
-    """What the Application sets of the kustomization, where that is here."""
+    """The Application's overrides of its kustomization, if that is in this repository."""
     notes: tuple[str, ...]
     refs: Mapping[str, ValuesSource]
-    """Sources that hold values, by their names."""
+    """Sources that provide values files, by their `ref`."""
 
 
 @dataclass(frozen=True)
 class ValuesSource:
-    """A source from which values files come. revision: None for the newest commit."""
+    """A source that provides values files. revision: None is the newest commit."""
 
     url: str
     revision: str | None
     elsewhere: str
-    """What it is instead of this repository as it is read; "" where it is that."""
+    """What it is instead, if not this repository at the revision being read; else ""."""
     folder: str = ""
-    """From where paths are counted."""
+    """The folder that paths are relative to."""
 
 
 @dataclass(frozen=True)
 class DiscoveryContext:
-    """What the reading of an Application looks at."""
+    """Context for reading an Application."""
 
     tree: RepositoryTree
     same: Callable[[str], bool]
-    """An address is this repository."""
+    """Whether a URL is that of this repository."""
     environments: Collection[str]
     revision: str | None = None
-    """What was asked for, where it isn't the default branch."""
+    """The requested revision, if it isn't the default branch."""
     fetch: Fetch | None = None
 
 
 def drafts_of(
     document: ArgoDocument, environment: str | None, around: DiscoveryContext
 ) -> list[Draft]:
-    """One for each source that renders something. Raises NotImportable."""
+    """One draft for each source that renders something. Raises NotImportable."""
     spec = part(document.content, "spec")
     listed = sources_of(document.content)
     where = document.path.rpartition("/")[0]
@@ -102,7 +102,7 @@ def drafts_of(
 
 
 def _apart(drafts: Sequence[Draft]) -> list[Draft]:
-    """Sources of one Application as apps of their own, in one namespace."""
+    """Turn the sources of one Application into separate apps in the same namespace."""
     first = drafts[0]
     found: dict[str, Draft] = {}
     for each in drafts:
@@ -140,7 +140,7 @@ def _draft(
     helm = part(source, "helm")
     found = environment or _environment(document, path, helm, destination, around.environments)
     if found and found not in around.environments and _is_app(found, path, document.name):
-        # `web/overlays/web` is a variant, and no environment.
+        # `web/overlays/web` is a variant, not an environment.
         found = None
     name = without_environment(document.name, found)
     if found and (name == found or name in _SAYS_NOTHING):
@@ -163,7 +163,7 @@ def _draft(
 
 
 def _is_app(environment: str, path: str, name: str) -> bool:
-    """What a folder below `overlays` is called by is the app's own name."""
+    """A folder below `overlays` is named like the app itself."""
     above = path.split("/")
     at = len(above) - 1 - above[::-1].index(environment) if environment in above else 0
     names = {name, *(name.removesuffix(f"-{each}") for each in _SAYS_NOTHING)}
@@ -171,7 +171,7 @@ def _is_app(environment: str, path: str, name: str) -> bool:
 
 
 def _own_segments(path: str, environment: str | None) -> list[str]:
-    """Folders of a path that name the app."""
+    """Folders of a path that can name the app."""
     return [each for each in path.split("/") if each not in (environment, "overlays", "base", "")]
 
 
@@ -190,8 +190,10 @@ def _values_source(source: Mapping[str, Any], where: str, around: DiscoveryConte
 
 
 def _chart_of(source: Mapping[str, Any]) -> tuple[str, str] | None:
-    """(repository, name) of a chart. Registries are named without a scheme; by `oci://` and without
-    a chart the whole address is one's.
+    """(repository, name) of a chart, or None.
+
+    Argo CD names registries without a scheme; an `oci://` URL without `chart` is the whole
+    reference.
     """
     url, chart = str(source.get("repoURL", "")).rstrip("/"), str(source.get("chart") or "")
     if not chart and not url.startswith("oci://"):
@@ -219,7 +221,10 @@ def _check_source(source: Mapping[str, Any]) -> None:
 def _kustomize(
     source: Mapping[str, Any], path: str | None, tree: RepositoryTree
 ) -> Mapping[str, Any]:
-    """path: None where it lies elsewhere. Raises NotImportable."""
+    """The Application's overrides of its kustomization. path: None if it is in another repository.
+
+    Raises NotImportable.
+    """
     used = used_settings(part(source, "kustomize"))
     if used and (path is None or kind_of(tree, path) != "kustomize"):
         raise NotImportable(
@@ -231,9 +236,9 @@ def _kustomize(
 
 
 def _check_directory(directory: Mapping[str, Any], path: str | None, tree: RepositoryTree) -> None:
-    """An app has all files of its folder. path: None where it lies elsewhere.
+    """Check that include and exclude select all files, since an app includes its whole folder.
 
-    Raises NotImportable.
+    path: None if it is in another repository. Raises NotImportable.
     """
     used = [key for key in ("include", "exclude") if directory.get(key)]
     if not used:
@@ -251,7 +256,7 @@ def _check_directory(directory: Mapping[str, Any], path: str | None, tree: Repos
 
 
 def manifests_below(tree: RepositoryTree, folder: str) -> list[str]:
-    """Files of a folder that hold objects, relative to it. Raises NotImportable."""
+    """Files of a folder that contain objects, relative to it. Raises NotImportable."""
     start = f"{folder}/" if folder else ""
     files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
     try:
@@ -290,7 +295,7 @@ def _environment(
     destination: Mapping[str, Any],
     known: Collection[str],
 ) -> str | None:
-    """The first that tells: path, values files, name, folder of the manifest, destination."""
+    """The first match in: path, values files, name, folder of the manifest, destination."""
     if found := in_path(path, known):
         return found
     files = helm.get("valueFiles")
@@ -313,7 +318,7 @@ def how_to_add(draft: Draft, tree: RepositoryTree) -> str:
 
 
 def command_of(draft: Draft, tree: RepositoryTree) -> str:
-    """What adds the app as one of its Applications has it."""
+    """The command that adds the app as this Application defines it."""
     if draft.remote is None:
         return tree.origin.command(draft.name, draft.path)
     return _command_of_remote(draft.name, draft.remote, draft.path)

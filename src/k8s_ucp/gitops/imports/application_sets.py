@@ -1,7 +1,8 @@
 """Expands ApplicationSets to Applications, as far as the repository alone allows.
 
-Elements of a list, folders and files of the same repository, and what is put together of them;
-clusters are the environments. What asks a hosting service can't be known here. Pure.
+Supports generators for list elements, for folders and files of the same repository, and their
+combinations; the topology's environments stand for clusters. Generators that query a git host can't
+be expanded. Pure.
 """
 
 from __future__ import annotations
@@ -30,18 +31,18 @@ _ADVICE = (
     "add its apps with `ucp app add`, or import the Applications that Argo CD generated from it"
 )
 _OF_CLUSTER = "(cluster)"
-"""The environment that a cluster is; no template can name it."""
+"""The environment of a cluster; templates can't use this key."""
 _HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentName", "cluster")
 
 _OWN_CLUSTER = "in-cluster"
-"""What Argo CD calls the cluster that it runs on; no environment is that."""
+"""Argo CD's name for the cluster that it runs on, which is not an environment."""
 
 Parameters = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ExpandedApplication:
-    """One Application of a set. environment: as a parameter of it says."""
+    """One Application of an ApplicationSet. environment: from one of its parameters."""
 
     document: ArgoDocument
     environment: str | None
@@ -49,21 +50,21 @@ class ExpandedApplication:
 
 @dataclass(frozen=True)
 class SetContext:
-    """What generators look at."""
+    """Context for generators."""
 
     tree: RepositoryTree
     same: Callable[[str], bool]
-    """An address is this repository."""
+    """Whether a URL is that of this repository."""
     clusters: Sequence[str] = ()
-    """Environments of the topology, each a cluster."""
+    """The topology's environments, one cluster each."""
     known: Collection[str] = ()
-    """Names of environments, of the topology's or of others."""
+    """Names that are recognised as environments, of the topology or others."""
     go: bool = False
-    """Parameters are filled in as Go templates."""
+    """Templates are Go templates (`goTemplate: true`)."""
 
 
 def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplication]:
-    """Raises NotImportable."""
+    """The Applications of an ApplicationSet. Raises NotImportable."""
     spec = part(document.content, "spec")
     go = bool(spec.get("goTemplate"))
     around = replace(around, go=go)
@@ -88,7 +89,7 @@ def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplicati
 
 
 def _patched(application: Mapping[str, Any], patch: str) -> Mapping[str, Any]:
-    """templatePatch: maps are merged, all else is replaced. Raises NotImportable."""
+    """Apply templatePatch: mappings are merged, all else is replaced. Raises NotImportable."""
     try:
         found = documents(patch.encode(), "templatePatch")
     except UsageError as error:
@@ -120,7 +121,7 @@ def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
 
 
 def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
-    """As labels are chosen, by parameters that are texts. Raises NotImportable."""
+    """Evaluate a label selector against parameters that are strings. Raises NotImportable."""
     texts = {key: str(value) for key, value in flat(parameters).items()}
     for key, value in part(selector, "matchLabels").items():
         if texts.get(key) != str(value):
@@ -155,7 +156,7 @@ def _elements(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
 
 
 def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
-    """Each environment is a cluster, called as it; labels count as far as they name one."""
+    """Clusters named like the environments. Labels are supported if they name environments."""
     selector = part(generator, "selector")
     if around.tree.cluster_secrets:
         return _of_secrets(generator, around)
@@ -189,7 +190,7 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
 
 
 def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
-    """Clusters of Secrets of the repository, chosen by all of their labels."""
+    """Clusters from Secrets of the repository, selected by all their labels."""
     found: list[Parameters] = []
     for secret in around.tree.cluster_secrets:
         metadata = part(secret.content, "metadata")
@@ -233,7 +234,7 @@ def _product(generator: Mapping[str, Any], around: SetContext) -> list[Parameter
 
 
 def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
-    """The first generator's, with what the others say of those that have the same keys."""
+    """The first generator's parameters, merged with those of the others that have the same keys."""
     keys = [str(each) for each in generator.get("mergeKeys") or ()]
     first, *others = [_generate(each, around) for each in maps(generator, "generators")] or [[]]
 
@@ -249,7 +250,7 @@ def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
 
 
 def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
-    """Addresses of which git generators look at folders or files that this tree has."""
+    """Repository URLs of git generators whose paths match folders or files of this tree."""
     if isinstance(value, dict):
         git = part(value, "git")
         rules = [*maps(git, "directories"), *maps(git, "files")]
@@ -278,7 +279,7 @@ def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
 
 
 def _folders(generator: Mapping[str, Any], tree: RepositoryTree) -> list[tuple[str, Parameters]]:
-    """(folder, no parameters)"""
+    """(folder, no parameters)."""
     rules = maps(generator, "directories")
     return [(each, {}) for each in _chosen(rules, sorted(tree.folders)) if each]
 
@@ -286,7 +287,7 @@ def _folders(generator: Mapping[str, Any], tree: RepositoryTree) -> list[tuple[s
 def _files(
     generator: Mapping[str, Any], tree: RepositoryTree, go: bool
 ) -> list[tuple[str, Parameters]]:
-    """(folder of the file, what the file says)"""
+    """(folder of the file, content of the file)."""
     found: list[tuple[str, Parameters]] = []
     for name in _chosen(maps(generator, "files"), tree.names):
         try:
@@ -300,7 +301,7 @@ def _files(
 
 
 def _chosen(rules: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> Iterator[str]:
-    """Those that a rule names and none excludes."""
+    """Paths that match a rule and no exclusion."""
     wanted = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
     excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
     for path in paths:
@@ -325,7 +326,7 @@ def _of_path(path: str, go: bool) -> dict[str, Any]:
 
 
 def flat(content: Mapping[str, Any], start: str = "") -> dict[str, Any]:
-    """Maps in maps as dotted keys."""
+    """Nested mappings flattened to dotted keys."""
     found: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, dict):
@@ -336,7 +337,7 @@ def flat(content: Mapping[str, Any], start: str = "") -> dict[str, Any]:
 
 
 def _pattern(path: str) -> re.Pattern[str]:
-    """`*` stays within a folder, `**` doesn't."""
+    """`*` doesn't match a slash, `**` does."""
     text = ""
     for piece in re.split(r"(\*\*/?|\*|\?|\[[^\]]*\])", path.strip("/").removeprefix("./")):
         if piece.startswith("**"):

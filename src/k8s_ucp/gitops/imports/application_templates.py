@@ -1,7 +1,7 @@
-"""The template of an ApplicationSet, filled with the parameters of one element. Pure.
+"""Fills an ApplicationSet's template with the parameters of one element. Pure.
 
-Both notations of Argo CD: `{{path.basename}}`, and Go templates (`goTemplate: true`) as far as they
-are pipelines of parameters and common functions. Conditions and loops can't be filled here.
+Supports both notations of Argo CD: `{{path.basename}}`, and Go templates (`goTemplate: true`) if
+they are pipelines of parameters and common functions. Conditions and loops aren't supported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ADVICE = (
 
 
 def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:
-    """The value with every action in its texts filled. Raises NotImportable."""
+    """The value with all template actions in its strings filled. Raises NotImportable."""
     if isinstance(value, str):
         return _ACTION.sub(lambda match: _text(match[1], parameters, go), value)
     if isinstance(value, dict):
@@ -36,7 +36,7 @@ def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:
 
 
 def normalized(text: str) -> str:
-    """As Argo CD makes a name of a path's part."""
+    """A valid name from a path segment, as in Argo CD."""
     return re.sub(r"[^-a-z0-9.]", "-", text.lower()).strip("-.")
 
 
@@ -88,7 +88,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def _go(action: str, parameters: Mapping[str, Any]) -> Any:
-    """None for what is not known here."""
+    """Evaluate an action of a Go template; None if it isn't supported."""
     words: list[str] = []
     at = 0
     while action[at:].strip():
@@ -105,7 +105,10 @@ def _go(action: str, parameters: Mapping[str, Any]) -> Any:
 
 
 def _pipeline(words: Sequence[str], parameters: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
-    """(value, words behind it), up to a closing bracket. A function of an unknown is one."""
+    """(value, remaining words) of a pipeline up to a closing parenthesis.
+
+    The result of a function with an unknown argument is unknown.
+    """
     value: Any = None
     first = True
     while words and words[0] != ")":

@@ -23,7 +23,7 @@ _INLINE = ("values", "valuesObject", "parameters")
 
 @dataclass(frozen=True)
 class _ValuesFile:
-    """path: in the tree; None where it lies elsewhere."""
+    """A values file. path: in the tree; None if it is in another repository."""
 
     name: str
     path: str | None
@@ -31,9 +31,9 @@ class _ValuesFile:
 
 
 def chart_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
-    """A values file in the chart, or what several say together. Raises NotImportable."""
+    """A values file in the chart, or several merged. Raises NotImportable."""
     check_settings(draft.helm)
-    # The chart's own values count anyway.
+    # The chart's own values apply in any case.
     names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
     found = _existing(draft, names, around)
     inline = any(draft.helm.get(key) for key in _INLINE)
@@ -61,7 +61,7 @@ def values_for_applications(
 
 
 def remote_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
-    """Of a chart from elsewhere, whose own files can't be read here. Raises NotImportable."""
+    """Values for a chart in another repository, whose files can't be read. Raises NotImportable."""
     if not draft.helm:
         return None
     check_settings(draft.helm)
@@ -81,7 +81,7 @@ def remote_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
 
 
 def _existing(draft: Draft, names: Iterable[str], around: DiscoveryContext) -> list[_ValuesFile]:
-    """Values files that there are. Raises NotImportable."""
+    """The values files that exist. Raises NotImportable."""
     found = []
     for name in names:
         if file := _file(draft, name, around):
@@ -97,7 +97,7 @@ def _value_files(helm: Mapping[str, Any]) -> list[str]:
 
 
 def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | None:
-    """None where it does not exist. Raises NotImportable."""
+    """A values file; None if it doesn't exist. Raises NotImportable."""
     tree = around.tree
     path = resolve("", name.strip("/")) if name.startswith("/") else resolve(draft.path, name)
     if name.startswith("$"):
@@ -118,7 +118,7 @@ def _file(draft: Draft, name: str, around: DiscoveryContext) -> _ValuesFile | No
 def _fetched(
     draft: Draft, name: str, source: ValuesSource, path: str, around: DiscoveryContext
 ) -> bytes | None:
-    """A values file of another repository, or of another revision. Raises NotImportable."""
+    """A values file in another repository or at another revision. Raises NotImportable."""
     why = ""
     if source.url and around.fetch:
         try:

@@ -33,7 +33,7 @@ from k8s_ucp.gitops.manifests.reachable import resolve
 def read_applications(
     applications: Iterable[tuple[ArgoDocument, str | None]], around: DiscoveryContext
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """applications: with the environment where it is known."""
+    """Group Applications into apps. applications: each with its environment, if known."""
     findings: list[DiscoveredApp] = []
     refusals: list[RefusedApp] = []
     groups: dict[str, list[Draft]] = {}
@@ -119,7 +119,7 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
 
 
 def _distinct(drafts: Sequence[Draft]) -> list[Draft]:
-    """Without those that deploy the same to the same environment."""
+    """The drafts without duplicates that deploy the same to the same environment."""
     found: list[Draft] = []
     for each in drafts:
         if not any(_deploys(each) == _deploys(other) for other in found):
@@ -135,7 +135,7 @@ def _deploys(draft: Draft) -> tuple[object, ...]:
 
 
 def _numbered(name: str, drafts: Sequence[Draft], tree: RepositoryTree) -> str:
-    """The commands that add the first ones."""
+    """Commands that add the first few of them under different names."""
     names = (name, *(f"{name}-{number}" for number in range(2, 4)))
     commands = [
         command_of(replace(each, name=app), tree) for app, each in zip(names, drafts, strict=False)
@@ -144,9 +144,9 @@ def _numbered(name: str, drafts: Sequence[Draft], tree: RepositoryTree) -> str:
 
 
 def _with_settings(drafts: Sequence[Draft], tree: RepositoryTree) -> dict[str, bytes]:
-    """{path: content} of the kustomizations with what their Applications set.
+    """{path: content} of kustomizations, with the settings of their Applications written into them.
 
-    Raises NotImportable where it would count for another environment as well.
+    Raises NotImportable if that would affect another environment.
     """
     found: dict[str, bytes] = {}
     for each in drafts:
@@ -169,7 +169,7 @@ def _with_settings(drafts: Sequence[Draft], tree: RepositoryTree) -> dict[str, b
 
 
 def _check_depth(tree: RepositoryTree, folder: str) -> None:
-    """Without directory.recurse Argo CD deploys the top of a folder. Raises NotImportable."""
+    """Raise NotImportable if subfolders have manifests, which Argo CD ignores without recurse."""
     start = f"{folder}/" if folder else ""
     if lower := [each for each in manifests_below(tree, folder) if "/" in each]:
         raise NotImportable(
@@ -210,7 +210,7 @@ def _of_remote(
 
 
 def _namespace(name: str, drafts: list[Draft]) -> tuple[str | None, tuple[str, ...]]:
-    """An app has one namespace: what the environments' have in common, else its name."""
+    """An app has a single namespace: the common part of its environments' ones, else its name."""
     found = {each.namespace for each in drafts if each.namespace}
     short = {
         without_environment(each.namespace, each.environment) for each in drafts if each.namespace

@@ -1,6 +1,6 @@
-"""Everything that a GitOps repository holds: what Applications declare, then what folders show.
+"""Finds all apps of a GitOps repository: declared by Applications, or visible in its folders.
 
-Pure, but for the helm and the repositories that it is given.
+Pure, except for helm, kustomize and other repositories, which are passed in.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 Render = Callable[[str, "str | bytes | None"], str]
-"""(folder of a chart in the tree, one of its values files or values) to what helm makes of it."""
+"""(folder of a chart in the tree, one of its values files, or values) to the rendered text."""
 
 _Declared = tuple[ArgoDocument, "str | None"]
-"""With its environment, where something else than the document itself says it."""
+"""A document and its environment, if something other than the document determines it."""
 _ARGO = "argoproj.io/"
 
 
@@ -58,12 +58,13 @@ def detect(
     clusters: Sequence[str] = (),
     build: Build | None = None,
 ) -> Discovery:
-    """title: name of an app that is the whole repository. urls: addresses of the repository; none:
-    an address with a folder that is here is taken for it. environments: names to be recognized
-    beside the usual ones. render: helm, where it is to be had. origin: for the commands that are
-    proposed. fetch: other repositories, for values files that lie there.
-    clusters: what a generator over all clusters stands for, by the environments' names. build:
-    kustomize, where it is to be had.
+    """Find the apps of a repository.
+
+    title: name for an app that is the whole repository. urls: URLs of the repository; if there are
+    none, a URL is assumed to be its own if a path used with it exists here. environments: names to
+    recognise in addition to the common ones. render: helm, if available. origin: for suggested
+    commands. fetch: other repositories, for values files in them. clusters: environments that a
+    generator over all clusters yields. build: kustomize, if available.
     """
     tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
@@ -85,7 +86,7 @@ def detect(
     refusals += more
     claimed = {path for each in findings if not each.remote for path in folders_of(each)}
     claimed |= {path for each, _ in declared for path in _paths(each)}
-    # What lies beside a release of Flux is told with it.
+    # Objects beside a Flux release are reported together with it.
     releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
@@ -111,12 +112,12 @@ def detect(
 
 
 def folders_of(finding: DiscoveredApp) -> list[str]:
-    """Folders of the tree that a finding is made of."""
+    """Folders of the tree that an app consists of."""
     return [*finding.overlays.values(), *([] if finding.path is None else [finding.path])]
 
 
 def normal_url(url: str) -> str:
-    """The same for every way to write an address: host and path, in lower case."""
+    """A canonical form of a URL: host and path in lower case."""
     found = re.sub(r"^[a-z+]+://", "", url.strip().lower())
     found = re.sub(r"^[^/@]*@", "", found)
     found = re.sub(r"^([^/:]+):(?:\d+/)?", r"\1/", found)
@@ -129,7 +130,7 @@ def _same(
     if urls:
         return lambda url: url == LOCAL or normal_url(url) in urls
     if documents:
-        # A folder without a repository: what most Applications name is taken for it.
+        # A folder without a repository: assume that its URL is the one most Applications use.
         named = Counter(
             normal_url(str(source.get("repoURL")))
             for each in documents
@@ -153,9 +154,9 @@ def _same(
 
 
 def _holds_values(tree: RepositoryTree, document: ArgoDocument, ref: object) -> bool:
-    """A source of a name from which charts take values files that are here.
+    """The source with this `ref` provides values files that exist in the tree.
 
-    Of a path that a set fills the folder in front of that tells.
+    If an ApplicationSet template fills part of the path, the folder before it is checked.
     """
     for source in _sources(document):
         listed = part(source, "helm").get("valueFiles")
@@ -183,7 +184,7 @@ def _path(document: ArgoDocument) -> str | None:
 
 
 def _paths(document: ArgoDocument) -> Iterator[str]:
-    """Folders that an Application renders, wherever they lie."""
+    """Folders that an Application renders, in any repository."""
     for each in _sources(document):
         if each.get("path") is not None:
             yield str(resolve("", str(each["path"])))
@@ -192,7 +193,7 @@ def _paths(document: ArgoDocument) -> Iterator[str]:
 def _documents(
     tree: RepositoryTree, known: Collection[str], render: Render | None
 ) -> tuple[list[_Declared], list[RefusedApp]]:
-    """What files declare, and what charts make of their templates."""
+    """Documents in files, and those that charts render."""
     found: list[_Declared] = [(each, None) for each in tree.documents_of_argocd]
     refusals: list[RefusedApp] = []
     for chart in sorted(tree.app_charts):
@@ -206,7 +207,7 @@ def _documents(
 def _declared(
     documents: list[_Declared], around: SetContext
 ) -> tuple[list[_Declared], list[RefusedApp]]:
-    """The Applications."""
+    """The Applications, including those of ApplicationSets."""
     found: list[_Declared] = []
     refusals: list[RefusedApp] = []
     for document, environment in documents:
@@ -236,7 +237,7 @@ def _declared(
 def _rendered(
     tree: RepositoryTree, chart: str, known: Collection[str], render: Render | None
 ) -> list[_Declared]:
-    """Applications that a chart's templates make, for each environment that it has values of."""
+    """Applications that a chart renders, for each environment for which it has values."""
     where = join(chart, "templates")
     if render is None:
         raise NotImportable(
@@ -265,7 +266,7 @@ def _rendered(
 def _given(
     tree: RepositoryTree, chart: str, known: Collection[str]
 ) -> dict[str | None, str | bytes]:
-    """{environment: values} that Applications of a chart give it; none where none gives any.
+    """{environment: values} that Applications pass to a chart; empty if none does.
 
     Raises NotImportable.
     """
@@ -279,9 +280,9 @@ def _given(
 
 
 def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDocument) -> bool:
-    """An Application whose folder holds Applications.
+    """An Application whose folder contains Applications (app of apps).
 
-    Of another address a folder below tells that this repository is a copy of that one.
+    If its URL is another one but the subfolder exists here, this repository is a copy of that one.
     """
     path = _path(document)
     if document.kind != "Application" or path is None:
@@ -290,7 +291,7 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
     if not path and not same(str(source.get("repoURL") or "")):
         return False
     if not path and str(source.get("targetRevision") or "") not in MOVING:
-        # A branch that something else writes, such as what was rendered for an environment.
+        # A generated branch, such as one with rendered manifests of an environment.
         return False
     if path in tree.app_charts:
         return True
@@ -303,9 +304,9 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
 def _other_tools(
     tree: RepositoryTree, title: str, findings: list[DiscoveredApp], *, nothing: bool
 ) -> list[RefusedApp]:
-    """What other tools deploy by files of their own.
+    """Files of unsupported deployment tools.
 
-    nothing: is found else, so that also those count that stand beside manifests mostly.
+    nothing: nothing else was found, so files that usually only accompany manifests are listed too.
     """
     folders = [path for each in findings if not each.remote for path in folders_of(each)]
     files = {each: tree.read(each) for each in tree.names if is_of_tool(each)}
@@ -322,7 +323,7 @@ def _other_tools(
 
 
 def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
-    """An app that Fleet deploys as its own file says, or one of a folder above."""
+    """Add a note if a Fleet file in the app's folder or a parent folder configures it."""
     files = [each for each in tree.names if each.rpartition("/")[2] in ("fleet.yaml", "fleet.yml")]
     above = (
         each
@@ -337,7 +338,7 @@ def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
 
 
 def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredApp:
-    """An app whose overlays have a base in the folders' layout: other environments take it."""
+    """Add the base found in the folder layout, for environments without an overlay."""
     if finding.path is not None or finding.remote:
         return finding
     ours = set(finding.overlays.values())
@@ -350,7 +351,7 @@ def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredA
 def _distinct(
     tree: RepositoryTree, findings: list[DiscoveredApp]
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """Apps of one name are told apart by the folders above, as many as that takes."""
+    """Make names unique by adding as many parent folders as necessary."""
     names = [each.name for each in findings]
     above = [_above(each) for each in findings]
     for depth in range(1, max(map(len, above), default=0) + 1):
@@ -377,6 +378,6 @@ def _distinct(
 
 
 def _above(finding: DiscoveredApp) -> list[str]:
-    """Folders above the one that an app is called by."""
+    """Parent folders of the folder that names the app."""
     file = finding.where.partition(":")[0]
     return named_by(file if finding.path is None else finding.path, "")[0]

@@ -1,6 +1,6 @@
-"""`directory.include` and `directory.exclude` of an Application: which files Argo CD takes. Pure.
+"""`directory.include` and `directory.exclude` of an Application: which files they select. Pure.
 
-Its patterns know no folders: `*` also stands for what has a `/` in it.
+In these patterns, `*` also matches slashes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ _PIECE = re.compile(r"\*+|\?|\[!?[^\]\[\\!]+\]|\\.|[{},]|[^\\\[\]]", re.DOTALL)
 
 
 def takes_all(directory: Mapping[str, Any], names: Iterable[str]) -> bool:
-    """Every file of a folder is included and none excluded. A pattern that isn't understood takes
-    nothing, or leaves out everything.
+    """Every file of a folder is included and none excluded.
+
+    False if a pattern is not understood.
     """
     include, exclude = (directory.get(each) for each in ("include", "exclude"))
     included = _pattern(str(include)) if include else re.compile(".*", re.DOTALL)
@@ -27,7 +28,7 @@ def takes_all(directory: Mapping[str, Any], names: Iterable[str]) -> bool:
 
 
 def _pattern(glob: str) -> re.Pattern[str] | None:
-    """None for one that can't be told for sure."""
+    """The pattern as a regular expression; None if it is not understood."""
     text, depth, end = "", 0, 0
     for match in _PIECE.finditer(glob):
         if match.start() != end:
@@ -41,7 +42,7 @@ def _pattern(glob: str) -> re.Pattern[str] | None:
 
 
 def _translated(piece: str, *, inside: bool) -> str:
-    """inside: of braces, where a comma parts alternatives."""
+    """inside: within braces, where a comma separates alternatives."""
     if piece[0] == "*":
         return ".*"
     if piece == "?":

@@ -14,26 +14,29 @@ _NO_VALUES = b"# Values of this environment; there are none yet.\n"
 
 @dataclass(frozen=True)
 class ImportRequest:
-    """path: in the tree or the remote repository. files: what is taken of the tree instead of the
-    whole folder, relative to path."""
+    """What to add for an app.
+
+    path: in the tree or the remote repository. files: files of the tree to use instead of the whole
+    folder, relative to path.
+    """
 
     path: str
     overlays: Mapping[str, str] = field(default_factory=dict)
-    """{environment of the topology: folder below path}"""
+    """{environment of the topology: folder below path}."""
     values: Mapping[str, str | bytes] = field(default_factory=dict)
-    """{environment of the topology: file in the chart, or values}"""
+    """{environment of the topology: file in the chart, or values}."""
     files: Mapping[str, bytes] | None = None
     folders: tuple[str, ...] = ()
-    """Folders in the tree whose files it takes; none: all below path."""
+    """Folders in the tree whose files are used; empty: all files below path."""
     version: str | None = None
-    """Of a chart whose versions differ: that of the last environment."""
+    """Of a chart with different versions: the version in the last environment."""
     notes: tuple[str, ...] = ()
 
 
 def unmapped(
     findings: Sequence[DiscoveredApp], ours: Sequence[str], mapping: Mapping[str, str | None]
 ) -> list[str]:
-    """Environments of the repository of which nobody has said what they are here."""
+    """Environments of the repository that aren't mapped to one of the topology."""
     theirs = {name for each in findings for name in each.environments}
     return sorted(theirs - set(ours) - mapping.keys())
 
@@ -41,11 +44,10 @@ def unmapped(
 def mapped(
     mapping: Mapping[str, str | None], ours: Sequence[str], theirs: Collection[str]
 ) -> dict[str, str]:
-    """{environment here: environment there}, of one app; equal names count unless something else
-    is said.
+    """{environment here: environment there} of one app; equal names match unless mapped otherwise.
 
-    theirs: the app's environments. What is said of others doesn't count for it. Raises
-    NotImportable where two of them would be one here.
+    theirs: the app's environments; other mappings don't apply to it. Raises NotImportable if two of
+    them are mapped to the same one.
     """
     said: dict[str, str] = {}
     for there, here in mapping.items():
@@ -67,8 +69,10 @@ def request_of(
     *,
     pinned: bool,
 ) -> ImportRequest:
-    """mapping: {environment here: environment there}. pinned: the files stay in the repository
-    that they come from, and are read from there. Raises NotImportable.
+    """The arguments for adding an app.
+
+    mapping: {environment here: environment there}. pinned: the files stay in their repository and
+    are read from there. Raises NotImportable.
     """
     common = [here for here in ours if mapping.get(here) not in finding.environments]
     if finding.environments and len(common) == len(ours):
@@ -84,7 +88,8 @@ def request_of(
     for here in ours:
         content = finding.values.get(mapping.get(here, ""), finding.values.get(""))
         if content is None and here in finding.values:
-            # Theirs of this name is left out: without a file of its own it would be found.
+            # Their file with this name belongs to an unmapped environment, and would be used
+            # otherwise.
             content = _NO_VALUES
         if content is not None:
             values[here] = content
@@ -123,7 +128,7 @@ def request_of(
 def _version(
     finding: DiscoveredApp, mapping: Mapping[str, str], ours: Sequence[str]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """(version that an app begins with, what promotes environments to theirs)."""
+    """(initial version of an app, notes with commands that promote environments to theirs)."""
     versions = finding.versions
     own = {here: mapping.get(here, "") for here in ours}
     named = {here: there if there in versions else "" for here, there in own.items()}
@@ -142,7 +147,7 @@ def _version(
 
 
 def _exact(version: str | None) -> str:
-    """A version as a promotion takes it: what a range stands for has to be said."""
+    """A version as a promotion accepts it; for a range, the user must insert the version."""
     return (
         version
         if version and re.fullmatch(r"v?[0-9]+(\.[0-9]+)*([-+][\w.+-]+)?", version)
@@ -151,7 +156,7 @@ def _exact(version: str | None) -> str:
 
 
 def _taken(place: FolderTree, overlays: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
-    """(first folder, files) relative to the nearest folder that holds all of them."""
+    """(first folder, files) relative to the deepest folder that contains all of them."""
     folders = list(overlays.values())
     found = taken_in(place, folders)
     if not found:

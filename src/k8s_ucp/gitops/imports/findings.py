@@ -22,17 +22,17 @@ NAMES = frozenset(
         *("prod", "production", "prd", "live"),
     ]
 )
-"""Environment names that are recognized wherever they stand in a path or a name."""
+"""Environment names that are recognised anywhere in a path or name."""
 PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "variants"])
-"""Folders whose sub-folders are environments, whatever their names are."""
+"""Folders whose subfolders are environments, whatever their names are."""
 DEFAULT = "default"
-"""An overlay of this name is of every environment that has none of its own."""
+"""An overlay with this name applies to every environment without its own."""
 _MOST_LETTERS = 40
 
 
 @dataclass(frozen=True)
 class RemoteSource:
-    """Where an app comes from that lies elsewhere. chart: of a chart repository; None: git."""
+    """Source of an app in another repository. chart: in a chart repository; None: git."""
 
     url: str
     revision: str | None = None
@@ -42,7 +42,7 @@ class RemoteSource:
 def chart_versions(
     remotes: Iterable[tuple[str | None, RemoteSource | None]],
 ) -> dict[str, str | None] | None:
-    """{environment: version} of a chart of a repository; None where more differs than that."""
+    """{environment: version} of a remote chart; None if anything else differs."""
     found = list(remotes)
     charts = {(each.url, each.chart) if each and each.chart else None for _, each in found}
     if None in charts or len(charts) > 1:
@@ -52,47 +52,48 @@ def chart_versions(
 
 @dataclass(frozen=True)
 class DiscoveredApp:
-    """An app that can be taken."""
+    """An app that can be imported."""
 
     name: str
     form: AppForm
     where: str
     """File (and line) that declares it, or its folder."""
     path: str | None = None
-    """Its folder in the tree or in the remote repository; of a kustomization with overlays: what
-    environments without one take, None where there is nothing."""
+    """Its folder in the tree or in the remote repository.
+
+    Of a kustomization with overlays: the folder for environments without an overlay, or None.
+    """
     overlays: Mapping[str, str] = field(default_factory=dict)
-    """{environment: folder of its kustomization}"""
+    """{environment: folder of its kustomization}."""
     values: Mapping[str, str | bytes] = field(default_factory=dict)
     """{environment: values file in the chart, or the values themselves}; "" for all others."""
     environments: tuple[str, ...] = ()
-    """As the repository names them; none: no environment differs."""
+    """Names used by the repository; empty: no differences between environments."""
     namespace: str | None = None
     remote: RemoteSource | None = None
     """None: the files are in the tree."""
     versions: Mapping[str, str | None] = field(default_factory=dict)
-    """{environment: version of the remote chart} where they differ; None: the newest."""
+    """{environment: version of the remote chart} if they differ; None: the newest."""
     generated: Mapping[str, bytes] = field(default_factory=dict)
-    """Kustomizations that plain manifests lack, or that Applications change: {path in the tree:
-    content}."""
+    """Kustomizations to add for plain manifests, or changed by Applications: {path: content}."""
     notes: tuple[str, ...] = ()
-    """What a person should know of it."""
+    """Information for the user."""
 
 
 @dataclass(frozen=True)
 class RefusedApp:
-    """Something that can't be taken. advice: what to do instead."""
+    """Something that can't be imported. advice: what to do instead."""
 
     name: str
     where: str
     reason: str
     advice: str
     folder: str | None = None
-    """Of the tree, where that is all that it deploys: apps of what is there make this needless."""
+    """Folder in the tree if it deploys nothing else: not reported if apps in it were found."""
 
 
 class NotImportable(Exception):
-    """Ends the reading of one app: it becomes a RefusedApp."""
+    """Stops reading an app, which becomes a RefusedApp."""
 
     def __init__(self, reason: str, advice: str) -> None:
         super().__init__(reason)
@@ -105,7 +106,7 @@ class NotImportable(Exception):
 
 @dataclass(frozen=True)
 class Discovery:
-    """Everything in a repository, sorted by name."""
+    """All apps and refusals of a repository, sorted by name."""
 
     findings: tuple[DiscoveredApp, ...] = ()
     refusals: tuple[RefusedApp, ...] = ()
@@ -113,7 +114,7 @@ class Discovery:
 
 @dataclass(frozen=True)
 class ArgoDocument:
-    """A YAML document of a file. line: where it begins."""
+    """A YAML document in a file. line: its first line."""
 
     path: str
     line: int
@@ -136,14 +137,14 @@ class ArgoDocument:
 
 
 def sources_of(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Sources of an Application, or of the template of a set; of a hydrated one what it reads."""
+    """Sources of an Application, or of a set's template; with a hydrator, the dry source."""
     spec = part(application, "spec")
     dry = part(part(spec, "sourceHydrator"), "drySource")
     return maps(spec, "sources") or [part(spec, "source") or dry]
 
 
 def app_name(text: str) -> str:
-    """A name that ucp.yaml takes, as close to the text as possible. Raises UsageError."""
+    """A valid app name for ucp.yaml, as close to the text as possible. Raises UsageError."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_MOST_LETTERS].strip("-")
     if not name:
         raise UsageError(f"{text!r} is not a valid app name")
@@ -151,9 +152,9 @@ def app_name(text: str) -> str:
 
 
 def named_by(folder: str, title: str) -> tuple[list[str], str]:
-    """(folders above, name) of an app by its folder; title: where no folder says what it is.
+    """(parent folders, name) of an app from its folder; title: if no folder name is specific.
 
-    `base`, and folders such as `k8s` or `charts`, name nothing.
+    Folders such as `base`, `k8s` or `charts` aren't specific.
     """
     segments = [each for each in folder.split("/") if each and each not in PARTS]
     for at in reversed(range(len(segments))):
@@ -163,7 +164,7 @@ def named_by(folder: str, title: str) -> tuple[list[str], str]:
 
 
 def without_environment(name: str, environment: str | None) -> str:
-    """`web` of `web-prod` and `prod-web`; the name itself where nothing would be left."""
+    """`web` from `web-prod` and `prod-web`; the name itself if nothing would remain."""
     if environment:
         for shorter in (name.removesuffix(f"-{environment}"), name.removeprefix(f"{environment}-")):
             if shorter != name:
@@ -172,7 +173,7 @@ def without_environment(name: str, environment: str | None) -> str:
 
 
 def in_text(text: str, environments: Iterable[str]) -> str | None:
-    """The environment that a name begins or ends with, or is; the longest one."""
+    """The longest environment name that the text starts or ends with, or equals."""
     for each in sorted(environments, key=lambda name: (-len(name), name)):
         if text == each or text.endswith(f"-{each}") or text.startswith(f"{each}-"):
             return each
@@ -180,7 +181,7 @@ def in_text(text: str, environments: Iterable[str]) -> str | None:
 
 
 def in_path(path: str, environments: Iterable[str]) -> str | None:
-    """The environment that a path names: below a folder such as `overlays`, or a segment."""
+    """The environment in a path: the folder below one such as `overlays`, or any segment."""
     segments = [each for each in path.split("/") if each]
     known = frozenset(environments)
     for parent, name in itertools.pairwise(segments):

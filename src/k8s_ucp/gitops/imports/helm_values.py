@@ -1,7 +1,7 @@
-"""The values that an Application gives to a chart, as one file. Pure.
+"""The values that an Application passes to a chart, merged into one file. Pure.
 
-helm's order: values files, then inline values, then parameters; maps are merged, all else is
-replaced, and null removes a key.
+The order is helm's: values files, inline values, parameters. Mappings are merged, everything else
+is replaced, and null removes a key.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
 def check_settings(helm: Mapping[str, Any]) -> None:
-    """Raises NotImportable for settings that an app of ucp.yaml can't have."""
+    """Raise NotImportable for settings that an app in ucp.yaml can't have."""
     others = sorted(key for key, value in helm.items() if value and key not in _TAKEN)
     if others:
         raise NotImportable(
@@ -35,7 +35,7 @@ def check_settings(helm: Mapping[str, Any]) -> None:
 
 
 def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes:
-    """One values file of (path, content) and what stands in the Application.
+    """Merge values files (path, content) and the Application's own values into one file.
 
     Raises NotImportable.
     """
@@ -54,7 +54,7 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """As helm merges values."""
+    """Merge values as helm does."""
     found = dict(under)
     for key, value in over.items():
         there = found.get(key)
@@ -93,7 +93,7 @@ def _set(values: dict[str, Any], name: str, parameter: Mapping[str, Any]) -> Non
     for key in keys[:-1]:
         if not isinstance(values.get(key), dict):
             values[key] = {}
-        # What was read from a file is not changed in place.
+        # Copy, so that the parsed content of a file isn't modified.
         values[key] = dict(values[key])
         values = values[key]
     text = str(parameter.get("value", ""))
@@ -101,7 +101,7 @@ def _set(values: dict[str, Any], name: str, parameter: Mapping[str, Any]) -> Non
 
 
 def _typed(text: str) -> Any:
-    """As helm's --set reads a value."""
+    """Parse a value as helm's --set does."""
     if text in _WORDS:
         return _WORDS[text]
     return int(text) if _INTEGER.fullmatch(text) else text

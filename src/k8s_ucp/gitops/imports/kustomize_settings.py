@@ -1,7 +1,7 @@
-"""`source.kustomize` of an Application, written to the kustomization that it builds. Pure.
+"""Writes `source.kustomize` of an Application to the kustomization that it builds. Pure.
 
-Argo CD writes the same by `kustomize edit` before each build: names and namespaces replace those
-that are there, images and replicas those of the same name, and patches are added.
+Argo CD does the same with `kustomize edit` before each build: name prefix and suffix and namespace
+replace existing ones, images and replicas replace those with the same name, and patches are added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HELPERS = frozenset(
         *("labelIncludeTemplates", "ignoreMissingComponents"),
     ]
 )
-"""Settings that say how others count."""
+"""Settings that only modify others."""
 _TAKEN = _HELPERS | {
     *_TEXTS,
     *("images", "replicas", "commonLabels", "commonAnnotations", "patches", "components"),
@@ -31,7 +31,7 @@ _ADVICE = "write it to the kustomization of the overlay, then import again"
 
 
 def used_settings(kustomize: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that change something. Raises NotImportable for those that can't be written."""
+    """The settings that have an effect. Raises NotImportable for those that can't be written."""
     used = {key: value for key, value in kustomize.items() if value}
     if others := sorted(used.keys() - _TAKEN):
         raise NotImportable(
@@ -45,8 +45,8 @@ def with_settings(
 ) -> bytes:
     """A kustomization with the settings of an Application, as Argo CD builds it.
 
-    has: whether the kustomization's folder reaches a component by that path. Comments stay where
-    nothing that is there changes. Raises NotImportable.
+    has: whether a component exists at that path relative to the kustomization. Comments are kept if
+    no existing field changes. Raises NotImportable.
     """
     try:
         there = first_map(content, path)
@@ -111,7 +111,7 @@ def _label(new: dict[str, Any], settings: Mapping[str, Any]) -> None:
 def _added(
     there: Mapping[str, Any], key: str, pairs: Mapping[str, Any], force: bool
 ) -> dict[str, Any]:
-    """Pairs beside those that are there, which Argo CD replaces only if it is told to."""
+    """Pairs added to the existing ones, which Argo CD only overrides with the force option."""
     known = part(there, key)
     if not force and known.keys() & pairs.keys():
         raise NotImportable(
@@ -150,7 +150,7 @@ def _count(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(key: str, value: Any) -> str:
-    """A text in which Argo CD replaces nothing."""
+    """A string without variables that Argo CD would substitute."""
     if isinstance(value, (dict, list)) or "$" in str(value):
         raise NotImportable(f"the Application sets kustomize.{key} to {value}", _ADVICE)
     return str(value)

@@ -1,7 +1,7 @@
-"""Apps by the layout of folders: overlays of environments, charts, plain manifests. Pure.
+"""Finds apps by folder layout: overlays of environments, charts, plain manifests. Pure.
 
 `<app>/overlays/<environment>`, `overlays/<environment>/<app>`, `environments/<environment>/<app>`
-and the like are one pattern: what stands before and behind the environment's segment is the app.
+and the like follow one pattern: the segments before and after the environment's are the app.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _CONTENT = frozenset(
         *("generators", "configMapGenerator", "secretGenerator"),
     ]
 )
-"""Keys by which objects come into a kustomization."""
+"""Keys that add objects to a kustomization."""
 _FOREIGN = re.compile(
     rb"^\s*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
 )
-"""Objects that are no app's: Argo CD's own, which are read for themselves, and those of Flux."""
+"""Objects that belong to no app: Argo CD's own, which are read separately, and those of Flux."""
 _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
-"""What `flux bootstrap` commits is Flux itself."""
+"""The file of Flux itself, which `flux bootstrap` commits."""
 _OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
 _VALUES = re.compile(
     r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values-)?(?P<c>[^/]+)"
     r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
 )
-"""Where charts have the values of an environment."""
+"""Usual paths of an environment's values file in a chart."""
 
 
 @dataclass
@@ -64,7 +64,10 @@ class _Group:
 def find_layouts(
     tree: RepositoryTree, title: str, environments: Collection[str]
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """title: name of an app that is the whole repository. environments: names to be recognized."""
+    """Find apps by layout.
+
+    title: name for an app that is the whole repository. environments: names to recognise.
+    """
     findings: list[DiscoveredApp] = []
     refusals: list[RefusedApp] = []
     found = (_kustomizations, _charts, _plain)
@@ -77,7 +80,7 @@ def find_layouts(
 
 
 def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
-    """(folder of the app, environment) of a folder; the environment is "base" for a base."""
+    """(folder of the app, environment) of a folder; the environment of a base is "base"."""
     segments = [each for each in folder.split("/") if each]
     for at, each in enumerate(segments):
         after = segments[at + 1 :]
@@ -144,7 +147,7 @@ def _kustomizations(
 
 
 def _common(tree: RepositoryTree, overlays: Iterable[str]) -> str | None:
-    """The one folder that every overlay takes in, wherever it lies."""
+    """The only folder that every overlay includes, wherever it is."""
     found = set.intersection(*(set(tree.taken_in(each)) for each in overlays))
     return found.pop() if len(found) == 1 else None
 
@@ -155,9 +158,9 @@ def _only_lists(
     environments: Collection[str],
     way: frozenset[str] = frozenset(),
 ) -> bool:
-    """A kustomization that takes in other apps, or such lists, and changes nothing of them.
+    """A kustomization that only includes other apps, or such lists, without changing them.
 
-    way: folders from which it was come to, since kustomizations may go round in circles.
+    way: folders visited so far, since kustomizations may include each other in a cycle.
     """
     content = tree.kustomization(folder)
     if not content or not content.keys() <= _PLAIN:
@@ -219,7 +222,7 @@ def _charts(
 def values_of(
     tree: RepositoryTree, chart: str, environments: Collection[str]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """({environment: values file of a chart}, notes on values that belong to none)."""
+    """({environment: values file of a chart}, notes on values files of unknown environments)."""
     known = known_environments(tree, environments)
     found: dict[str, str] = {}
     others = []
@@ -243,7 +246,7 @@ def values_of(
 def _plain(
     tree: RepositoryTree, title: str, environments: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    """Folders with manifests that nothing else takes in."""
+    """Folders with manifests that nothing else includes."""
     covered = set(tree.closure(sorted(tree.kustomizations)))
     folders: dict[str, list[str]] = {}
     for path in tree.names:
@@ -275,9 +278,10 @@ def _plain(
 
 
 def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Folders that are one app with all below them; where other apps lie below, also those there.
+    """Folders that are one app including their subfolders.
 
-    folders: {folder: its manifests}
+    If there are other apps below such a folder, its subfolders are listed as well. folders:
+    {folder: its manifests}.
     """
     waiting = [*folders]
     while waiting:
@@ -298,7 +302,7 @@ def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Itera
 
 
 def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
-    """Objects of Flux beside manifests, which no cluster here knows. Raises NotImportable."""
+    """Raise NotImportable for Flux objects beside manifests: no cluster here has these kinds."""
     files = [each for each in tree.below(folder) if b"fluxcd.io/" in tree.read(each)]
     if files:
         raise NotImportable(
@@ -309,7 +313,7 @@ def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
 
 
 def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> DiscoveredApp:
-    """A folder without kustomization and chart. Raises NotImportable."""
+    """An app from a folder without kustomization and chart. Raises NotImportable."""
     start = f"{folder}/" if folder else ""
     files = {each.removeprefix(start): tree.read(each) for each in tree.below(folder)}
     try:
@@ -332,7 +336,7 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
 def _with_kustomizations(
     tree: RepositoryTree, name: str, found: Mapping[str | None, str]
 ) -> DiscoveredApp:
-    """Plain manifests of several environments: each folder gets a kustomization.
+    """Plain manifests for several environments: each folder gets a kustomization.
 
     Raises NotImportable.
     """
@@ -382,7 +386,7 @@ def _name(folder: str, title: str) -> str:
 
 
 def known_environments(tree: RepositoryTree, names: Iterable[str]) -> frozenset[str]:
-    """Names with those that the tree's folders tell: below `overlays` and the like."""
+    """The names and those of folders below `overlays` and the like."""
     found = set(names)
     for folder in tree.folders:
         segments = folder.split("/")

@@ -1,4 +1,4 @@
-"""A repository's files as the search sees them: names once, contents when they are needed."""
+"""A repository's files for the import: names are listed once, contents are read on demand."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
-"""Revisions that mean the newest commit."""
+"""Revisions that stand for the newest commit."""
 LOCAL = "cnoe://"
-"""Before a folder beside the Application's file, as idpbuilder has it, instead of an address."""
+"""Prefix that idpbuilder uses instead of a URL, for a folder beside the Application's file."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """How a person names the repository: by a folder, or by an address with a revision."""
+    """How the user refers to the repository: by a folder, or by a URL with a revision."""
 
     folder: str = ""
     url: str = ""
     revision: str | None = None
 
     def command(self, app: str, path: str = "") -> str:
-        """What adds an app of a folder or a file of it, as it can be typed."""
+        """The command that adds the app in a folder or file."""
         start = f"ucp app add {app}"
         if not self.url:
             return f"{start} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
@@ -95,7 +95,7 @@ class RepositoryTree:
 
     @cached_property
     def charts(self) -> frozenset[str]:
-        """Folders that are a chart, without those inside of another chart."""
+        """Folders with a chart, without subcharts."""
         found = {
             each.rpartition("/")[0]
             for each in self.names
@@ -109,7 +109,7 @@ class RepositoryTree:
 
     @cached_property
     def app_charts(self) -> frozenset[str]:
-        """Charts whose templates are Applications."""
+        """Charts whose templates contain Applications."""
         return frozenset(
             chart
             for chart in self.charts
@@ -128,11 +128,11 @@ class RepositoryTree:
         return dict(kustomization({path: text for path, text in files.items() if text}, folder))
 
     def kustomization_file(self, folder: str) -> str:
-        """Path of a folder's kustomization, which it has."""
+        """Path of a folder's kustomization, which must exist."""
         return next(each for name in KUSTOMIZATIONS if self.has(each := join(folder, name)))
 
     def taken_in(self, folder: str) -> list[str]:
-        """Folders with a kustomization that one takes in directly."""
+        """Folders with a kustomization that this one includes directly."""
         found = []
         for entry in entries(self.kustomization(folder)):
             path = resolve(folder, entry)
@@ -141,12 +141,12 @@ class RepositoryTree:
         return found
 
     def closure(self, folders: list[str]) -> dict[str, bytes]:
-        """Kustomizations with everything that they take in: {path: content}."""
+        """Kustomizations with all files that they use: {path: content}."""
         return taken_in(self.place, folders)
 
     @cached_property
     def documents_of_argocd(self) -> tuple[ArgoDocument, ...]:
-        """Applications and ApplicationSets, without those that a chart templates."""
+        """Applications, ApplicationSets and Flux objects, without those in chart templates."""
         found: list[ArgoDocument] = []
         for name in self.names:
             if name.endswith((".yaml", ".yml", ".json")) and not self.in_chart(name):
@@ -157,7 +157,7 @@ class RepositoryTree:
 
     @cached_property
     def cluster_secrets(self) -> tuple[ArgoDocument, ...]:
-        """Secrets by which Argo CD knows clusters."""
+        """Argo CD's cluster Secrets."""
         return tuple(
             each
             for name in self.names
@@ -175,7 +175,7 @@ class RepositoryTree:
 
 
 def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
-    """The objects of a file with their lines; what is no YAML is left out."""
+    """The objects of a file with their lines; invalid YAML is left out."""
     try:
         text = plain_text(content, path)
     except UsageError:
@@ -195,7 +195,7 @@ def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
 
 
 def _with_folders(document: ArgoDocument) -> ArgoDocument:
-    """An Application whose folders beside its file are named from the top of the repository."""
+    """The Application with paths relative to the repository instead of its own file."""
     spec = part(document.content, "spec")
     if document.kind != "Application" or not any(
         str(each.get("repoURL")).startswith(LOCAL)
@@ -217,7 +217,7 @@ def _with_folders(document: ArgoDocument) -> ArgoDocument:
 
 
 def _lines_before(piece: str) -> int:
-    """Lines of a piece before its first key."""
+    """Number of lines before a piece's first key."""
     for number, line in enumerate(piece.split("\n")):
         if line.strip() and not line.startswith(("---", "#")):
             return number

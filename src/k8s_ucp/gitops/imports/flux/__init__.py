@@ -1,1 +1,1 @@
-"""What Flux deploys: releases of charts, as files and kustomizations have them."""
+"""Flux: finds the Helm releases that it deploys, in files and kustomizations."""

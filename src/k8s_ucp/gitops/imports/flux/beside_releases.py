@@ -1,4 +1,4 @@
-"""What lies beside releases of Flux, or is built beside them. Pure."""
+"""Objects beside Flux releases, in the same folder or the same build. Pure."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, maps, part
 
 API = "fluxcd.io/"
 _KNOWN = frozenset(["Namespace", "Application", "ApplicationSet", "AppProject"])
-"""Objects that are made anyway, or read for themselves."""
+"""Kinds that are created anyway, or read separately."""
 _BESIDE = "beside-releases"
-"""Folder of what is written of a build."""
+"""Folder for the objects of a build."""
 _VARIABLE = re.compile(r"\$\{[^{}]*\}")
 
 
 @dataclass(frozen=True)
 class ReleaseOfBuild:
-    """A build, and the app that one of its releases is."""
+    """A build, and the app imported from one of its releases."""
 
     build: FluxBuild
     app: DiscoveredApp
@@ -40,7 +40,7 @@ class ReleaseOfBuild:
 def beside_builds(
     releases: Sequence[ReleaseOfBuild], tree: RepositoryTree
 ) -> Iterator[DiscoveredApp]:
-    """What is built beside releases, as an app of its own: in each environment what is there."""
+    """The objects built beside releases, as another app with an overlay per environment."""
     places: dict[str, list[ReleaseOfBuild]] = {}
     for each in releases:
         places.setdefault(_without_environment(each.build), []).append(each)
@@ -98,19 +98,19 @@ def _beside_place(
 
 
 def encrypted(builds: Iterable[FluxBuild]) -> list[str]:
-    """Objects that only a key opens, and that no cluster here takes."""
+    """Objects encrypted by SOPS, which clusters can't decrypt without Flux."""
     found = (each for build in builds for each in build.objects if "sops" in each)
     return sorted({f"{each.get('kind')} {part(each, 'metadata').get('name')}" for each in found})
 
 
 def unfilled(texts: Iterable[str | bytes]) -> str:
-    """Variables of which Flux alone knows what they stand for."""
+    """Variables that only Flux can substitute, at most five of them."""
     names = sorted({*_VARIABLE.findall("".join(str(each) for each in texts))})
     return ", ".join(names[:5])
 
 
 def _is_beside(content: Mapping[str, Any], build: FluxBuild) -> bool:
-    """An object of a build that is neither Flux's nor made anyway, nor encrypted, nor values."""
+    """The object isn't Flux's, created anyway, encrypted, or values of a release."""
     if content.get("kind") in _KNOWN or API in str(content.get("apiVersion")) or "sops" in content:
         return False
     name = part(content, "metadata").get("name")
@@ -124,7 +124,7 @@ def _is_beside(content: Mapping[str, Any], build: FluxBuild) -> bool:
 
 
 def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tuple[str, str]]:
-    """(file, kind) of the objects in the release's folder that are not Flux's."""
+    """(file, kind) of the objects in the release's folder that aren't Flux's."""
     for name, each in objects_beside(release, tree):
         kind = str(each.get("kind") or "")
         if kind and kind not in _KNOWN and API not in str(each.get("apiVersion")):
@@ -134,7 +134,7 @@ def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tupl
 def objects_beside(
     release: ArgoDocument, tree: RepositoryTree
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(file, object) of the release's folder."""
+    """(file, object) of all objects in the release's folder."""
     folder = release.path.rpartition("/")[0]
     files = {each: tree.read(each) for each in tree.names if each.rpartition("/")[0] == folder}
     for name, content in files.items():

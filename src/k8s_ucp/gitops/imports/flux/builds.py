@@ -1,6 +1,6 @@
-"""Releases of Flux as kustomizations make them, with what Flux's own Kustomizations lay over those.
+"""Builds kustomizations with Flux releases, including changes by Flux's own Kustomizations.
 
-Pure, but for the kustomize that it is given.
+Pure, except for kustomize, which is passed in.
 """
 
 from __future__ import annotations
@@ -19,46 +19,48 @@ from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, part
 
 Build = Callable[[Mapping[str, bytes], str], str]
-"""(files, the folder of a kustomization among them) to what kustomize makes of it, as YAML. Raises
-UcpError."""
+"""(files, folder of a kustomization among them) to kustomize's output as YAML.
+
+Raises UcpError.
+"""
 
 CHANGES = (
     *("patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "components"),
     *("transformers", "namePrefix", "nameSuffix"),
 )
-"""Keys of a kustomization by which a release is another one than its file says."""
+"""Keys of a kustomization that can change a release."""
 _ADDS = ("namespace", "configMapGenerator", "secretGenerator")
-"""Keys by which it is what its file says, somewhere, beside more."""
+"""Keys that don't change a release itself, but its namespace or the objects beside it."""
 _LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
-"""Keys of Flux's Kustomization that become some of the kustomization in its folder."""
+"""Keys of Flux's Kustomization that it merges into the kustomization in the folder."""
 _VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[-=]([^{}]*))?\}")
-"""Name, and what it stands for where nothing else says so."""
+"""Name, and default value."""
 _DEEPEST = 3
 _NOT_FILLED = re.compile(r"kustomize\.toolkit\.fluxcd\.io/substitute: [\"']?disabled")
 
 
 @dataclass(frozen=True)
 class FluxBuild:
-    """A kustomization as Flux deploys it. failure: why it can't be built here; "" where it is."""
+    """A kustomization as Flux deploys it. failure: why it can't be built, or ""."""
 
     folder: str
     environment: str | None
     read: frozenset[str]
-    """Files of the tree that it was made of."""
+    """Files of the tree that it consists of."""
     objects: tuple[Mapping[str, Any], ...] = ()
     failure: str = ""
 
 
 @dataclass(frozen=True)
 class BuiltDocument(ArgoDocument):
-    """An object of Flux as a build has it. path: the file of the kustomization."""
+    """A Flux object in a build. path: the file of the kustomization."""
 
     build: FluxBuild = field(default_factory=lambda: FluxBuild("", None, frozenset()))
 
 
 @dataclass(frozen=True)
 class _Overlaid:
-    """A folder, and the Kustomization of Flux that deploys it; None where nothing says so."""
+    """A folder, and the Flux Kustomization that deploys it, if there is one."""
 
     folder: str
     by: ArgoDocument | None = None
@@ -71,9 +73,10 @@ def build_releases(
     build: Build,
     elsewhere: Callable[[ArgoDocument], bool],
 ) -> list[FluxBuild]:
-    """Builds of the folders whose kustomizations make other releases than files say.
+    """Builds of the folders whose kustomizations change the releases in files.
 
-    of_flux: the objects of Flux. elsewhere: a Kustomization deploys another repository's folder.
+    of_flux: the Flux objects. elsewhere: whether a Kustomization deploys another repository's
+    folder.
     """
     releases = {each.path for each in of_flux if each.kind == "HelmRelease"}
     found: list[FluxBuild] = []
@@ -98,7 +101,7 @@ def _deployed(
 
 
 def _roots(tree: RepositoryTree) -> Iterator[_Overlaid]:
-    """Kustomizations that no other takes in."""
+    """Kustomizations that no other one includes."""
     taken = {other for each in tree.kustomizations for other in tree.taken_in(each)}
     for each in sorted(tree.kustomizations - taken):
         if tree.kustomization(each).get("kind") != "Component":
@@ -138,7 +141,7 @@ def _built(
 
 
 def _laid_over(content: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A kustomization with what Flux writes to it before it builds it."""
+    """A kustomization with the changes that Flux makes to it before a build."""
     found = dict(content)
     for key in ("components", "patches", "images"):
         if isinstance(more := spec.get(key), list):
@@ -150,7 +153,7 @@ def _laid_over(content: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str,
 
 
 def _from_elsewhere(files: Mapping[str, bytes]) -> Iterator[str]:
-    """What kustomizations take in that is no file of the repository: nothing is fetched for it."""
+    """Entries of kustomizations outside the repository, which are not fetched."""
     for path in sorted(files):
         folder, _, name = path.rpartition("/")
         if name not in KUSTOMIZATIONS:
@@ -165,7 +168,7 @@ def _from_elsewhere(files: Mapping[str, bytes]) -> Iterator[str]:
 
 
 def _filled(text: str, post_build: Mapping[str, Any]) -> str:
-    """Variables as Flux fills them; those that clusters may know stay."""
+    """Substitute variables as Flux does; those that may be defined on a cluster are kept."""
     if not post_build:
         return text
     known = {key: str(value) for key, value in part(post_build, "substitute").items()}
@@ -178,7 +181,7 @@ def _filled(text: str, post_build: Mapping[str, Any]) -> str:
     pieces = re.split(r"^---\n", text, flags=re.MULTILINE)
     for at, each in enumerate(pieces):
         if not _NOT_FILLED.search(each):
-            # What a variable stands for may have variables in it.
+            # The value of a variable may contain variables.
             for _ in range(_DEEPEST):
                 each = _VARIABLE.sub(fill, each)
             pieces[at] = each.replace("$${", "${")
@@ -186,19 +189,19 @@ def _filled(text: str, post_build: Mapping[str, Any]) -> str:
 
 
 def documents_of(builds: Sequence[FluxBuild], tree: RepositoryTree) -> Iterator[BuiltDocument]:
-    """Everything that was built."""
+    """All objects of the builds."""
     for each in builds:
         for content in each.objects:
             yield BuiltDocument(tree.kustomization_file(each.folder), 1, content, each)
 
 
 def is_filled(content: Mapping[str, Any]) -> bool:
-    """Flux fills the variables of an object; what looks like one elsewhere is a script's."""
+    """Flux substitutes variables in this object; in others, `${…}` belongs to a script."""
     return not _NOT_FILLED.search(dump_all([content]))
 
 
 def values_of_config_map(content: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    """Values that a ConfigMap holds under a key; None where it has none there."""
+    """The values in a key of a ConfigMap; None if there are none."""
     text = part(content, "data").get(key)
     if not isinstance(text, str):
         return None

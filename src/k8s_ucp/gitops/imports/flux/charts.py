@@ -1,4 +1,4 @@
-"""Which chart a release of Flux deploys, and from where. Pure."""
+"""Determines the chart of a Flux release, and its source. Pure."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from k8s_ucp.gitops.manifests.yaml_text import part
 
 @dataclass(frozen=True)
 class FluxContext:
-    """What the reading of a release looks at."""
+    """Context for reading a release."""
 
     tree: RepositoryTree
     same: Callable[[str], bool]
-    """An address is this repository."""
+    """Whether a URL is that of this repository."""
     environments: Collection[str]
     build: Build | None = None
-    """kustomize, where it is to be had."""
+    """kustomize, if available."""
 
 
 class NotAlone(Exception):
-    """A release that is no app by what its file says alone."""
+    """A release that can't be imported from its own file alone."""
 
 
 def chart_source(
     release: ArgoDocument, source: ArgoDocument | None, around: FluxContext
 ) -> tuple[RemoteSource | None, str]:
-    """(where the chart lies, its folder there); None: in the tree. Raises NotAlone."""
+    """(remote source of the chart, its folder there); None: in the tree. Raises NotAlone."""
     spec = part(release.content, "spec")
     for key in ("postRenderers", "kubeConfig"):
         if spec.get(key):
@@ -64,7 +64,7 @@ def chart_source(
 def versions_of(
     places: Sequence[str | None], charts: Sequence[tuple[RemoteSource | None, str]]
 ) -> dict[str, str | None]:
-    """{environment: version of the chart} where they differ. Raises NotAlone."""
+    """{environment: version of the chart} if they differ. Raises NotAlone."""
     if all(each == charts[0] for each in charts):
         return {}
     remotes = [remote for remote, _ in charts]
@@ -75,7 +75,7 @@ def versions_of(
 
 
 def chart_of(release: ArgoDocument) -> Mapping[str, Any]:
-    """Empty for a patch, which names none."""
+    """The chart of a release; empty for a patch, which has none."""
     spec = part(release.content, "spec")
     named = part(part(spec, "chart"), "spec")
     return named if named.get("chart") else part(spec, "chartRef")
@@ -87,7 +87,7 @@ def _version(chart: Mapping[str, Any], ref: Mapping[str, Any]) -> str:
 
 
 def source_of(release: ArgoDocument, sources: Sequence[ArgoDocument]) -> ArgoDocument | None:
-    """The one that a release names: of several of one name that in its folder."""
+    """The source that a release references; if the name is ambiguous, the one in its folder."""
     chart = chart_of(release)
     named = part(chart, "sourceRef") or chart
     found = [
@@ -101,7 +101,7 @@ def source_of(release: ArgoDocument, sources: Sequence[ArgoDocument]) -> ArgoDoc
 
 
 def command_of_release(release: ArgoDocument, source: ArgoDocument | None) -> str:
-    """The command for the release's chart, as far as the repository names its source."""
+    """The command that adds the release's chart, as far as the repository defines its source."""
     chart = chart_of(release)
     spec = part(source.content, "spec") if source else {}
     url, ref = str(spec.get("url") or "").rstrip("/"), part(spec, "ref")

@@ -1,6 +1,4 @@
-"""What Flux deploys, which Argo CD doesn't: releases of charts as apps, and for all else what to
-type instead. Pure.
-"""
+"""Imports Flux releases as apps, and suggests a command for everything else. Pure."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ _SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
 def read_flux(
     declared: Collection[ArgoDocument], around: FluxContext
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    """Releases of charts, and folders without such; sources and alerts deploy nothing."""
+    """Releases as apps, and folders without releases as refusals. Ignores sources and alerts."""
     tree = around.tree
     of_files = [each for each in declared if API in str(each.content.get("apiVersion"))]
     builds = _builds(of_files, around)
@@ -91,13 +89,13 @@ def read_flux(
 
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
 _OWN = "flux-system"
-"""What Flux itself was installed from: the repository that is read, wherever it was cloned from."""
+"""The source that Flux was bootstrapped from: always the repository that is read."""
 
 
 def _refuse_changed(
     releases: Sequence[ArgoDocument], changed: Collection[str], failures: Mapping[str, str]
 ) -> None:
-    """Releases that kustomizations change, and that were not built. Raises NotAlone."""
+    """Raise NotAlone for releases that kustomizations change, but that could not be built."""
     for each in releases:
         if each.path in changed and not isinstance(each, BuiltDocument):
             why = f": {failures[each.path]}" if each.path in failures else ""
@@ -117,7 +115,7 @@ def _builds(of_flux: Sequence[ArgoDocument], around: FluxContext) -> list[FluxBu
 def _elsewhere(
     document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
 ) -> ArgoDocument | None:
-    """The repository from which a Kustomization deploys, if that is another one."""
+    """The source of a Kustomization that deploys from another repository, else None."""
     named = part(part(document.content, "spec"), "sourceRef")
     if named.get("name") == _OWN:
         return None
@@ -134,7 +132,7 @@ def _elsewhere(
 def _folder(
     document: ArgoDocument, of_flux: Sequence[ArgoDocument], around: FluxContext
 ) -> Iterator[RefusedApp]:
-    """A Kustomization that deploys more than releases, with the command that adds it."""
+    """A refusal with the command for a Kustomization's folder, if that contains no Flux objects."""
     path = resolve("", str(part(document.content, "spec").get("path") or ""))
     if source := _elsewhere(document, of_flux, around):
         yield document.refused(
@@ -160,7 +158,7 @@ def _of_folder(document: ArgoDocument, source: ArgoDocument) -> str:
 
 
 def _distinct(releases: Sequence[ArgoDocument]) -> list[ArgoDocument]:
-    """Without those that are built twice alike, for the same environment."""
+    """The releases without identical builds for the same environment."""
     found: list[ArgoDocument] = []
     for each in releases:
         same = (
@@ -185,7 +183,7 @@ def _environment(release: ArgoDocument, around: FluxContext) -> str | None:
 def _release(
     releases: Sequence[ArgoDocument], sources: Sequence[ArgoDocument], around: FluxContext
 ) -> DiscoveredApp:
-    """One app of a release, or of those of one name that environments have. Raises NotAlone."""
+    """One app from a release, or from one per environment with the same name. Raises NotAlone."""
     first = releases[0]
     places = [_environment(each, around) for each in releases]
     if not all(map(chart_of, releases)):
@@ -218,7 +216,7 @@ def _release(
 
 
 def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
-    """Of ConfigMaps in their order, then its own. Raises NotAlone."""
+    """Values of ConfigMaps in their order, then the release's own. Raises NotAlone."""
     spec = part(release.content, "spec")
     found: Mapping[str, Any] = {}
     for each in maps(spec, "valuesFrom"):
@@ -241,7 +239,7 @@ def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
 
 
 def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mapping[str, Any] | None:
-    """What is built with the release, or lies in its folder."""
+    """The ConfigMap in the release's build, or in its folder."""
     if isinstance(release, BuiltDocument):
         objects = [*release.build.objects]
     else:
@@ -255,7 +253,7 @@ def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mappi
 
 
 def _target(release: ArgoDocument, around: FluxContext) -> str | None:
-    """The namespace that the nearest Kustomization of Flux gives to what lies below its path."""
+    """The target namespace of the closest Flux Kustomization above the release's file."""
     found: dict[str, str] = {}
     for each in around.tree.documents_of_argocd:
         spec = part(each.content, "spec")
@@ -293,7 +291,7 @@ def _notes(
 
 
 def _changed(tree: RepositoryTree) -> frozenset[str]:
-    """Files that a kustomization takes in and changes."""
+    """Files that a kustomization includes and changes."""
     found: set[str] = set()
     for folder in sorted(tree.kustomizations):
         if tree.kustomization(folder).keys() & {*CHANGES}:
