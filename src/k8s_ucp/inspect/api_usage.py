@@ -16,26 +16,26 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 @dataclass(frozen=True)
 class DeprecatedUse:
-    """A deprecated API that somebody asked an API server for since it started."""
+    """A deprecated API that was requested from an API server since it started."""
 
     group: str
     version: str
     resource: str
     removed_in: str
-    """Minor version of Kubernetes without it; empty where none is set yet."""
+    """Minor version of Kubernetes that removes it; empty if none is announced."""
 
     @property
     def name(self) -> str:
-        """As in flowschemas.v1beta3.flowcontrol.apiserver.k8s.io."""
+        """Such as flowschemas.v1beta3.flowcontrol.apiserver.k8s.io."""
         return ".".join(filter(None, (self.resource, self.version, self.group)))
 
     def is_gone_in(self, version: str) -> bool:
-        """version: of Kubernetes, with or without a v."""
+        """Whether a Kubernetes version lacks it. version: with or without "v"."""
         return bool(self.removed_in) and minor_of(self.removed_in) <= minor_of(version)
 
 
 def deprecated_uses(metrics: str) -> list[DeprecatedUse]:
-    """Out of the text of /metrics, by name."""
+    """Parse the text of /metrics; sorted by name."""
     found = []
     for each in _METRIC.finditer(metrics):
         labels = dict(_LABEL.findall(each["labels"]))
@@ -52,7 +52,7 @@ def minor_of(version: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class KindVersions:
-    """The versions of a CRD that a manifest serves, and the one that it stores objects in."""
+    """The versions of a CRD that a manifest serves, and its storage version."""
 
     known: frozenset[str]
     stored: str
@@ -66,7 +66,7 @@ class KindVersions:
 
 
 def unknown_storage(crds: Iterable[Object], newer: Mapping[str, KindVersions]) -> Iterator[str]:
-    """Versions in which objects may be stored and that the newer kinds lack: they are refused.
+    """Storage versions that the newer CRDs lack: the API server would reject such CRDs.
 
     crds: of the cluster. newer: by name.
     """
@@ -79,7 +79,7 @@ def unknown_storage(crds: Iterable[Object], newer: Mapping[str, KindVersions]) -
 
 
 def one_way(crds: Iterable[Object], newer: Mapping[str, KindVersions]) -> Iterator[str]:
-    """Kinds that will store objects in a version that the ones in use don't know: no way back."""
+    """Kinds whose new storage version the current CRDs don't know: it can't be rolled back."""
     for each in crds:
         name = each["metadata"]["name"]
         if name in newer and newer[name].stored not in KindVersions.of(each["spec"]).known:

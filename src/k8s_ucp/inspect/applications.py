@@ -1,4 +1,4 @@
-"""What an Application of Argo CD says of itself. Pure."""
+"""The status of an Application of Argo CD, evaluated and summarized. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.kube import Object
 
 LENGTH = 300
-"""Longest text of one message, in characters."""
+"""Maximum length of one message, in characters."""
 _SHOWN = 3
-"""Objects that are named."""
+"""Maximum number of objects to name."""
 
-# Each of Argo CD's programs that passed an error on says so.
+# Prefixes that Argo CD's programs add to an error when they pass it on.
 _PASSED_ON = re.compile(
     r"rpc error: code = \w+ desc = |failed to generate manifest for source \d+ of \d+: "
 )
@@ -22,7 +22,7 @@ _Key = tuple[str, str, str, str]
 
 
 def is_settled(item: Object) -> bool:
-    """All that git says is there and well. What it no longer says may be there too: see kept."""
+    """Whether everything in git is deployed and healthy; deliberately kept objects don't count."""
     return health_of(item) == "Healthy" and (sync_of(item) == "Synced" or bool(kept(item)))
 
 
@@ -37,16 +37,16 @@ def health_of(item: Object) -> str:
 
 
 def trouble(item: Object) -> str:
-    """What is wrong, in few words; empty where nothing is known to be.
+    """What is wrong, briefly; empty if nothing is known.
 
-    What Argo CD can't read or compare comes first, then the objects that a sync could not apply,
-    then warnings. A sync is tried again for ever, so one that has failed is `Running` all the same.
+    Order: errors of reading or comparing manifests, objects that a sync could not apply, warnings.
+    Argo CD retries a sync indefinitely, so one that failed can still be `Running`.
     """
     return _failure(item) or next(_messages(item), "")
 
 
 def reason(item: Object) -> str:
-    """Why an Application isn't Synced and Healthy, as well as Argo CD knows."""
+    """Why an Application isn't Synced and Healthy, as far as Argo CD knows."""
     if said := _failure(item):
         return said
     operation = _status(item).get("operationState") or {}
@@ -64,7 +64,7 @@ def reason(item: Object) -> str:
         )
         if names
     ]
-    # Warnings, such as of objects that git doesn't know, leave an Application healthy.
+    # Warnings, such as of orphaned objects, leave an Application healthy.
     return "; ".join(parts) or next(_messages(item), "")
 
 
@@ -83,7 +83,7 @@ def _conditions(item: Object) -> list[dict[str, Any]]:
 
 
 def troubles(items: Iterable[Object]) -> list[str]:
-    """What is wrong with each Application that isn't settled, where something is known."""
+    """What is wrong with each Application that isn't settled, if anything is known."""
     return [
         f"Application {each['metadata']['name']}: {said}"
         for each in items
@@ -92,18 +92,18 @@ def troubles(items: Iterable[Object]) -> list[str]:
 
 
 ENDLESS = "without spec.duration it runs until its analyses end, or for ever"
-"""Of an Experiment of Argo Rollouts, which Argo CD calls Progressing as long as it runs."""
+"""Of an Experiment of Argo Rollouts, which Argo CD reports as Progressing while it runs."""
 _UNWELL = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
 
 
 def _is_cause(condition: dict[str, Any]) -> bool:
-    """An error of its own: neither a warning nor the echo of a failed sync."""
+    """Whether it is an error in itself: neither a warning nor the result of a failed sync."""
     kind = str(condition.get("type"))
     return not kind.endswith("Warning") and kind != "SyncError"
 
 
 def _failed_sync(operation: dict[str, Any]) -> list[str]:
-    """The objects of a sync that has failed, or what it says as a whole."""
+    """The objects that a sync failed to apply, or the message of the whole operation."""
     found = _failed(operation)
     retries = int(operation.get("retryCount") or 0)
     tried = f" (tried {retries + 1} times)" if retries else ""
@@ -130,7 +130,7 @@ def _health(resource: dict[str, Any]) -> str:
 
 
 def _unwell(resource: dict[str, Any]) -> str:
-    """An object that isn't healthy, with what Argo CD says of it."""
+    """An object that isn't healthy, with Argo CD's message."""
     said = shortened(str((resource.get("health") or {}).get("message") or ""))
     if _key(resource)[:2] == ("argoproj.io", "Experiment") and _health(resource) == "Progressing":
         said = f"{said}; {ENDLESS}" if said else ENDLESS
@@ -138,10 +138,10 @@ def _unwell(resource: dict[str, Any]) -> str:
 
 
 def kept(item: Object) -> list[str]:
-    """Objects that git no longer says and that stay on purpose, where nothing else differs.
+    """Objects removed from git that are deliberately kept, if nothing else differs.
 
-    Namespaces and data are never pruned (`Prune=false`): Argo CD goes on calling the Application
-    OutOfSync, and skips them each time.
+    Namespaces and data are never pruned (`Prune=false`): Argo CD skips them in every sync and keeps
+    reporting the Application as OutOfSync.
     """
     status = _status(item)
     results = ((status.get("operationState") or {}).get("syncResult") or {}).get("resources") or []
@@ -155,7 +155,7 @@ def kept(item: Object) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """One line with beginning and end: what was tried, and what came of it."""
+    """One line with beginning and end: what was attempted, and the result."""
     text = " ".join(_PASSED_ON.sub("", text).split())
     if len(text) <= LENGTH:
         return text

@@ -1,6 +1,6 @@
 """The support bundle: everything needed to understand a topology, without secrets.
 
-Everything is blanked out as it is added. What could not be had is named in `missing.txt`.
+Content is redacted when it is added. `missing.txt` lists what was not available.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MISSING = "missing.txt"
 
 
 class Bundle:
-    """Texts by path, without secrets. name: of the archive's one folder."""
+    """Texts by path, without secrets. name: of the only top-level folder of the archive."""
 
     def __init__(self, name: str, redaction: Redaction) -> None:
         self._name = name
@@ -36,24 +36,24 @@ class Bundle:
         return sorted(self._files)
 
     def text(self, path: str, text: str) -> None:
-        """Add a text."""
+        """Add a text, redacted."""
         self._files[path] = self._redaction.text(text)
 
     def data(self, path: str, data: Any) -> None:
-        """Add JSON-like data."""
+        """Add JSON-like data, redacted."""
         self._files[path] = json.dumps(self._redaction.data(data), indent=1, ensure_ascii=False)
 
     def attempt(self, what: str, add: Callable[[], None]) -> None:
-        """Add something that may not be to be had."""
+        """Add something that may be unavailable; a failure is recorded."""
         try:
             add()
         except (UcpError, OSError) as error:
             self._missing.append(f"{what}: {error}")
 
     def write(self, file: Path) -> None:
-        """As a tar.gz that only the user can read, whole or not at all.
+        """Write a tar.gz that only the user can read; leaves no incomplete file.
 
-        Raises UsageError where there is a file already, UcpError where it can't be written.
+        Raises UsageError if the file exists, UcpError if it can't be written.
         """
         if self._missing:
             self.text(MISSING, "\n".join(self._missing))
@@ -83,7 +83,7 @@ _KEPT = ("name", "namespace", "generation", "creationTimestamp", "deletionTimest
 
 
 def outline(item: Object, *parts: str) -> dict[str, Any]:
-    """Who an object is, its labels, our own annotations, and these parts of it. Never its data."""
+    """An object's identity, labels, ucp's annotations and the named parts; never its data."""
     metadata: Mapping[str, Any] = item["metadata"]
     notes = metadata.get("annotations") or {}
     return {

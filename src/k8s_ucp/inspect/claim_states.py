@@ -1,4 +1,4 @@
-"""How claims in teams' repositories are on the core cluster, and why they wait."""
+"""State of the claims in teams' repositories on the core cluster, and why they wait."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREADABLE = ClaimState("unknown", "the file can't be read")
 
 
 def collect(core: Kube | None, names: Collection[str]) -> Mapping[str, ClaimState]:
-    """By `claim_name`, all of them. core: None where it does not respond."""
+    """State by `claim_name`, for all names. core: None if it does not respond."""
     try:
         if core is None:
             return _unknown(names, "the core cluster is not responding")
@@ -34,7 +34,7 @@ def collect(core: Kube | None, names: Collection[str]) -> Mapping[str, ClaimStat
 
 
 def claim_states(seen: ClusterSnapshot, names: Collection[str]) -> Mapping[str, ClaimState]:
-    """Of these claims, in the words of `ucp status`. Pure."""
+    """State of these claims, in the terms of `ucp status`. Pure."""
     there, why = {claim_name(each): each for each in seen.claims}, claim_reasons(seen)
 
     def state(name: str) -> ClaimState:

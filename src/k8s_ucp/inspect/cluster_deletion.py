@@ -12,25 +12,25 @@ from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object
 
 CLUSTERS = "clusters"
-"""The Application that brings what the clusters of environments are made of."""
+"""The Application that contains the resources of environments' clusters."""
 
 
 @dataclass(frozen=True)
 class ClusterDeletion:
-    """One cluster on its way out. resources: what it is made of in a cloud, as it was."""
+    """A cluster that is being deleted. resources: its cloud resources before the deletion."""
 
     kube: Kube
     cluster: str
     resources: Sequence[Object] = ()
 
     def has_begun(self) -> bool:
-        """Somebody has deleted it, or a part of it, already. Raises KubeError."""
+        """Whether the cluster, or a part of it, is being deleted already. Raises KubeError."""
         local = self.kube.find(LOCAL_CLUSTER, self.cluster, names.CLUSTERS_NAMESPACE)
         there = [*self.resources, *([local] if local else [])]
         return any("deletionTimestamp" in each["metadata"] for each in there)
 
     def left(self) -> str:
-        """What is still there, each with its own last error; "" once all is gone.
+        """What still exists, each with its last error; "" once everything is deleted.
 
         Raises KubeError.
         """
@@ -50,12 +50,12 @@ class ClusterDeletion:
 
 
 def still_there(kube: Kube, items: Iterable[Object]) -> list[str]:
-    """Those of the objects that aren't gone, each with its own last error. Raises KubeError."""
+    """Descriptions of the objects that still exist, with their last error. Raises KubeError."""
     return list(map(in_words, remaining(kube, items)))
 
 
 def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:
-    """Those of the objects that aren't gone, as they are now. Raises KubeError."""
+    """Current versions of the objects that still exist. Raises KubeError."""
     found = []
     for each in items:
         about = each["metadata"]
@@ -67,16 +67,16 @@ def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:
 
 
 def in_words(item: Object) -> str:
-    """An object that is to go, and why it hasn't."""
+    """An object that is to be deleted, and why it still exists."""
     return f"{item['kind']} {item['metadata']['name']} ({_state(item)})"
 
 
 def cluster_resources(
     kube: Kube, applications: Iterable[Object], environment: str | None = None
 ) -> list[Object]:
-    """What the clusters of environments in clouds are made of, or one of them. Raises KubeError.
+    """Cloud resources of the clusters of environments, or of one of them. Raises KubeError.
 
-    Databases and their networks are none of it: another Application brings them, and they stay.
+    Without databases and their networks, which are in another Application and stay.
     """
     mine = [each for each in applications if each["metadata"]["name"] == CLUSTERS]
     declared = {
@@ -103,5 +103,5 @@ def _state(item: Object) -> str:
 
 
 def _is_only_leaving(words: str) -> bool:
-    """What has failed is told first: the rest may only wait for it."""
+    """False if it failed. Failures come first: the rest may only wait for them."""
     return words.endswith((f"({_LEAVING})", f"({_UNTOUCHED})"))

@@ -1,6 +1,6 @@
-"""What the objects of a plan cost in clouds, by the price table of ucp.yaml. Pure.
+"""Cost of a plan's objects in clouds, by the price table of ucp.yaml. Pure.
 
-No table, no figure: nothing is guessed, and what the table doesn't name has none.
+Nothing is estimated: objects that the table doesn't list have no cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EFFECTS = {"create": "+", "delete": "-"}
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one object of a plan. monthly: in the table's currency."""
+    """Cost of one object of a plan. monthly: in the table's currency."""
 
     object: str
     action: str
@@ -29,7 +29,7 @@ class Cost:
     simulated: bool = False
 
     def data(self) -> dict[str, Any]:
-        """For `-o json`."""
+        """Data for `-o json`."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -39,9 +39,9 @@ class Cost:
 
 
 def costs_of(topologies: Iterable[Topology], steps: Iterable[Mapping[str, str]]) -> list[Cost]:
-    """The price of each object that is created, kept or deleted, once.
+    """The price of each object that is created, kept or deleted, without duplicates.
 
-    topologies: as ucp.yaml is, and as it would be. steps: of the data of `--plan`.
+    topologies: the current and the planned ucp.yaml. steps: from the data of `--plan`.
     """
     priced = {name: price for each in topologies for name, price in _prices(each)}
     found: dict[str, Cost] = {}
@@ -54,7 +54,7 @@ def costs_of(topologies: Iterable[Topology], steps: Iterable[Mapping[str, str]])
 
 
 def _prices(topology: Topology) -> Iterator[tuple[str, tuple[float, str, bool]]]:
-    """(object as plans call it, (monthly, currency, simulated))."""
+    """(object as named in plans, (monthly, currency, simulated))"""
     costs = topology.spec.costs or Costs()
     for environment in topology.spec.environments:
         provider, cluster = environment.cluster.provider, topology.app_cluster(environment.name)
@@ -87,7 +87,7 @@ def _database_facts(database: Database) -> dict[str, str]:
 def _most_specific(
     prices: Iterable[Price], provider: str, facts: Mapping[str, str]
 ) -> Price | None:
-    """Of the lines that fit the one that says most; of equals the first."""
+    """The most specific of the matching rows; the first of equal ones."""
     fitting = [
         each
         for each in prices

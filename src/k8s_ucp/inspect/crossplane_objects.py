@@ -1,4 +1,4 @@
-"""Crossplane's objects on a core cluster: packages, definitions, and what they brought about."""
+"""Crossplane's objects on a core cluster: packages, definitions and their resources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {
     "pkg.crossplane.io": ("Provider", "Function", "Configuration"),
     "apiextensions.crossplane.io": ("CompositeResourceDefinition",),
 }
-"""Crossplane's own that say how it is."""
+"""Crossplane's own kinds that have a status of interest."""
 _DEFINITION = Kind(
     "apiextensions.crossplane.io/v2",
     "CompositeResourceDefinition",
@@ -22,17 +22,17 @@ _DEFINITION = Kind(
     namespaced=False,
 )
 _CATEGORIES = frozenset(("managed", "composite", "claim"))
-"""Of the kinds that packages and definitions bring."""
+"""Categories of the kinds that packages and definitions add."""
 _REGISTRIES = (".upbound.io", ".m.crossplane.io")
-"""How the groups of the kinds of clouds end."""
+"""Suffixes of the API groups of clouds' kinds."""
 MOST_KINDS = 300
-"""A cloud's packages bring hundreds; so many are listed at most."""
+"""A cloud's packages add hundreds of kinds; at most this many are listed."""
 MOST_CLAIMS = 10
-"""So many that aren't ready are looked into; the others have the same cause, or wait for them."""
+"""Maximum number of unready claims to examine; others usually have the same cause."""
 
 
 def crossplane_objects(kube: Kube) -> list[Object]:
-    """All of them, packages first, by kind and name. Raises KubeError."""
+    """All Crossplane objects, packages first, sorted by kind and name. Raises KubeError."""
     groups = kube.request("GET", "/apis")["groups"]
     with ThreadPoolExecutor(8, "crossplane") as pool:
         found = pool.map(
@@ -48,7 +48,7 @@ def crossplane_objects(kube: Kube) -> list[Object]:
 
 
 def composites(kube: Kube) -> list[Object]:
-    """What people claimed, of every defined kind. Raises KubeError."""
+    """Composite resources of every defined kind. Raises KubeError."""
     try:
         definitions = kube.list_all(_DEFINITION)
     except NotFound:
@@ -65,9 +65,9 @@ def composites(kube: Kube) -> list[Object]:
 
 
 def environment_resources(kube: Kube, applications: Iterable[Object]) -> list[Object]:
-    """What the clusters of environments in clouds are made of. Raises KubeError.
+    """Cloud resources of the environments' clusters. Raises KubeError.
 
-    Argo CD knows which kinds there are: to list all that a cloud's packages bring takes too long.
+    The kinds are taken from Argo CD's status: listing all kinds of a cloud's packages is too slow.
     """
     kinds = {
         (f"{each['group']}/{each.get('version')}", str(each["kind"]))
@@ -87,7 +87,7 @@ def environment_resources(kube: Kube, applications: Iterable[Object]) -> list[Ob
 
 
 def resources_of_claims(kube: Kube, claims: Iterable[Object]) -> list[Object]:
-    """What claims are made of that Crossplane composed and that aren't ready."""
+    """Composed resources of claims that aren't ready."""
     waiting = [
         each for each in claims if not first_of(each, ("Synced",), "False") if not is_ready(each)
     ]
@@ -102,12 +102,12 @@ def is_ready(claim: Object) -> bool:
 
 
 def references_of(claim: Object) -> list[dict[str, str]]:
-    """What Crossplane composed for it: apiVersion, kind and name of each."""
+    """apiVersion, kind and name of each resource that Crossplane composed for it."""
     return ((claim.get("spec") or {}).get("crossplane") or {}).get("resourceRefs") or []
 
 
 def resource_of(kube: Kube, claim: Object, reference: Mapping[str, str]) -> Object | None:
-    """What a claim is made of, by its reference there; None where it is gone."""
+    """A composed resource by its reference in a claim; None if it does not exist."""
     try:
         kind = kube.kind_of(reference["apiVersion"], reference["kind"])
         namespace = reference.get("namespace") or claim["metadata"].get("namespace")
@@ -137,7 +137,7 @@ def _is_wanted(group: str, resource: dict[str, Any]) -> bool:
 
 
 def _listed(kube: Kube, kind: Kind) -> Sequence[Object]:
-    """By name; none where the kind has just gone."""
+    """Sorted by name; empty if the kind was just removed."""
     try:
         items = kube.list_all(kind)
     except NotFound:

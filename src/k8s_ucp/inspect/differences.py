@@ -1,8 +1,8 @@
-"""Where topology, repositories and clusters differ: the data of `ucp diff`. Pure.
+"""Differences between topology, repositories and clusters: the data of `ucp diff`. Pure.
 
-What people commit is right by itself: tags, holds and edits are no difference to the topology,
-which says them once. What it says and the repositories lack is one, and what these hold and no
-cluster runs.
+Users' commits are not a difference: tags, holds and edits are valid, as the topology only sets
+their initial values. Differences are objects of the topology that the repositories lack, and
+objects of the repositories that no cluster runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from k8s_ucp.topology import Topology
 
 ABSENT = "-"
 UNKNOWN = "?"
-"""The core cluster doesn't answer."""
+"""The core cluster does not respond."""
 _FOLDERS = re.compile(
     r"(?:core: clusters|apps: apps/(?P<app>[^/]+))/overlays/(?P<environment>[^/]+)/"
 )
@@ -27,7 +27,7 @@ _FOLDERS = re.compile(
 
 @dataclass(frozen=True)
 class Difference:
-    """One object that isn't the same everywhere, and what each of the three says of it."""
+    """One object that differs, and its state in each of the three."""
 
     object: str
     topology: str
@@ -41,21 +41,21 @@ class Difference:
 
 @dataclass(frozen=True)
 class Committed:
-    """What the repositories hold."""
+    """Content of the repositories."""
 
     environments: Collection[str]
     versions: Mapping[str, Mapping[str, Sequence[str]]]
     """{app: {environment: images with versions}}"""
     changes: Mapping[str, str] = field(default_factory=dict)
-    """{`core: PATH` or `apps: PATH`: create, change or delete}, as `ucp start` would do it."""
+    """{`core: PATH` or `apps: PATH`: create, change or delete}, as `ucp start` would do."""
     conflicts: Collection[str] = ()
-    """Files that the render and people changed in the same lines."""
+    """Files in which the render and users changed the same lines."""
 
 
 def differences(
     topology: Topology, committed: Committed, seen: ClusterSnapshot
 ) -> list[Difference]:
-    """Environments first, then apps, other Applications, files."""
+    """Environments first, then apps, other Applications and files."""
     environments = list(_environments(topology, committed, seen))
     apps = list(_apps(topology, committed, seen))
     told = {each.object for each in (*environments, *apps)}
@@ -143,9 +143,9 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
 
 
 def _runs(pins: Sequence[str], application: Object) -> bool:
-    """Of each image that a pin names, the cluster has the pinned version."""
+    """Whether the cluster runs the pinned version of each image that a pin names."""
     if (application.get("status") or {}).get("sourceType") == "Helm":
-        # What is pinned is the chart, which may be called like an image.
+        # The pin is a chart, which may have the same name as an image.
         return True
     images = [_parts(each) for each in _images(application)]
     for name, version in map(_parts, pins):
@@ -156,14 +156,14 @@ def _runs(pins: Sequence[str], application: Object) -> bool:
 
 
 def _parts(reference: str) -> tuple[str, str]:
-    """Name and version, `TAG:sha256:...` where it has both."""
+    """Name and version; `TAG:sha256:...` if it has both."""
     folder, slash, last = reference.replace("@", ":").rpartition("/")
     name, _, version = last.partition(":")
     return f"{folder}{slash}{name}", version
 
 
 def _same(one: str, other: str) -> bool:
-    """kustomize drops a tag beside a digest."""
+    """Equal, or one lacks the tag, which kustomize drops if there is a digest."""
     return f":{one}".endswith(f":{other}") or f":{other}".endswith(f":{one}")
 
 
@@ -178,7 +178,7 @@ def _deployed(application: Object | None) -> str:
 
 
 def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
-    """Applications of the platform."""
+    """Applications of the platform that are not settled."""
     for each in seen.applications:
         if not (each["metadata"].get("labels") or {}).get(APP) and not is_settled(each):
             name = f"Application {each['metadata']['name']}"
@@ -186,7 +186,7 @@ def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
 
 
 def _files(committed: Committed, told: Collection[str]) -> Iterator[Difference]:
-    """Those that no environment or app in `told` stands for."""
+    """Changed files that belong to no environment or app in `told`."""
     for path, change in sorted(committed.changes.items()):
         found = _FOLDERS.match(path)
         environment = found["environment"] if found else ""

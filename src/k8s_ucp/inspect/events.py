@@ -1,8 +1,8 @@
-"""Events of a topology's clusters, merged in the order of time: the data of `ucp events`.
+"""Events of a topology's clusters, merged in chronological order: the data of `ucp events`.
 
-Argo CD, Crossplane, the reconciler and Kubernetes itself all write Kubernetes Events, about objects
-of the cluster that they write them to. Which app and environment an Event is about follows from
-that cluster, and from the object's name and namespace.
+Argo CD, Crossplane, the reconciler and Kubernetes itself all write Kubernetes Events about objects
+in the same cluster. The app and environment of an Event follow from the cluster, and from the
+object's name and namespace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EventLine = dict[str, Any]
 
 
 def event_line(event: Object) -> EventLine:
-    """What an Event tells."""
+    """The fields of an Event that are shown."""
     about = event.get("involvedObject") or {}
     series = event.get("series") or {}
     return {
@@ -39,42 +39,43 @@ def event_line(event: Object) -> EventLine:
 
 
 def newest(events: Iterable[Object], count: int) -> list[Object]:
-    """The last `count`, the newest first."""
+    """The last `count` Events, newest first."""
     return heapq.nlargest(count, events, key=lambda each: _moment(event_line(each)))
 
 
 def merged(lines: Iterable[EventLine], count: int) -> list[EventLine]:
-    """Of several clusters: the last `count`, the oldest first; as they came within a second.
+    """The last `count` lines of several clusters, oldest first.
 
-    That is by name, and the names of Events of an object grow with time.
+    Sorting is stable: lines with the same time keep their order, which is by name, and the names of
+    an object's Events increase with time.
     """
     found = sorted(lines, key=_moment)
     return found[max(0, len(found) - count) :]
 
 
 def _moment(line: EventLine) -> tuple[str, str]:
-    """To the second in either notation, with or without fractions; those break ties."""
+    """Sort key: to the second in both notations (with or without fractions), then fractions."""
     stamp = str(line["last"] or "")
     return stamp[:19], stamp
 
 
 @dataclass(frozen=True)
 class Places:
-    """What belongs to which app and environment."""
+    """Which app and environment objects belong to."""
 
     core: str
     environments: Mapping[str, str]
-    """By app cluster."""
+    """Environment by app cluster."""
     applications: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """App and environment, by the Application's name."""
+    """(app, environment) by the Application's name."""
     namespaces: Mapping[str, str] = field(default_factory=dict)
-    """Apps, by the namespaces that they write to on app clusters."""
+    """App by namespace that it deploys to on app clusters."""
 
     @classmethod
     def of(
         cls, topology: Topology, clusters: Sequence[Object], applications: Sequence[Object]
     ) -> Places:
-        """From what is declared, and from what is there: its LocalClusters, its Applications."""
+        """From the declaration, and from existing LocalClusters and Applications."""
         spec = topology.spec
         owners = {}
         for each in applications:
@@ -95,7 +96,7 @@ class Places:
         )
 
     def line(self, cluster: str, event: Object) -> EventLine:
-        """An Event of a cluster, with what it is about."""
+        """The line of a cluster's Event, with app and environment."""
         about = event.get("involvedObject") or {}
         kind, name = str(about.get("kind")), str(about.get("name"))
         app, environment = "", self.environments.get(cluster, "")
@@ -104,7 +105,8 @@ class Places:
         elif kind == "Application":
             app, environment = self.applications.get(name, ("", ""))
         else:
-            # What declares a cluster, and its parts: their names begin with the cluster's.
+            # Objects that declare a cluster, and its parts, have names that begin with the
+            # cluster's.
             owners = (each for each in self.environments if f"{name}-".startswith(f"{each}-"))
             environment = self.environments.get(max(owners, key=len, default=""), "")
         found = event_line(event)
@@ -121,7 +123,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Filter:
-    """What is wanted; "" for everything."""
+    """Conditions on lines; "" matches everything."""
 
     app: str = ""
     environment: str = ""

@@ -10,26 +10,26 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kind, Kube, Object
 
 WATCH_SECONDS = 30.0
-"""A watch lives so long at most after `stop` was set."""
+"""Maximum lifetime of a watch after `stop` was set."""
 RETRY_SECONDS = 1.0
 _CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
 @dataclass(frozen=True)
 class WatchChange:
-    """What an API server told."""
+    """A message about objects on an API server."""
 
     what: str
-    """LISTED (all objects that exist), ADDED, MODIFIED, DELETED, or LOST (it stopped to answer)."""
+    """LISTED (all existing objects), ADDED, MODIFIED, DELETED, or LOST (connection lost)."""
     items: Sequence[Object] = ()
     why: str = ""
-    """Of LOST."""
+    """Reason for LOST."""
 
 
 def follow(
     connect: Callable[[], Kube], kind: Kind, namespace: str | None, stop: threading.Event
 ) -> Iterator[WatchChange]:
-    """Everything that happens, without end; a server that is lost is asked again."""
+    """Yield changes until stopped; reconnects after the connection is lost."""
     while not stop.is_set():
         kube = None
         try:

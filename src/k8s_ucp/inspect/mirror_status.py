@@ -1,4 +1,4 @@
-"""What Syncers say of themselves, as commands list it. Pure."""
+"""The status of Syncers, as commands list it. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
 
 
 def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
-    """The same with more of each: for `ucp mirror list`."""
+    """The same with more fields, for `ucp mirror list`."""
     found = []
     for row, item in zip(mirror_rows(syncers), _sorted(syncers), strict=True):
         namespace, status = item["metadata"]["namespace"], item.get("status") or {}
@@ -47,7 +47,7 @@ def _sorted(syncers: Sequence[Object]) -> list[Object]:
 
 
 def why(item: Object) -> str:
-    """Reason and words of the condition Ready where it isn't true."""
+    """Reason and message of the condition Ready, unless it is true."""
     ready = find(item, names.READY)
     if ready is None:
         return "not reconciled yet"

@@ -1,4 +1,4 @@
-"""Which version of each app the overlays of an app repository say. Pure."""
+"""The version of each app in the overlays of an app repository. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FILE = re.compile(r"apps/([^/]+)/overlays/([^/]+)/(.+)")
 
 
 def versions_in(files: Mapping[str, bytes]) -> dict[str, dict[str, list[str]]]:
-    """{app: {environment: its images or its chart, each with its version}}; files: by path.
+    """{app: {environment: its images or its chart, with versions}}; files: by path.
 
-    Manifests and jsonnet in an overlay have none that it names: they are there, without a version.
+    Overlays with only manifests or jsonnet are included with no versions.
     """
     found: dict[str, dict[str, list[str]]] = {}
     for path, content in files.items():
@@ -27,7 +27,7 @@ def versions_in(files: Mapping[str, bytes]) -> dict[str, dict[str, list[str]]]:
         app, environment, name = match.groups()
         versions = found.setdefault(app, {}).setdefault(environment, [])
         if name == "Chart.yaml":
-            # A chart's name may be shared by apps; what differs is its version.
+            # Several apps may use the same chart; the version differs.
             versions[:] = _chart_of(content)
         elif name in ("kustomization.yaml", "kustomization.yml"):
             versions[:] = _images_of(content, path)
@@ -35,7 +35,7 @@ def versions_in(files: Mapping[str, bytes]) -> dict[str, dict[str, list[str]]]:
 
 
 def brief(versions: Sequence[str]) -> str:
-    """For a column of a table: the one version, or a few of several by their images' last names."""
+    """For a table column: the only version, or some of several with short image names."""
     parts = [_NAME.fullmatch(each) for each in versions]
     named = [(each["last"], each["version"] or "") for each in parts if each]
     if len(named) == 1:
@@ -56,13 +56,13 @@ def _images_of(content: bytes, path: str) -> list[str]:
 
 
 def _reference(image: Image) -> str:
-    """As pods name it; one that the overlay holds to no version is only a name."""
+    """The reference as in pods; without a version if the overlay doesn't pin one."""
     name, mark = image.new_name or image.name, ":" if image.pin.tag else "@"
     return f"{name}{mark}{image.pin}" if image.pin else name
 
 
 def _chart_of(content: bytes) -> list[str]:
-    """`<chart>:<version>` as Chart.yaml says; nothing where it says neither."""
+    """`<chart>:<version>` from Chart.yaml; empty if it has neither."""
     try:
         chart = chart_file({"Chart.yaml": content})
     except UsageError:

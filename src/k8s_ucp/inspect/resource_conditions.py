@@ -1,4 +1,4 @@
-"""Why a resource of Crossplane's isn't ready, as its conditions say. Pure."""
+"""Why a Crossplane resource isn't ready, according to its conditions. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WAITS_FOR_ANOTHER = re.compile(
     r"cannot resolve references|referenced field was empty|is not in the cloud yet"
     r"|^\S+ \S+ does not exist$|has no key \S+ yet|^no \S+ .*matches "
 )
-"""It waits for another resource, in the words of Crossplane's providers and of ours."""
+"""Messages of Crossplane's providers and of ours that say it waits for another resource."""
 
 
 class _Rank(IntEnum):
-    """The lower, the nearer to the cause."""
+    """Lower is closer to the root cause."""
 
     FAILED = 0
     TELLS_STATE = 1
@@ -36,13 +36,13 @@ class Cause:
     resource: Object
     message: str
     failed: bool
-    """It doesn't just take its time."""
+    """Whether it failed, and is not just in progress."""
     next: str = ""
-    """What to type, where the resource itself says so."""
+    """The next command, if the resource's message has one."""
 
     @property
     def title(self) -> str:
-        """What, and why."""
+        """The resource and the message."""
         return f"{self.resource['kind']} {self.resource['metadata']['name']}: {self.message}"
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Cause:
 
 
 def first_cause(resources: Iterable[Object]) -> Cause | None:
-    """Of those that aren't ready the one that the others wait for, as far as can be told."""
+    """The root cause among unready resources, as far as it can be told."""
     found = [(*said, each) for each in resources if (said := _state(each))]
     if not found:
         return None
@@ -61,7 +61,7 @@ def first_cause(resources: Iterable[Object]) -> Cause | None:
 
 
 def _state(item: Object) -> tuple[_Rank, str] | None:
-    """None: it is well."""
+    """(rank, message); None if it is ready."""
     for type in ("Synced", "LastAsyncOperation"):
         condition = find(item, type) or {}
         if condition.get("status") == "False":
@@ -74,7 +74,7 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
         return None
     ready = find(item, "Ready")
     if ready is None:
-        # Crossplane writes both at once.
+        # Crossplane writes both conditions at once.
         seen = find(item, "Synced") is not None
         return (_Rank.UNDER_WAY, "not ready yet") if seen else (_Rank.UNSEEN, "not reconciled yet")
     if said := str(ready.get("message") or ""):
@@ -85,9 +85,9 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
 def stuck(
     claims: Iterable[Object], find: Callable[[Mapping[str, str]], Object | None] = lambda _: None
 ) -> Iterator[str]:
-    """What is left, each with what it says itself.
+    """Descriptions of claims that remain, each with its own message.
 
-    find: what a claim is made of, by its reference there; None where it is gone.
+    find: a composed resource by its reference; None if it does not exist.
     """
     for each in claims:
         name = f"{each['kind']} {each['metadata']['name']}"
@@ -105,7 +105,7 @@ def stuck(
 
 
 def kubectl_words(verb: str, item: Object) -> str:
-    """kubectl's words for a command about an object, without the program and its kubeconfig."""
+    """Arguments of kubectl for a command about an object, without program and kubeconfig."""
     metadata, group = item["metadata"], str(item["apiVersion"]).rpartition("/")[0]
     kind = item["kind"].lower() + (f".{group}" if group else "")
     namespace = f" -n {metadata['namespace']}" if metadata.get("namespace") else ""
@@ -113,7 +113,7 @@ def kubectl_words(verb: str, item: Object) -> str:
 
 
 def last_error(item: Object) -> str:
-    """What its conditions say that aren't met."""
+    """Messages of the conditions that aren't true."""
     conditions = (item.get("status") or {}).get("conditions") or []
     return "; ".join(
         str(each.get("message") or each.get("reason"))

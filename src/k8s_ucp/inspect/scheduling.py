@@ -1,4 +1,4 @@
-"""Pods that no node takes, in the scheduler's words, and how many simulated nodes they need."""
+"""Pods that can't be scheduled, with the scheduler's message and the number of nodes needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.topology import Topology
 
 NODES = "nodes"
-"""The key of an environment's cluster that says how many there are."""
+"""The key of an environment's cluster in ucp.yaml with the number of simulated nodes."""
 _WITHOUT_NODE = "spec.nodeName=,status.phase=Pending"
 _AVAILABLE = re.compile(r"0/(\d+) nodes are available")
 _MORE_NODES_HELP = re.compile(
@@ -29,24 +29,24 @@ _MORE_NODES_HELP = re.compile(
 
 @dataclass(frozen=True)
 class UnscheduledPods:
-    """Of one owner in one namespace, for one reason."""
+    """Unschedulable pods of one owner in one namespace, with the same reason."""
 
     namespace: str
     owner: str
-    """Kind and name of what controls them; empty for a pod of its own."""
+    """Kind and name of their controller; empty for a bare pod."""
     pods: tuple[str, ...]
     message: str
-    """The scheduler's."""
+    """The scheduler's message."""
     environment: str = ""
-    """Whose nodes ucp.yaml says, where more of them would help."""
+    """The environment whose number of nodes in ucp.yaml would help."""
     replicas: int = 0
-    """Of an owner that makes its pods one after the other, so that more are to come."""
+    """Replicas of an owner that creates its pods one after another, so more will follow."""
 
     @property
     def nodes(self) -> int:
-        """So many would take them: each of them asks for another one.
+        """The number of nodes needed, if each of these pods needs another one.
 
-        A Deployment's rollout asks for one more, since its old pods stay until new ones are ready.
+        The rollout of a Deployment needs one more, since old pods stay until new ones are ready.
         """
         there = _AVAILABLE.search(self.message)
         more = self.owner.startswith("ReplicaSet ")
@@ -70,14 +70,14 @@ NO_PODS: Unscheduled = {}
 def ask_unscheduled(
     topology: Topology, applications: Iterable[Object], kubeconfigs: Mapping[str, Path]
 ) -> Unscheduled:
-    """Of the clusters that Applications which aren't well go to. Who doesn't respond is no error.
+    """Unschedulable pods on the clusters of unhealthy Applications; skips unreachable clusters.
 
     kubeconfigs: files of clusters that may be asked, by name.
     """
     wanted = {_cluster(each) for each in applications if not is_settled(each)} & kubeconfigs.keys()
     if not wanted:
         return {}
-    # Nodes of ours are simulated: of other clusters their makers say how many there are.
+    # Only our simulated nodes can be set; other clusters' providers determine theirs.
     environments = {
         topology.app_cluster(each.name): each.name
         for each in topology.spec.environments
@@ -92,7 +92,7 @@ def ask_unscheduled(
 
 
 def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
-    """Those that the scheduler has found no node for, by their owners."""
+    """Pods that the scheduler found no node for, grouped by owner and message."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for each in pods:
         condition = find(each, "PodScheduled")
@@ -102,7 +102,7 @@ def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
             owner = next(
                 (f"{one['kind']} {one['name']}" for one in owners if one.get("controller")), ""
             )
-            # What preemption would have done comes after it.
+            # The part that follows is about preemption.
             message = shortened(str(condition.get("message") or "")).partition(". ")[0].rstrip(".")
             key = (namespace, owner, "" if owner else name, message)
             found.setdefault(key, []).append(name)
@@ -119,7 +119,7 @@ def pods_of(item: Object, found: Unscheduled) -> list[UnscheduledPods]:
 
 
 def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
-    """What to set so that they find a node; empty where more nodes would not help."""
+    """How many nodes to set so that they fit; empty if more nodes would not help."""
     most = max(
         (each for each in pods if each.environment), key=lambda each: each.nodes, default=None
     )
@@ -132,7 +132,7 @@ def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
 
 
 def reason_and_pods(item: Object, found: Unscheduled) -> str:
-    """Why an Application isn't well: Argo CD's reason, pods that no node takes, and what to set."""
+    """Why an Application is unhealthy: Argo CD's reason, unschedulable pods, what to set."""
     pods = pods_of(item, found)
     words = "; ".join(filter(None, (reason(item), *map(str, pods))))
     to_do = nodes_needed(pods)
@@ -140,7 +140,7 @@ def reason_and_pods(item: Object, found: Unscheduled) -> str:
 
 
 def _ask(kubeconfig: Path, environment: str) -> list[UnscheduledPods]:
-    """environment: whose nodes may be set."""
+    """environment: the one whose nodes can be set."""
     try:
         kube = Kube.from_file(kubeconfig)
     except UcpError:

@@ -1,7 +1,7 @@
-"""What a topology is like now: asked of the world for `ucp status` and for the end of `ucp start`.
+"""The current state of a topology, for `ucp status` and the end of `ucp start`.
 
-`collect` asks (side by side, nothing is changed), `summarize` is pure and gives the data that the
-command's contract fixes.
+`collect` asks the clusters in parallel and changes nothing; `summarize` is pure and returns the
+data that the command's contract defines.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ ANSWER_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ComponentStatus:
-    """One component, as its own health says."""
+    """One component's health, as it reports itself."""
 
     name: str
     version: str
@@ -64,28 +64,28 @@ class ComponentStatus:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """What was found. Lists are empty where the core cluster does not answer."""
+    """State that was collected. Lists are empty if the core cluster does not respond."""
 
     core_ready: bool
     environments: Sequence[str] = ()
-    """Those that may be registered: what the core repository declares."""
+    """Environments that may be registered: those in the core repository."""
     clusters: Sequence[Object] = ()
     registrations: Sequence[Object] = ()
     applications: Sequence[Object] = ()
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What the reconciler says of clusters that are no LocalClusters, by source."""
+    """The reconciler's records of clusters that aren't LocalClusters, by source."""
     syncers: Sequence[Object] = ()
     claims: Sequence[Object] = ()
-    """Composite resources of Crossplane's."""
+    """Crossplane's composite resources."""
     resources: Sequence[Object] = ()
-    """What clusters in clouds, and claims that aren't ready, are made of."""
+    """Cloud resources of clusters, and composed resources of claims that aren't ready."""
     answering: frozenset[str] = frozenset()
-    """Names of app clusters whose API server says that it is ready."""
+    """Names of app clusters whose API server is ready."""
     unscheduled: Unscheduled = field(default_factory=dict)
-    """Pods that no node takes, on app clusters with Applications that aren't well."""
+    """Unschedulable pods, on app clusters with unhealthy Applications."""
     components: Sequence[ComponentStatus] = ()
     permit: FencePermit | None = None
-    """What the fence's guard says; None where none runs."""
+    """State of the fence's guard; None if there is none."""
     stopped: bool = False
     """`ucp stop` ended it, and nothing of it runs."""
 
@@ -99,9 +99,9 @@ def collect(
     components: Callable[[], Sequence[ComponentStatus]],
     permit: FencePermit | None = None,
 ) -> ClusterSnapshot:
-    """Ask the core cluster, the app clusters and the components. Who doesn't respond is no error.
+    """Ask the core cluster, app clusters and components. Those that don't respond are no error.
 
-    kubeconfig: file of a cluster, by its name. permit: as of ClusterSnapshot.
+    kubeconfig: returns the file of a cluster, by name. permit: as in ClusterSnapshot.
     """
     with ThreadPoolExecutor(16, "look") as pool:
         asked = pool.submit(components)
@@ -151,7 +151,7 @@ def collect(
 
 
 def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
-    """The data of `ucp status -o json` (design, "Commands")."""
+    """The data of `ucp status -o json`."""
     return {
         "topology": topology.name,
         "core": {
@@ -187,7 +187,7 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
 
 
 def is_well(data: Status) -> bool:
-    """Everything that should run does: for `ucp status --exit-code`. data: of `summarize`."""
+    """Whether everything is ready, for `ucp status --exit-code`. data: of `summarize`."""
     clusters = [each["cluster"] for each in data["environments"] if each["state"] == "running"]
     return (
         data["core"]["ready"]
@@ -201,7 +201,7 @@ def is_well(data: Status) -> bool:
 
 
 def _fence(permit: FencePermit | None) -> dict[str, Any] | None:
-    """Of a core that was started here; None elsewhere."""
+    """State of the fence for a core that was started here; None elsewhere."""
     if permit is None:
         return None
     record = permit.record
@@ -218,7 +218,7 @@ def _fence(permit: FencePermit | None) -> dict[str, Any] | None:
 def ask_components(
     components: Sequence[Component], versions: Mapping[str, str]
 ) -> list[ComponentStatus]:
-    """Each component's own health, asked side by side. versions: of those that are ours."""
+    """Health of each component, asked in parallel. versions: of components that aren't adopted."""
 
     def ask(each: Component) -> ComponentStatus:
         adopted = each if isinstance(each, AdoptedComponent) else None
@@ -233,12 +233,12 @@ def ask_components(
 
 
 def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, Any]]:
-    """In the order of promotion; those that only the repositories know come after."""
+    """In promotion order; environments that only the repositories have come last."""
     declared = {each.name: each for each in topology.spec.environments}
     clusters = {environment_of(each): each for each in seen.clusters}
     others = sorted({*seen.environments, *clusters} - declared.keys() - {""})
     secrets = {each["metadata"]["name"]: each for each in seen.registrations}
-    # Of two that claim an environment the one that has it comes last.
+    # If two clusters claim an environment, the registered one is last and wins.
     notes = sorted(seen.notes.values(), key=lambda note: is_true(note, names.REGISTERED))
     noted = {each.get("environment"): each for each in notes}
     found = []
@@ -294,7 +294,7 @@ def _application(item: Object) -> dict[str, Any]:
 
 
 def reasons(seen: ClusterSnapshot) -> dict[str, str]:
-    """Why an object is not well, as it says itself, by its name: for tables and deadlines."""
+    """Why objects are not healthy, by name, for tables and timeout messages."""
     found = {each.name: each.message for each in seen.components if each.message}
     for item in seen.clusters:
         if condition := first_of(item, names.CLUSTER_CONDITIONS, "False", "Unknown"):
@@ -325,7 +325,7 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
 
 
 def why_environment(row: Status, why: Mapping[str, str]) -> str:
-    """Of an environment of `summarize`. why: of `reasons`."""
+    """Why an environment of `summarize` is not ready. why: result of `reasons`."""
     said = why.get(row["cluster"]["name"]) or why.get(f"environment {row['name']}", "")
     known = row["state"] != "running" or row["cluster"]["registered"]
     if said or known or row["cluster"]["provider"] not in cloud_providers():
@@ -334,9 +334,9 @@ def why_environment(row: Status, why: Mapping[str, str]) -> str:
 
 
 def environment_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
-    """Of environments in clouds, by name: what their clusters wait for, or have failed at.
+    """What environments' clusters in clouds wait for or failed at, by environment.
 
-    Of one that can be reached only failures count.
+    If a cluster is reachable, only failures count.
     """
     up = {each.get("environment") for each in seen.notes.values() if is_true(each, names.REACHABLE)}
     by_environment: dict[str, list[Object]] = {}
@@ -348,7 +348,7 @@ def environment_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
 
 
 def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
-    """Why claims aren't ready, by `claim_name`: what they are made of says more than they do."""
+    """Why claims aren't ready, by `claim_name`; preferably from their composed resources."""
     made = {_place(each, each["metadata"]): each for each in seen.resources}
     found = {}
     for each in seen.claims:
@@ -364,7 +364,7 @@ def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
 
 
 def claim_reasons(seen: ClusterSnapshot) -> dict[str, str]:
-    """The same in words."""
+    """The same as messages."""
     return {
         name: cause.message if cause.resource in seen.claims else str(cause)
         for name, cause in claim_causes(seen).items()
@@ -372,7 +372,7 @@ def claim_reasons(seen: ClusterSnapshot) -> dict[str, str]:
 
 
 def claim_name(item: Object) -> str:
-    """Its kind, namespace and name."""
+    """Kind, namespace and name."""
     metadata = item["metadata"]
     name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
     return f"{item['kind']} {name}"
@@ -384,7 +384,7 @@ def _place(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[str | 
 
 
 def notes_are_old(seen: ClusterSnapshot) -> bool:
-    """Nobody renews what the reconciler noted last."""
+    """Whether the reconciler, which renews the notes, is not running."""
     return any(each.name == RECONCILER and not each.ready for each in seen.components)
 
 

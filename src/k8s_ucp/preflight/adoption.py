@@ -1,7 +1,7 @@
 """Checks the components to adopt on an existing core cluster (spec.core.adopt).
 
-Everything that we need of them is looked at before the first change. Nothing of theirs is ever
-changed: what has to be otherwise is refused, what could be better is a note.
+All requirements are checked before the first change. Adopted components are never changed:
+incompatible settings are refused, settings that could be better are noted.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ SERVED: Mapping[str, Mapping[str, str]] = {
         "compositions.apiextensions.crossplane.io": "v1",
     },
 }
-"""{component: {kind: the version that we write}}."""
+"""{component: {CRD: the version that ucp writes}}"""
 
 
 @dataclass(frozen=True)
 class AdoptedCore:
-    """A core cluster of others, looked at. since: when it was marked as ours, None: it isn't."""
+    """An existing core cluster. inventory: None if it is not marked as ours yet."""
 
     kube: Kube
     inventory: Inventory | None
 
     def is_ours(self, item: Object) -> bool:
-        """We put it there, or Argo CD did for us."""
+        """Whether ucp created it, or Argo CD did for ucp."""
         ours = self.inventory
         if ours is None:
             return False
@@ -66,7 +66,7 @@ class AdoptedCore:
 
 @contextmanager
 def opened_core(context: StartContext) -> Iterator[AdoptedCore]:
-    """The core cluster of others, checked to be ours to use. Raises UcpError."""
+    """The existing core cluster, after checking that we may use it. Raises UcpError."""
     topology = context.topology
     request = core_request(context.workspace, topology)
     existing = make(context.workspace, topology)
@@ -82,7 +82,7 @@ def opened_core(context: StartContext) -> Iterator[AdoptedCore]:
 
 
 def check_adopted(context: StartContext) -> None:
-    """What the topology adopts is there, fits, and is well. Raises UcpError."""
+    """Check that adopted components exist, are compatible and are ready. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
     if not core_is_existing(context.topology) or not adopt:
         return
@@ -105,7 +105,7 @@ def check_adopted(context: StartContext) -> None:
 
 
 def kubectl(context: TopologyView) -> str:
-    """How kubectl is called for the core cluster, in advice."""
+    """kubectl with the context of the core cluster, for advice."""
     return f"kubectl --context {context.topology.spec.core.context}"
 
 
@@ -160,7 +160,7 @@ def _check_kinds(kube: Kube, found: Installation) -> None:
 
 
 def unserved(wanted: Mapping[str, str], crds: Iterable[Object]) -> Iterator[str]:
-    """Kinds that aren't served in the version that we write, in words."""
+    """Kinds that aren't served in the version that ucp writes."""
     served = {
         each["metadata"]["name"]: {one["name"] for one in each["spec"]["versions"] if one["served"]}
         for each in crds
@@ -181,13 +181,13 @@ def _check_ready(context: StartContext, kube: Kube, found: Installation) -> None
 
 
 def settings_of(kube: Kube, name: str) -> Mapping[str, str]:
-    """A ConfigMap of theirs; empty where there is none."""
+    """Data of an adopted component's ConfigMap; empty if there is none."""
     found = kube.find(CONFIG_MAP, name, argocd.NAMESPACE) or {}
     return {key: str(value) for key, value in (found.get("data") or {}).items()}
 
 
 def adopted_settings(context: TopologyView) -> tuple[list[tuple[str, str]], list[str]]:
-    """Of an adopted Argo CD: what is in our way, with the command that helps; and what it lacks."""
+    """Of an adopted Argo CD: (incompatible settings with commands, effects of missing settings)."""
     if not context.adopts(argocd.NAME):
         return [], []
     try:

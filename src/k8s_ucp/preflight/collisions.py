@@ -1,7 +1,7 @@
 """Checks that no objects of others on an existing core collide with those of ucp.
 
-Looked at before the first change, on what the topology renders: Applications, projects, packages,
-registrations and Secrets of ours that bear a name which is taken.
+Checked before the first change, for what the topology renders: names of our Applications, projects,
+packages, registrations and Secrets must not be taken.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ SHOWN = 5
 WORKERS = 8
 PROVIDER = Kind("pkg.crossplane.io/v1", "Provider", "providers", namespaced=False)
 ITSELF = ("https://kubernetes.default.svc", "in-cluster")
-"""The core cluster for its Argo CD: address and name."""
+"""The core cluster in Argo CD: address and name."""
 GROUPS = {argocd.NAME: ("argoproj.io",), crossplane.NAME: ("crossplane.io",)}
-"""{component: ends of the API groups of its kinds}."""
+"""{component: suffixes of the API groups of its kinds}"""
 
 
 def check_collisions(context: StartContext) -> None:
-    """No name of ours is taken there, and the server takes what we bring. Raises UcpError."""
+    """Check that our names are free and the server accepts our objects. Raises UcpError."""
     adopt = context.topology.spec.core.adopt
     if not core_is_existing(context.topology) or not adopt:
         return
@@ -62,7 +62,7 @@ def check_collisions(context: StartContext) -> None:
 
 
 def rendered(context: StartContext) -> list[Manifest]:
-    """What the topology's Applications bring to the core in the kinds of others' components."""
+    """Objects that the topology's Applications apply to the core in kinds of adopted components."""
     whole = render_all(
         context.workspace, context.topology, context.topology_file, context.manifests, None
     )
@@ -78,7 +78,7 @@ def _taken(context: StartContext, core: AdoptedCore, manifests: Iterable[Manifes
         *map(LedgerEntry.of, context.repository_secrets()),
         *(LedgerEntry("v1", "Secret", crossplane.NAMESPACE, CLOUDS[each].secret) for each in used),
     }
-    # Ours may have marked a namespace of others, and not be there yet.
+    # Namespaces of others may have tracking ids of our Applications, which may not exist yet.
     keepers = {each.name for each in manifests if each.kind == APPLICATION.kind}
     shared = {LedgerEntry.of(each) for each in manifests if each.kind == "Namespace"}
     wanted = sorted(entries | shared)
@@ -94,7 +94,7 @@ def _taken(context: StartContext, core: AdoptedCore, manifests: Iterable[Manifes
 
 
 def _same_packages(core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str]:
-    """Providers under other names: Crossplane takes a package once."""
+    """Providers of the same package under other names: Crossplane installs a package only once."""
     ours = {each.name: package_in(each.text) for each in manifests if each.kind == PROVIDER.kind}
     if not ours:
         return []
@@ -111,13 +111,13 @@ def _same_packages(core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str
 
 
 def package_in(text: str) -> str:
-    """The package of a Provider as text."""
+    """The package of a Provider in YAML."""
     line = next(each for each in text.splitlines() if each.strip().startswith("package:"))
     return package_of(line.partition(":")[2].strip().strip("'\""))
 
 
 def package_of(reference: str) -> str:
-    """A package without its version and its registry: mirrors of one are the same."""
+    """A package without version and registry, so that mirrors compare as equal."""
     path = reference.partition("@")[0]
     head, colon, tail = path.rpartition(":")
     whole = head if colon and "/" not in tail else path
@@ -140,7 +140,7 @@ def _registered(context: StartContext, core: AdoptedCore) -> Iterator[str]:
 
 
 def _is_of(manifest: Manifest, components: Iterable[str]) -> bool:
-    """Its kind belongs to one of these components."""
+    """Whether its kind belongs to one of these components."""
     group = manifest.api_version.partition("/")[0]
     ends = tuple(end for each in components for end in GROUPS[each])
     return "/" in manifest.api_version and group.endswith(ends)

@@ -1,6 +1,6 @@
-"""What a core that this machine doesn't run needs: an image and repositories that its pods reach.
+"""Requirements of a core that doesn't run on this machine: image and reachable repositories.
 
-On a cluster that others made, nothing of what we bring may be there yet.
+An existing cluster must not contain any of the components that ucp installs.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ THERE = {
         "localclusters.k8s-ucp.io",
     ),
 }
-"""What we bring: in words, and by which namespace and kind it shows."""
+"""Components that ucp installs: (title, namespace, CRD); the last two reveal an installation."""
 
 
 def check_image(context: StartContext) -> None:
-    """Nodes that aren't of this machine pull the reconciler's image: it must be somewhere."""
+    """Check that nodes on other machines can pull the reconciler's image from a registry."""
     topology = context.topology
     if not in_pods(topology) or can_load_images(topology) or topology.spec.reconciler.image:
         return
@@ -48,7 +48,7 @@ def check_image(context: StartContext) -> None:
 
 
 def check_git_reach(context: StartContext) -> None:
-    """Argo CD in pods reads repositories over the network, with no SSH key of the user's."""
+    """Check that Argo CD in pods can reach the repositories, without the user's SSH keys."""
     git = context.topology.spec.git
     if not context.in_pods or git.provider != "url":
         return
@@ -58,7 +58,7 @@ def check_git_reach(context: StartContext) -> None:
                 f"spec.git.{key} is {url}, which pods of the core cluster can't reach",
                 next="use URLs that are reachable from the cluster, such as https://",
             )
-        # An adopted one may have keys of its own.
+        # An adopted Argo CD may have its own SSH keys.
         ours = argocd.NAME not in context.topology.spec.core.adopt
         if ours and not url.lower().startswith(("http://", "https://", "git://")):
             raise UcpError(
@@ -70,7 +70,7 @@ def check_git_reach(context: StartContext) -> None:
 
 
 def check_git_rights(context: StartContext) -> None:
-    """What Argo CD holds in Secrets of the core need not be able to push; a note where it is."""
+    """Note if the credential that Argo CD stores in Secrets of the core may also push."""
     git = context.topology.spec.git
     pushing = context.git_credential if context.git_read_credential is None else None
     urls = [url for url in (git.core, git.apps) if git.provider == "url" and url]
@@ -82,7 +82,7 @@ def check_git_rights(context: StartContext) -> None:
 
 
 def check_nothing_there(context: StartContext) -> None:
-    """A core of others has no Argo CD, no Crossplane and no topology, but ours and adopted ones."""
+    """Check that an existing core has no components of ours, except our own and adopted ones."""
     core = context.topology.spec.core
     if not core_is_existing(context.topology):
         return
@@ -108,13 +108,13 @@ def check_nothing_there(context: StartContext) -> None:
 
 
 def _is_there(cluster: AdoptedCore, namespace: str, crd: str) -> bool:
-    """And isn't ours."""
+    """Whether it exists and isn't ours."""
     there = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
     return any(each and not cluster.is_ours(each) for each in there)
 
 
 def _is_here_only(url: str) -> bool:
-    """A path, or a name for this machine."""
+    """Whether it is a path, or a name for this machine."""
     parts = urlsplit(url)
     if parts.scheme == "file" or url.startswith(("/", ".", "~")):
         return True

@@ -1,4 +1,4 @@
-"""Credentials of the clouds in use can be read, and the core repository's backup be opened."""
+"""Checks that credentials of clouds in use are readable, and that the backup can be opened."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from k8s_ucp.reconciler.backup.backup_file import BackupFile
 
 
 def check_cloud_credentials(context: StartContext) -> None:
-    """Each cloud in use has a credential of the right form; others are not looked at."""
+    """Check that each cloud in use has a well-formed credential; others are not read."""
     for cloud in clouds_with_accounts(context.topology):
         load(cloud, place_of(context.topology, context.workspace, cloud))
 
 
 def check_backup_key(context: StartContext) -> None:
-    """A backup has its key; without a backup, a key is a key. Raises BadKey."""
+    """Check that the key opens the backup, or that it is valid if there is none. Raises BadKey."""
     key = load_key(context.workspace.backup_key)
     sealed = sealed_backup(context, fetch=key is None)
     if sealed and key is None:
@@ -32,10 +32,10 @@ def check_backup_key(context: StartContext) -> None:
 
 
 def sealed_backup(context: StartContext, *, fetch: bool) -> bytes | None:
-    """The backup, as far as it can be seen from here. Raises UcpError.
+    """The backup, as far as it is visible from here. Raises UcpError.
 
-    fetch: ask a remote elsewhere too, where it was never cloned. What this does not see is looked
-    at again before a password is made.
+    fetch: fetch from the remote too if there is no clone. A backup that this misses is checked for
+    again before a password is generated.
     """
     git = context.topology.spec.git
     if git.provider == "local":

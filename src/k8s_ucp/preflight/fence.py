@@ -1,4 +1,4 @@
-"""Before the first change, and before anything is deleted: no other core acts for this topology."""
+"""Checks before the first change or deletion that no other core acts for this topology."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from k8s_ucp.git.repository import NETWORK_SECONDS
 from k8s_ucp.gitops.publish.addresses import addresses
 
 SECONDS = 20.0
-"""For a remote that may not respond: whoever needs it afterwards says so."""
+"""For a remote that may not respond; a later step that needs it reports the error."""
 
 
 def check_fence(context: StartContext) -> None:
-    """Raises FenceHeld. A repository that can't be read is refused by the step that needs it."""
+    """Raises FenceHeld. An unreadable repository is reported by the step that needs it."""
     if context.takeover:
         return
     try:
@@ -38,7 +38,7 @@ def check_fence(context: StartContext) -> None:
 
 
 def holder_of(view: TopologyView) -> FenceHolder:
-    """This workspace."""
+    """The fence holder that represents this workspace."""
     name = view.topology.name
     return FenceHolder(
         view.workspace.machine_id(name),
@@ -51,9 +51,9 @@ def holder_of(view: TopologyView) -> FenceHolder:
 def read_fence(
     view: TopologyView, credential: Credential | None, *, seconds: float = SECONDS
 ) -> FenceRecord | None:
-    """Of the topology's core repository; None where there is none. Nothing is changed.
+    """The fence of the topology's core repository; None if there is none. Changes nothing.
 
-    Raises the errors of the door to git.
+    Raises the errors of the git room.
     """
     if view.topology.spec.git.provider == "local" and not view.gitops.core_remote.exists():
         return None
@@ -68,11 +68,11 @@ def opened_fence(
     *,
     seconds: float = NETWORK_SECONDS,
 ) -> FenceReference:
-    """The ref, by a clone in `folder`, which is made. seconds: for each call of git."""
+    """The fence's ref in a new clone in `folder`. seconds: timeout of each git command."""
     url = addresses(view.topology, view.gitops).core
     return FenceReference(make_clone(folder, url, credential=credential, private=True), seconds)
 
 
 def lost_fence(view: TopologyView) -> str:
-    """Who has taken it from this core, as its guard has seen it; empty where nobody has."""
+    """Who took the fence from this core, according to its guard; empty if nobody did."""
     return str(view.fence.lost_to() or "")

@@ -7,7 +7,7 @@ from k8s_ucp.context import StartContext
 
 
 def is_given_up(context: StartContext) -> bool:
-    """A person has named a core of others that is silent, also where the kubeconfig has it now."""
+    """Whether --abandon names an existing core that does not respond, by any known kubeconfig."""
     name = context.topology.core_cluster
     if name not in context.abandon or not context.core_is_adopted() or context.core_answers():
         return False
@@ -15,7 +15,7 @@ def is_given_up(context: StartContext) -> bool:
 
 
 def advice_of_silence(context: StartContext) -> str:
-    """What to type about a core of others that doesn't answer. Pure."""
+    """What to type about an existing core that does not respond. Pure."""
     command = "ucp destroy" if context.destroys else "ucp stop"
     return (
         f"fix the cause, then: {command}; or, if the cluster is gone for good, accept that what "

@@ -1,4 +1,4 @@
-"""What can be known of this machine before anything is changed. Nothing here changes anything."""
+"""Checks of this machine before anything is changed. Nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import advise_writable, cache_folder
 
 FREE_MEGABYTES = 500
-"""For the data of the control planes and the logs of a first start."""
+"""Disk space for the control planes' data and the logs of a first start."""
 COMPONENTS_MEGABYTES = 900
 HELPERS_MEGABYTES = 250
-"""For the components together, or for what this machine does for a core that runs elsewhere."""
+"""Memory for all components, or for our programs here if the core runs elsewhere."""
 CLOUD_MEGABYTES = 300
-"""For a simulated one."""
+"""Memory of the simulated cloud."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
 INOTIFY = Path("/proc/sys/fs/inotify")
 
 
 def check_system(context: StartContext) -> None:
-    """Linux where a provider runs there only, else Linux or macOS; and git."""
+    """Check for git, and for Linux if a provider requires it, otherwise Linux or macOS."""
     spec = context.topology.spec
     used = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
     for name in (name for name, each in PROVIDERS.items() if name in used and each.linux_only):
@@ -61,7 +61,7 @@ def check_system(context: StartContext) -> None:
 
 
 def check_versions(context: StartContext) -> None:
-    """Of the engines, and of Kubernetes: those that run stay, whatever this ucp brings."""
+    """Check versions of engines and Kubernetes: running ones are kept, whatever this ucp has."""
     topology = context.topology
     running = kept_versions(topology, context.state)
     refuse_other_versions(topology, running)
@@ -88,7 +88,7 @@ def check_versions(context: StartContext) -> None:
 
 
 def refuse_unknown_kubernetes(topology: Topology, running: Mapping[str, str]) -> None:
-    """Some clusters run the one Kubernetes that is brought. Raises UsageError.
+    """Some providers support only the pinned Kubernetes version. Raises UsageError.
 
     running: versions by tool.
     """
@@ -113,7 +113,7 @@ def refuse_unknown_kubernetes(topology: Topology, running: Mapping[str, str]) ->
 
 
 def check_combination(context: StartContext) -> None:
-    """This core can feed all environments."""
+    """Check that this core can manage all environments."""
     if problems := list(find_unstartable(context.topology)):
         raise UcpError(
             "; ".join(each.message for each in problems),
@@ -122,7 +122,7 @@ def check_combination(context: StartContext) -> None:
 
 
 def check_simulator(context: StartContext) -> None:
-    """What simulates a cloud is installed."""
+    """Check that the simulator's packages are installed."""
     simulated = context.topology.spec.clouds.simulated
     if simulated and (missing := missing_packages()):
         raise ProgramMissing(
@@ -133,7 +133,7 @@ def check_simulator(context: StartContext) -> None:
 
 
 def check_folders(context: TopologyView) -> None:
-    """The workspace and the cache can be written to and have room."""
+    """Check that workspace and cache are writable and have space."""
     for folder in (context.workspace.root, cache_folder()):
         there = _existing(folder)
         if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
@@ -151,7 +151,7 @@ def check_folders(context: TopologyView) -> None:
 
 
 def check_limits(_: TopologyView) -> None:
-    """Open files and inotify watches: too few show as errors that nobody understands."""
+    """Check open files and inotify: too low limits cause errors that are hard to understand."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard not in (resource.RLIM_INFINITY, -1) and hard < OPEN_FILES:
         raise UcpError(
@@ -171,7 +171,7 @@ def check_limits(_: TopologyView) -> None:
 
 
 def check_memory(context: StartContext) -> None:
-    """Room for what does not run yet: a control plane for each cluster, and the components."""
+    """Check the memory for what does not run yet: a control plane per cluster, and components."""
     if context.placement.is_running():
         return
     spec = context.topology.spec
@@ -193,7 +193,7 @@ def check_memory(context: StartContext) -> None:
 
 
 def check_credentials(context: StartContext) -> None:
-    """Credential files are the user's alone."""
+    """Check that only the user can read credential files."""
     folder = context.workspace.credentials
     if wide := exposed_files(folder):
         files = " ".join(f"'{each}'" for each in wide)
@@ -204,12 +204,12 @@ def check_credentials(context: StartContext) -> None:
 
 
 def check_socket(context: StartContext) -> None:
-    """Nobody else has the socket of our supervisord. Raises UcpError."""
+    """Check that no foreign process has our supervisord's socket. Raises UcpError."""
     context.placement.is_running()
 
 
 def check_clusters(context: StartContext) -> None:
-    """What clusters need of others: an engine, free ports, names that nobody has; contexts."""
+    """Check what clusters require: an engine, free ports, free names, contexts."""
     topology = context.topology
     core, environments = topology.spec.core.provider, environment_requests(topology)
     reach = Reach.PODS if context.in_pods else Reach.MACHINE
@@ -224,7 +224,7 @@ def check_clusters(context: StartContext) -> None:
 
 
 def check_tools(context: StartContext) -> None:
-    """Missing tools can be had: there is a compiler and room, or their publishers answer."""
+    """Check that missing tools can be installed: compiler and space, or reachable publishers."""
     installer = topology_installer(context.topology, context.state)
     for listener in installer.check(needed_tools(context.topology)):
         context.notes.append(
@@ -234,7 +234,7 @@ def check_tools(context: StartContext) -> None:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists, as far as we may look."""
+    """The folder, or its nearest existing parent that we may access."""
     for each in (folder, *folder.parents):
         with contextlib.suppress(PermissionError):
             if each.exists():

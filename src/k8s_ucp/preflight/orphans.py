@@ -1,7 +1,7 @@
-"""Before a core in pods is deleted: no cloud resource depends on it alone.
+"""Checks before a core in pods is deleted that no cloud resource depends on it alone.
 
-Its cluster, or what we put on it, is removed with the stop, and with it the only note of what
-Crossplane has made. A core on GKE keeps its data when it is stopped.
+The stop deletes its cluster, or our objects on it, and with them the only record of Crossplane's
+cloud resources. A core on GKE keeps its data when it is stopped.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 
 
 def check_orphans(context: StartContext) -> None:
-    """No managed resource of ours is left. Raises UcpError.
+    """Check that none of our managed resources is left. Raises UcpError.
 
-    A kind core that doesn't answer is asked again by the stop itself, once it was started.
+    If a kind core does not respond, the stop itself checks again after starting it.
     """
     core = context.topology.core_cluster
     info = PROVIDERS[context.topology.spec.core.provider]
     keeps = not (info.removed_by_stop or info.adopts)
     if lost_fence(context):
-        return  # The core that has it manages them now.
+        return  # The core that holds the fence manages them now.
     if not context.in_pods or keeps or not context.state.kubeconfig(core).exists():
         return
     try:
@@ -46,7 +46,7 @@ def check_orphans(context: StartContext) -> None:
 
 
 def refuse_orphans(context: StartContext) -> None:
-    """The same of a core that answers. Raises UcpError; KubeError where it didn't tell."""
+    """The same for a core that responds. Raises UcpError; KubeError if it could not be asked."""
     kube = context.kube
     others_too = crossplane.NAME in context.topology.spec.core.adopt
 
@@ -74,7 +74,7 @@ def refuse_orphans(context: StartContext) -> None:
 
 
 def managed_kinds(crds: Iterable[Object]) -> list[Kind]:
-    """Kinds of managed resources, by the category that Crossplane's providers give them."""
+    """Kinds of managed resources, which Crossplane's providers mark with a category."""
     managed = (
         each for each in crds if "managed" in (each["spec"]["names"].get("categories") or [])
     )

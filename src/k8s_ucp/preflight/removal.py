@@ -1,4 +1,4 @@
-"""Before ucp is removed from an existing core: nothing of others is deleted with it."""
+"""Checks that removing ucp from an existing core deletes no objects of others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from k8s_ucp.topology.placement import core_is_existing
 
 
 def check_existing_core(context: StartContext) -> None:
-    """Nothing that others made goes with what is ours.
+    """Check that nothing that others created is deleted together with our objects.
 
-    Raises UcpError, also for a silent core that nobody gives up.
+    Raises UcpError, also if the core does not respond and is not abandoned.
     """
     if is_given_up(context):
         return
@@ -47,9 +47,9 @@ def check_existing_core(context: StartContext) -> None:
 
 
 def check_data(context: StartContext) -> None:
-    """A stop that gives up data gives up none that something outside depends on. Raises UcpError.
+    """Check that --delete-data loses nothing that exists outside. Raises UcpError.
 
-    Nothing is asked of a core without clouds.
+    A core without clouds is not contacted.
     """
     if not context.delete_data or context.destroys:
         return
@@ -67,7 +67,7 @@ def check_data(context: StartContext) -> None:
 
 
 def check_tracking(inventory: Inventory) -> None:
-    """An Argo CD that stays still says what it keeps for us. Raises UcpError."""
+    """Check that an Argo CD that stays tracks our objects distinguishably. Raises UcpError."""
     if not inventory.argocd_stays:
         return
     version = find_component(inventory.kube, argocd.NAME).version
@@ -80,7 +80,7 @@ def check_tracking(inventory: Inventory) -> None:
 
 
 def _check_unknown(context: StartContext) -> None:
-    """Our notes may have been lost, and everything be there all the same."""
+    """Check a core for which we have no note: it may have been lost while objects remain."""
     topology = context.topology
     if not core_is_existing(topology):
         return
@@ -89,7 +89,7 @@ def _check_unknown(context: StartContext) -> None:
         with make(context.workspace, topology).opened(request) as kube:
             marked = check_owner(kube, request.name, context.workspace.machine_id(topology.name))
     except UcpError:
-        # Nothing of ours, as far as can be seen.
+        # Nothing of ours can be found.
         return
     if marked:
         raise UcpError(
@@ -100,11 +100,11 @@ def _check_unknown(context: StartContext) -> None:
 
 
 def inventory_of(context: StartContext) -> Inventory | None:
-    """None where the core isn't somebody else's, or holds nothing of ours."""
+    """None if the core is not an existing cluster, or contains nothing of ours."""
     name, adopted = (context.topology.core_cluster, make(context.workspace, context.topology))
     if name not in adopted.names():
         return None
-    # As the user's kubeconfig has it now: what start wrote down may be old.
+    # From the user's current kubeconfig: the copy that start wrote may be outdated.
     kube = Kube(adopted.kubeconfig(name))
     entries = Ledger(context.state.ledger).entries()
     return Inventory(kube, entries, adopted.since(name), context.topology.name)

@@ -1,4 +1,4 @@
-"""A graph in Graphviz's language. https://graphviz.org/doc/info/lang.html"""
+"""A graph in Graphviz's DOT language. https://graphviz.org/doc/info/lang.html"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from k8s_ucp.topology_graph.graph import COLORS, Cluster, Graph
 
 
 def dot(graph: Graph) -> str:
-    """The text of a digraph, with a line break at its end."""
+    """The text of a digraph, with a trailing newline."""
     return "\n".join(_lines(graph)) + "\n"
 
 
@@ -34,7 +34,7 @@ def _cluster(cluster: Cluster) -> Iterator[str]:
     line, fill, _ = COLORS[cluster.state]
     yield f"  subgraph {_quoted('cluster-' + cluster.id)} {{"
     yield f'    label={_quoted(*cluster.lines)}; color="{line}"; style=rounded;'
-    # Edges lead to nodes; an invisible one stands for the box.
+    # Edges can only connect nodes; an invisible node represents the box.
     yield f'    {_anchor(cluster.id)} [shape=point, style=invis, label=""];'
     for node in cluster.nodes:
         line, fill, _ = COLORS[node.state]

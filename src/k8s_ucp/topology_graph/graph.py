@@ -1,4 +1,4 @@
-"""The graph of a topology: its parts with their states, and what leads from one to another."""
+"""The graph of a topology: its parts with their states, and the edges between them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
 
 Status = Mapping[str, Any]
-"""The data of `ucp status -o json`; empty where nothing was started."""
+"""The data of `ucp status -o json`; empty if nothing was started."""
 
 
 class NodeState(StrEnum):
-    """How a part is; every notation gives each of them a look of its own."""
+    """State of a part; every output format renders each differently."""
 
     ready = "ready"
     waiting = "waiting"
@@ -29,19 +29,19 @@ COLORS = {
     NodeState.failing: ("#b3261e", "#fbdcdc", "#4a0f0c"),
     NodeState.unknown: ("#78909c", "#eceff1", "#263238"),
 }
-"""{state: (its line, its area, text on it)}"""
+"""{state: (line color, fill color, text color)}"""
 _HEALTH = {
     "Healthy": NodeState.ready,
     "Progressing": NodeState.waiting,
     "Suspended": NodeState.waiting,
     "Unknown": NodeState.unknown,
 }
-"""Argo CD's words; what is missing here is a failure."""
+"""Argo CD's health; any other is a failure."""
 
 
 @dataclass(frozen=True)
 class GraphNode:
-    """One part. lines: its name, then what is to be known of it."""
+    """One part. lines: its name, then details."""
 
     id: str
     lines: tuple[str, ...]
@@ -69,7 +69,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """repositories feed the core; the core makes and feeds the environments, in promotion order."""
+    """Repositories feed the core; the core creates and feeds environments, in promotion order."""
 
     title: str
     repositories: tuple[GraphNode, ...]
@@ -79,7 +79,7 @@ class Graph:
 
 
 def topology_graph(topology: Topology, status: Status) -> Graph:
-    """What the topology declares and what runs, also environments that only git knows."""
+    """What the topology declares and what runs, including environments that only git has."""
     environments = tuple(_environments(topology, status))
     return Graph(
         title=topology.name,

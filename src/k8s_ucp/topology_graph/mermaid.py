@@ -1,4 +1,4 @@
-"""A graph as a Mermaid flowchart, which forges draw in Markdown. https://mermaid.js.org"""
+"""A graph as a Mermaid flowchart, which forges render in Markdown. https://mermaid.js.org"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from k8s_ucp.topology_graph.graph import COLORS, Graph, GraphNode
 
 
 def mermaid(graph: Graph, *, states: bool = True) -> str:
-    """The text of a flowchart, with a line break at its end. states: in a color each."""
+    """The text of a flowchart, with a trailing newline. states: color each by its state."""
     return "\n".join(_lines(graph, states)) + "\n"
 
 
@@ -40,7 +40,7 @@ def _node(node: GraphNode, opening: str, closing: str, states: bool) -> str:
 
 
 def _id(name: str) -> str:
-    """Mermaid's own words ("end") never come alone: every id of ours has a prefix."""
+    """A valid id. Our prefixes keep it from being a Mermaid keyword, such as "end"."""
     return re.sub(r"[^a-zA-Z0-9]", "_", name)
 
 
@@ -49,5 +49,5 @@ def _label(lines: tuple[str, ...]) -> str:
 
 
 def _text(words: str) -> str:
-    """Quoted text ends at a double quote; entities stand for what Mermaid would read."""
+    """Escapes characters that end quoted text or have a meaning in Mermaid."""
     return "".join(f"#{ord(each)};" if each in '"#<>&|`' else each for each in words)

@@ -1,7 +1,7 @@
-"""A graph as a picture of its own: SVG without scripts, fonts or anything from elsewhere.
+"""A graph as a self-contained picture: SVG without scripts, fonts or external resources.
 
-Three columns: repositories, the core cluster, the environments one below the other in promotion
-order. Pixels; text is measured by an average width of its letters.
+Three columns: repositories, the core cluster, and the environments from top to bottom in promotion
+order. Units are pixels; text width is estimated from an average letter width.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _INK, _QUIET = "#1f2933", "#52606d"
 LETTER, LINE, PAD, GAP, MARGIN = 6.8, 18, 12, 14, 24
 COLUMN_GAP = 150
 ACROSS = 3
-"""Nodes side by side in a cluster."""
+"""Maximum nodes per row of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _Box:
 
 
 def svg(graph: Graph) -> str:
-    """An SVG document, with a line break at its end."""
+    """An SVG document, with a trailing newline."""
     boxes = _places(graph)
     width = max(each.right for each in boxes.values()) + 2 * MARGIN
     height = max(each.bottom for each in boxes.values()) + MARGIN
@@ -62,7 +62,7 @@ def svg(graph: Graph) -> str:
 
 
 def _places(graph: Graph) -> dict[str, _Box]:
-    """Where each repository and cluster lies, by its id."""
+    """Position of each repository and cluster, by id."""
     boxes: dict[str, _Box] = {}
     sizes = {each.id: _text_size(each.lines) for each in graph.repositories}
     wide = max(width for width, _ in sizes.values())
@@ -142,7 +142,7 @@ def _text(lines: Sequence[str], x: float, y: float, *, anchor: str) -> Iterator[
 
 def _edges(graph: Graph, boxes: dict[str, _Box]) -> Iterator[str]:
     environments = {each.id for each in graph.environments}
-    bend = boxes[graph.core.id].right  # where edges leave the core's column: none crosses it
+    bend = boxes[graph.core.id].right  # where edges leave the core's column, so none crosses it
     for edge in graph.edges:
         source, target = boxes[edge.source], boxes[edge.target]
         if {edge.source, edge.target} <= environments:
@@ -165,7 +165,7 @@ def _edges(graph: Graph, boxes: dict[str, _Box]) -> Iterator[str]:
 
 
 def _edge(path: str, label: str, x: float, y: float) -> Iterator[str]:
-    """label: its end lies at x, y."""
+    """label: right-aligned at x, y."""
     yield f'<path d="{path}" fill="none" stroke="{_QUIET}" marker-end="url(#tip)"/>'
     yield (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="end" font-size="11" fill="{_QUIET}">'

@@ -1,4 +1,4 @@
-"""What to type next, by the reason that a condition gives; {names} are filled in by doctor.py."""
+"""The next command for each reason of a condition; checks.py fills in the {names}."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ NEXT_BY_KIND = {
 
 
 def of_application(item: Object, topology: Topology, admin: str) -> str:
-    """What mends an Application that isn't Synced and Healthy: a file or a command.
+    """The file or command that fixes an Application that isn't Synced and Healthy.
 
-    admin: file of the core's kubeconfig; those of app clusters lie beside it.
+    admin: the core's kubeconfig file; those of app clusters are beside it.
     """
     said = reason(item)
     labels = item["metadata"].get("labels") or {}
@@ -91,7 +91,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         f"{(item.get('spec') or {}).get('project')}.yaml",
         "kubectl": _kubectl(item, topology, admin),
         "branch": topology.spec.git.branch,
-        # A simulated cluster of a new environment has its controller from the next start on.
+        # A new environment's simulated cluster gets its controller with the next start.
         "rollouts": "ucp start"
         if topology.spec.addons.argo_rollouts
         else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
@@ -160,11 +160,11 @@ _OF_APPLICATION = (
         "ucp logs reconciler; or set access: admin for the environment in ucp.yaml",
     ),
 )
-"""(what the reason says, what to do). The first that fits counts."""
+"""(pattern of the reason, advice). The first match is used."""
 
 
 def of_resource(cause: Cause, admin: str) -> str:
-    """What gets a resource in a cloud on. admin: file of the core's kubeconfig."""
+    """How to fix a cloud resource. admin: the core's kubeconfig file."""
     item, said = cause.resource, cause.message
     if cause.next:
         return cause.next
@@ -188,7 +188,7 @@ _OF_RESOURCE = (
     ),
     (r"ProviderConfig", "ucp start"),
 )
-"""(what it says, what to do). The first that fits counts."""
+"""(pattern of the message, advice). The first match is used."""
 
 
 def _source(item: Object) -> dict[str, object]:
@@ -202,7 +202,7 @@ def _is_kustomized(item: Object) -> bool:
 
 
 def _kubectl(item: Object, topology: Topology, admin: str) -> str:
-    """kubectl on the cluster and in the namespace that an Application goes to."""
+    """kubectl on the cluster and in the namespace that an Application deploys to."""
     goes_to = (item.get("spec") or {}).get("destination") or {}
     cluster = str(goes_to.get("name") or "in-cluster")
     if not cluster.startswith(f"{topology.name}-"):

@@ -1,4 +1,4 @@
-"""Certificates that clusters show or hold, and when they end."""
+"""Certificates that clusters serve or store, and when they expire."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WEBHOOKS = tuple(
 
 @dataclass(frozen=True)
 class Certificate:
-    """One of a cluster. ends: seconds since the epoch."""
+    """One certificate of a cluster. ends: seconds since the epoch."""
 
     cluster: str
     of: str
@@ -32,7 +32,7 @@ class Certificate:
 
 
 def read_certificates(cluster: str, kube: Kube) -> list[Certificate]:
-    """The API server's, those of webhooks and those in Secrets. What isn't told is left out."""
+    """Certificates of the API server, webhooks and Secrets. Unreadable ones are left out."""
     found: list[Certificate] = []
     for read in (_of_server, _of_webhooks, _of_secrets):
         with contextlib.suppress(UcpError):
@@ -45,7 +45,7 @@ def read_certificates(cluster: str, kube: Kube) -> list[Certificate]:
 
 
 def expiring(certificates: Iterable[Certificate], now: float) -> Iterator[Finding]:
-    """Those that end within 14 days, and those that have ended."""
+    """Findings for certificates that expire within 14 days or have expired."""
     for each in certificates:
         left = each.ends - now
         if left > SOON_SECONDS:
@@ -62,11 +62,11 @@ def expiring(certificates: Iterable[Certificate], now: float) -> Iterator[Findin
 
 
 def end_of(pem: bytes) -> float | None:
-    """When the first of the certificates in a text ends; None where there is none."""
+    """When the first certificate of a PEM text expires; None if there is none."""
     from cryptography import x509
 
     with warnings.catch_warnings():
-        # Authorities of others bend the standard; here only their end is read.
+        # Others' CAs deviate from the standard; only the expiry is read here.
         warnings.simplefilter("ignore")
         try:
             found = x509.load_pem_x509_certificates(pem)

@@ -1,6 +1,6 @@
 """The checks of `ucp doctor`: a function in _CHECKS for each kind of finding.
 
-`collect` asks, on top of what `ucp status` asks for; `findings` is pure.
+`collect` asks for more than `ucp status` does; `findings` is pure.
 """
 
 from __future__ import annotations
@@ -44,49 +44,49 @@ from k8s_ucp.reconciler.runtime.conditions import first_of
 from k8s_ucp.topology import Topology
 
 LEASE_SECONDS = 60.0
-"""A Lease that nobody renewed for so long: nobody works."""
+"""A Lease that was not renewed for this long has no active holder."""
 LATE = 1 / 10
-"""A token that is older than its renewal by this part of its life: renewing fails."""
+"""Renewal has failed if a token is older than planned by this share of its lifetime."""
 DRAIN_SECONDS = 300.0
 _WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
 
 
 @dataclass(frozen=True)
 class Examined:
-    """What was found. Everything but `topology` may be empty where nothing answered."""
+    """Input of the checks. Everything but `topology` may be empty if nothing responded."""
 
     topology: Topology
     seen: ClusterSnapshot
     now: float
     leases: Sequence[Object] = ()
     exposed: Sequence[str] = ()
-    """Credential files that others than the user may read."""
+    """Credential files that other users can read."""
     admin: str = "KUBECONFIG"
     """The core's kubeconfig, for commands."""
     not_backed_up: str = ""
-    """Why the backup of passwords is behind what the core made; empty where it isn't."""
+    """Why the backup of passwords is out of date; empty if it is up to date."""
     unfit: Sequence[tuple[str, str]] = ()
-    """What settings of an adopted Argo CD are in our way, and the commands that change them."""
+    """(incompatible setting of an adopted Argo CD, command that changes it)"""
     lacking: Sequence[str] = ()
-    """What they lack."""
+    """Effects of settings that an adopted Argo CD lacks."""
     machine: Mapping[str, UcpError] = field(default_factory=dict)
-    """What this machine or a remote lacks, by the id of the finding."""
+    """Problems of this machine or a remote, by id of the finding."""
     objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
-    """By cluster: those that may be stuck or paused."""
+    """By cluster: objects that may be stuck or paused."""
     certificates: Sequence[Certificate] = ()
     startable: Collection[str] = ()
-    """Components that the supervisor of this machine can start again."""
+    """Components that this machine's supervisor can restart."""
     without_kubeconfig: Sequence[str] = ()
-    """Clusters of this machine that run, and whose kubeconfig is gone."""
+    """Running clusters on this machine whose kubeconfig is missing."""
     abandoned: Sequence[AbandonedResource] = ()
-    """What was given up in clouds."""
+    """Cloud resources that were abandoned."""
     abandoned_file: str = ""
     destruction: Destruction | None = None
-    """How far it is destroyed; None also where it was started since."""
+    """Progress of the destruction; None if there is none, or a start since."""
     fence: FenceRecord | None = None
-    """As the core repository has it now, where another core has it."""
+    """The fence's current record in the core repository, if another core holds it."""
     cut_off: Sequence[tuple[str, str]] = ()
-    """Runs that did not come to their end: what is said of each, and what continues it."""
+    """Interrupted runs: (description, command that continues it)"""
 
 
 def collect(
@@ -98,9 +98,9 @@ def collect(
     app_clusters: Mapping[str, Path] | None = None,
     **more: Any,
 ) -> Examined:
-    """Ask the clusters for what status doesn't. Their silence is no error.
+    """Ask the clusters for more than status does. Clusters that don't respond are no error.
 
-    app_clusters: kubeconfig files of those that answer.
+    app_clusters: kubeconfig files of those that respond.
     """
     if not seen.core_ready:
         return Examined(topology, seen, now, **more)
@@ -144,7 +144,7 @@ def _ask(
 
 
 def findings(found: Examined) -> list[Finding]:
-    """The worst first; what only follows from a core that is away, or lost, is left out."""
+    """Sorted by severity, without those that follow from an unreachable core or a lost fence."""
     answer = [each for check in _CHECKS for each in check(found)]
     permit = found.seen.permit
     if not found.seen.core_ready:
@@ -156,7 +156,7 @@ def findings(found: Examined) -> list[Finding]:
 
 
 _DESTROYED = ("abandoned/", "destroyed/", "credential/", "machine/", "remote/", "fence/")
-"""Of a topology that has nothing else any more."""
+"""For a topology that was destroyed."""
 _WITHOUT_CORE = (
     "run/",
     "abandoned/",
@@ -170,7 +170,7 @@ _WITHOUT_CORE = (
     "fence/",
 )
 _LOST = tuple(each for each in _WITHOUT_CORE if each not in ("backup/", "run/"))
-"""Of a core whose topology another one has: git says nothing about it any more."""
+"""For a core that lost the fence to another: the repositories don't describe it any more."""
 _WRITERS = (argocd.NAME, crossplane.NAME)
 """Components that the fence's guard stops."""
 
@@ -187,7 +187,7 @@ def _core(found: Examined) -> Iterator[Finding]:
 
 
 def _cut_off(found: Examined) -> Iterator[Finding]:
-    """What is not there yet may be all that is wrong."""
+    """Interrupted runs, which may be the only cause of other findings."""
     for number, (words, command) in enumerate(found.cut_off, 1):
         yield Finding(f"run/{number}", "warning", words, command)
 
@@ -201,7 +201,7 @@ def _destroyed(found: Examined) -> Iterator[Finding]:
 
 
 def _fence(found: Examined) -> Iterator[Finding]:
-    """Who acts, where it isn't this core."""
+    """Who holds the fence, if it isn't this core."""
     name, permit = f"fence/{found.topology.name}", found.seen.permit
     why = permit.why_stopped() if permit else ""
     if permit and permit.verdict is FenceVerdict.SILENT:
@@ -222,10 +222,10 @@ def _components(found: Examined) -> Iterator[Finding]:
         return
     permit = found.seen.permit
     held_back = _WRITERS if permit and permit.why_stopped() else ()
-    # A start that was cut off has not begun with what comes last.
+    # An interrupted start may not have started the later components yet.
     begun = any(command.startswith("ucp start") for _, command in found.cut_off)
     for each in found.seen.components:
-        # The guard has stopped it: who starts it again has two cores write.
+        # The guard has stopped it; starting it again would make two cores write.
         if not each.ready and each.name not in held_back:
             why = f": {each.message}" if each.message else ""
             stopped = not each.message or each.message == "not running"
@@ -240,7 +240,7 @@ def _components(found: Examined) -> Iterator[Finding]:
 
 
 def _adopted(found: Examined) -> Iterator[Finding]:
-    """Settings of others that changed after the start, or could be better."""
+    """Settings of an adopted Argo CD that changed after the start, or could be better."""
     for message, command in found.unfit:
         yield Finding("adopted/argocd", "error", f"adopted Argo CD: {message}", command)
     for number, words in enumerate(found.lacking, 1):
@@ -307,7 +307,7 @@ def _backup(found: Examined) -> Iterator[Finding]:
 
 
 def _claims(found: Examined) -> Iterator[Finding]:
-    """Crossplane's own words: a missing Composition, a function that failed, a field of a child."""
+    """Crossplane's own messages: a missing Composition, a failed function, a field of a child."""
     for name, cause in status.claim_causes(found.seen).items():
         if not cause.failed:
             continue
@@ -320,7 +320,7 @@ def _claims(found: Examined) -> Iterator[Finding]:
 
 
 def _cloud_clusters(found: Examined) -> Iterator[Finding]:
-    """In the words of the cloud, or of what creates them there."""
+    """Errors of the cloud, or of the controller that creates the cluster there."""
     for name, cause in status.environment_causes(found.seen).items():
         yield Finding(
             f"environment/{name}",
@@ -335,7 +335,7 @@ def _nobody_works(found: Examined) -> Iterator[Finding]:
         name = lease["metadata"]["name"]
         spec = lease.get("spec") or {}
         renewed = parse_stamp(spec.get("renewTime"))
-        # One without a holder was given back: by a controller that ended, or isn't wanted any more.
+        # A Lease without a holder was released: its controller ended or is disabled.
         if not name.startswith("k8s-ucp-") or renewed is None or not spec.get("holderIdentity"):
             continue
         silent = found.now - renewed
@@ -416,7 +416,7 @@ def _token(found: Examined, each: Registration) -> Iterator[Finding]:
 
 
 def _environments(found: Examined) -> Iterator[Finding]:
-    """Environments that the core repository declares and nothing stands for."""
+    """Environments in the core repository for which there is no cluster."""
     known = {environment_of(each) for each in (*found.seen.clusters, *found.seen.registrations)}
     known |= {str(each.get("environment")) for each in found.seen.notes.values()}
     known |= status.environment_causes(found.seen).keys()
@@ -452,7 +452,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
 
 
 def _only_repeats(item: Object, found: Examined) -> bool:
-    """Its one fault is that something in it isn't well, which has a finding of its own."""
+    """Whether it is only unhealthy because of an object that has its own finding."""
     if sync_of(item) != "Synced" or trouble(item):
         return False
     name = item["metadata"]["name"]

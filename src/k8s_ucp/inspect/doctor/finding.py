@@ -1,4 +1,4 @@
-"""A finding: one thing that is not as it should be."""
+"""A finding: one problem that `ucp doctor` or `ucp check` reports."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be.
+    """One problem.
 
-    id: names its kind and object, and stays the same while the trouble lasts.
+    id: kind and object, stable while the problem persists.
     """
 
     id: str
     severity: Severity
     message: str
     next: str
-    """The command or the edit that gets the user on."""
+    """The command or the edit that solves the problem."""
     fix: str = ""
-    """What `ucp doctor --fix` does about it; empty where a person has to decide."""
+    """What `ucp doctor --fix` does about it; empty if the user has to decide."""
 
     def data(self) -> dict[str, str]:
         return asdict(self)

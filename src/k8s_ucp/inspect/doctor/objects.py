@@ -11,13 +11,13 @@ from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.runtime.clock import parse_stamp
 
 STUCK_SECONDS = 300.0
-"""So long a deletion may take before its finalizers are told."""
+"""A deletion that takes longer is reported with its finalizers."""
 
 _PAUSES = {
     "crossplane.io/paused": "Crossplane does not reconcile it",
     "argocd.argoproj.io/skip-reconcile": "Argo CD does not reconcile it",
 }
-"""Annotations that switch a controller off, where they say "true"."""
+"""Annotations that stop a controller's reconciliation if they are "true"."""
 
 _OWNERS = (
     ("resources-finalizer.argocd.argoproj.io", "Argo CD", "ucp logs argocd"),
@@ -31,13 +31,13 @@ _OWNERS = (
     ("service.kubernetes.io/load-balancer-cleanup", "the cloud's load-balancer controller", ""),
     ("customresourcecleanup.apiextensions.k8s.io", "Kubernetes: objects of it are still there", ""),
 )
-"""(end of a finalizer's name or of its domain, who removes it, where that one says why not)."""
+"""(suffix of a finalizer's name or domain, its controller, command that shows that one's errors)"""
 _REMAINING = ("NamespaceContentRemaining", "NamespaceFinalizersRemaining")
-"""Conditions of a namespace that name what holds it up."""
+"""Conditions of a namespace that say what blocks its deletion."""
 
 
 def stuck(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> Iterator[Finding]:
-    """Objects that were deleted long ago and are still there.
+    """Objects that were deleted more than STUCK_SECONDS ago and still exist.
 
     kubectl: the command with the cluster's kubeconfig.
     """
@@ -58,7 +58,7 @@ def stuck(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> 
 
 
 def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> Iterator[Finding]:
-    """Objects that somebody took from their controller."""
+    """Objects whose reconciliation is paused by an annotation."""
     for each in objects:
         annotations = each["metadata"].get("annotations") or {}
         for name, words in _PAUSES.items():
@@ -93,7 +93,7 @@ def _remaining(item: Object) -> str:
 
 
 def _set_by(item: Object, annotation: str) -> tuple[str, float | None]:
-    """(field manager, when) of the write that last set an annotation; empty if nobody owns it."""
+    """(field manager, time) of the last write of an annotation; empty if no manager owns it."""
     for each in item["metadata"].get("managedFields") or ():
         metadata: Any = (each.get("fieldsV1") or {}).get("f:metadata") or {}
         if f"f:{annotation}" in (metadata.get("f:annotations") or {}):

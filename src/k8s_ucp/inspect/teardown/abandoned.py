@@ -1,6 +1,6 @@
 """Abandoned resources: they could not be deleted, and may still exist and be billed.
 
-The core forgets it; the file beside its state doesn't, and status and doctor list it.
+The core no longer has them; this file beside its state lists them for status and doctor.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from k8s_ucp.workspace import write_private_file
 
 @dataclass(frozen=True)
 class AbandonedResource:
-    """what: in words, with its name in its cloud. error: its own last one. since: RFC 3339."""
+    """what: a description with its name in its cloud. error: its last error. since: RFC 3339."""
 
     what: str
     error: str
     since: str
     uid: str = ""
-    """Of its object; empty where there was none to look at."""
+    """UID of its object; empty if there was no object."""
     names: Sequence[str] = ()
-    """What it may be called by in `--abandon`."""
+    """Names by which `--abandon` accepts it."""
 
     @property
     def known_by(self) -> Sequence[str]:
-        """The same; of one that an earlier version wrote down, the words that tell what it is."""
+        """The names; for records of an earlier version, the words of the description."""
         return self.names or self.what.split()
 
     def data(self) -> dict[str, str]:
-        """For `-o json`."""
+        """Data for `-o json`."""
         return {"object": self.what, "error": self.error, "since": self.since}
 
 
 class AbandonedRecord:
-    """Those of one topology."""
+    """The abandoned resources of one topology."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def resources(self) -> list[AbandonedResource]:
-        """Oldest first. Raises UcpError where the file is damaged."""
+        """Oldest first. Raises UcpError if the file is damaged."""
         try:
             return [AbandonedResource(**each) for each in json.loads(self._path.read_text("utf-8"))]
         except FileNotFoundError:
@@ -55,9 +55,10 @@ class AbandonedRecord:
             ) from error
 
     def add(self, found: Iterable[AbandonedResource]) -> None:
-        """Write them down; what was written before stays. Raises UcpError.
+        """Record resources in addition to the existing ones. Raises UcpError.
 
-        The same thing may be given up again with another object, which a start has made of it.
+        A resource can be abandoned again if a start created a new object for it; its record is
+        replaced.
         """
         known = {each.what: each for each in self.resources()}
         for each in found:

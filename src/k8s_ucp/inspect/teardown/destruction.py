@@ -1,7 +1,7 @@
-"""How far a topology is destroyed: noted beside its state, until a start.
+"""Progress of a topology's destruction, recorded beside its state until the next start.
 
-From when its clouds were seen empty on, the core ends, which alone could say so again; and once it
-has ended, its silence is no failure.
+It is recorded when the clouds were verified to be empty, because only the core can verify that and
+it is stopped next; a core that was stopped on purpose is not a failure.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from k8s_ucp.workspace import write_private_file
 
 @dataclass(frozen=True)
 class Destruction:
-    """at: RFC 3339. kept: in words, what a core cluster that is stopped with its data manages."""
+    """at: RFC 3339. kept: descriptions of what a stopped core cluster with data still manages."""
 
     at: str
     kept: Sequence[str] = ()
     ended: bool = True
-    """False: the clouds were seen empty but for what is kept, and no more."""
+    """False: the clouds were verified to be empty except for `kept`, but the core still exists."""
     told: Mapping[str, Any] = field(default_factory=dict)
-    """What was seen then and the run that ends it tells, by the names of its context."""
+    """Results of the verification for the run that completes it, by names in its context."""
 
     def words(self, topology: str) -> str:
-        """What became of it, without a stop."""
+        """What happened to it, in one sentence."""
         kept = f", but for what its core cluster manages: {some_of(self.kept)}" if self.kept else ""
         if self.ended:
             return f"{topology} was destroyed at {self.at}{kept}"
@@ -36,12 +36,12 @@ class Destruction:
 
     @property
     def next(self) -> str:
-        """What to type."""
+        """The next command."""
         return "ucp start creates it anew" if self.ended else "ucp destroy finishes it"
 
 
 def read_destruction(path: Path) -> Destruction | None:
-    """None where there was none, or a start since; a damaged file says nothing."""
+    """None if there was none, or a start since; a damaged file is ignored."""
     try:
         found = json.loads(path.read_text("utf-8"))
         kept, told = tuple(map(str, found["kept"])), dict(found["told"])
@@ -51,5 +51,5 @@ def read_destruction(path: Path) -> Destruction | None:
 
 
 def note_destruction(path: Path, found: Destruction) -> None:
-    """Raises UcpError."""
+    """Record it. Raises UcpError."""
     write_private_file(path, json.dumps(asdict(found), indent=1) + "\n")
