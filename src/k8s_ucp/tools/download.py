@@ -1,9 +1,9 @@
-"""The door to the web: fetches other people's files, whole or not at all.
+"""Downloads files over HTTP, completely or not at all.
 
-Proxies and their exceptions (HTTPS_PROXY, NO_PROXY), certificates of one's own (REQUESTS_CA_BUNDLE)
-and ~/.netrc count as everywhere. Addresses are https, also those that a server redirects to; plain
-http only on loopback, or where the caller checks what it gets against a hash of its own.
-Errors name the address that was asked for, without user, password and query.
+Proxies and exceptions (HTTPS_PROXY, NO_PROXY), custom certificates (REQUESTS_CA_BUNDLE) and
+~/.netrc apply as usual. URLs must be https, including redirects; plain http is allowed only on
+loopback, or if the caller verifies the file against a hash. Errors contain the requested URL
+without user, password and query.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 5.0
 STALL_SECONDS = 10.0
-"""Without a byte for so long, a transfer is broken off and begun again where it stood."""
+"""Without a byte for this long, a transfer is interrupted and resumed."""
 ATTEMPTS = 4
-"""In a row without a byte more, then it is given up."""
+"""Consecutive attempts without progress before giving up."""
 PAUSE_SECONDS = 0.5
 """Before the second attempt; each further pause is twice as long."""
 REDIRECTS = 8
@@ -33,15 +33,15 @@ TEXT_BYTES = 4 * 1024 * 1024
 CHUNK = 256 * 1024
 
 Progress = Callable[[int, int | None], None]
-"""(bytes that are here, bytes of the whole file where the server tells)."""
+"""(bytes downloaded, bytes of the whole file if the server says so)"""
 
 
 class NotReached(UcpError):
-    """Nobody answered there, or the answer broke off again and again."""
+    """The server did not respond, or the connection broke repeatedly."""
 
 
 class NotServed(UcpError):
-    """The server answered, but not with the file. status: of HTTP."""
+    """The server responded, but not with the file. status: HTTP status."""
 
     def __init__(self, message: str, status: int, *, next: str | None = None) -> None:
         self.status = status
@@ -50,7 +50,7 @@ class NotServed(UcpError):
 
 @dataclass(frozen=True)
 class DownloadLimits:
-    """How patient a download is. Seconds."""
+    """Timeouts of a download in seconds."""
 
     deadline: float = 1800.0
     """For the whole file."""
@@ -76,10 +76,10 @@ def fetch_file(
     ended: Callable[[], bool] = _never,
     plain: bool = False,
 ) -> None:
-    """Download to `target`; what an earlier call began beside it (`.part`) is gone on with.
+    """Download to `target`; resumes a download that an earlier call began (`.part`).
 
-    ended: asked now and then; True gives up and keeps the part. plain: http will do.
-    Raises NotReached, NotServed, DeadlineExceeded, UcpError.
+    ended: checked regularly; True cancels and keeps the part. plain: allow http. Raises NotReached,
+    NotServed, DeadlineExceeded, UcpError.
     """
     transfer = _Transfer(url, target, limits, progress, ended, plain)
     until = time.monotonic() + limits.deadline
@@ -106,7 +106,7 @@ def fetch_file(
 
 
 def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
-    """A small text file (at most 4 MiB, UTF-8). Raises NotReached, NotServed, UcpError."""
+    """Download a small text (at most 4 MiB, UTF-8). Raises NotReached, NotServed, UcpError."""
     limits = DownloadLimits(deadline=seconds, stall=min(seconds, STALL_SECONDS))
     until = time.monotonic() + seconds
     content = bytearray()
@@ -130,7 +130,7 @@ def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
 
 
 def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
-    """Somebody there answers HTTP; whether the file is there remains to be seen."""
+    """Whether a server responds there; the file may still be missing."""
     limits = DownloadLimits(deadline=seconds, connect=seconds, stall=seconds)
     try:
         with _answer(url, {}, limits, plain, head=True) as response:
@@ -140,18 +140,18 @@ def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
 
 
 def shown(url: str) -> str:
-    """An address for people: no user, password, query."""
+    """A URL for messages: without user, password and query."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
 _OUT_OF_ORDER = (502, 503, 504)
-"""What gateways answer while the server behind them does not."""
+"""What gateways return if the server behind them is unavailable."""
 
 
 class _Again(Exception):
-    """The connection failed or broke: worth another attempt. Its text is the reason."""
+    """The connection failed or broke, so a retry makes sense. The message is the reason."""
 
 
 _CHECK_NETWORK = "check the network (HTTPS_PROXY sets a proxy), then run the command again"
@@ -159,7 +159,7 @@ _CHECK_NETWORK = "check the network (HTTPS_PROXY sets a proxy), then run the com
 
 @dataclass(frozen=True)
 class _Transfer:
-    """One file on its way. `.part` holds its beginning, `.validator` which version of it."""
+    """A download in progress. `.part` has its beginning, `.validator` identifies the version."""
 
     url: str
     target: Path
@@ -177,7 +177,7 @@ class _Transfer:
         return self.target.with_name(f"{self.target.name}.validator")
 
     def here(self) -> int:
-        """Bytes that need not be fetched again."""
+        """Bytes that need not be downloaded again."""
         try:
             return self.part.stat().st_size if self.validator.exists() else 0
         except FileNotFoundError:
@@ -189,7 +189,7 @@ class _Transfer:
         if have:
             headers = {"Range": f"bytes={have}-", "If-Range": self.validator.read_text("ascii")}
         with _answer(self.url, headers, self.limits, self.plain) as response:
-            if response.status_code == 416:  # the file is not that long any more
+            if response.status_code == 416:  # the file became shorter
                 self.forget()
                 raise _Again("the file on the server changed")
             _require_served(self.url, response)
@@ -206,8 +206,7 @@ class _Transfer:
         if version := _version(response):
             self.validator.write_text(version, "ascii")
         with self.part.open("ab" if have else "wb") as file:
-            # What has come is kept before more is waited for; as it was sent: an archive must not
-            # be unpacked on the way.
+            # Written as soon as it arrives, and unmodified: archives must not be decompressed.
             while chunk := response.raw.read1(CHUNK, decode_content=False):
                 file.write(chunk)
                 have += len(chunk)
@@ -230,14 +229,14 @@ class _Transfer:
 
 
 def _version(response: Response) -> str:
-    """What If-Range may name: a strong ETag, else the date; empty where there is neither."""
+    """Value for If-Range: a strong ETag, or else the date; empty if there is neither."""
     tag = response.headers.get("ETag", "")
     version = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
     return version if version.isascii() else ""
 
 
 def _continues(response: Response, have: int) -> bool:
-    """The answer is the rest of what is here. Servers may send the whole file all the same."""
+    """Whether the response is the rest of the file. Servers may send the whole file instead."""
     sent = response.headers.get("Content-Range", "")
     return response.status_code == 206 and have > 0 and sent.startswith(f"bytes {have}-")
 
@@ -254,11 +253,11 @@ def _require_served(url: str, response: Response) -> None:
 def _answer(
     url: str, headers: dict[str, str], limits: DownloadLimits, plain: bool, *, head: bool = False
 ) -> Iterator[Response]:
-    """The answer after all redirects, its body not read yet. Raises _Again, UcpError."""
+    """The response after all redirects, with its body unread. Raises _Again, UcpError."""
     import requests
     from urllib3.exceptions import HTTPError
 
-    # Redirects are followed here, so that none of them leads to plain http.
+    # Redirects are followed here, to refuse those that lead to plain http.
     at = url
     with requests.Session() as session:
         session.headers.update({"User-Agent": "k8s-ucp", "Accept-Encoding": "identity"})
@@ -293,7 +292,7 @@ def _require_secure(at: str, asked: str, plain: bool) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Why it failed, in words of ours: the libraries' texts hold proxies with their passwords."""
+    """The reason in our own words: the libraries' messages contain proxies with passwords."""
     import requests
     from urllib3.exceptions import ReadTimeoutError
 

@@ -1,6 +1,6 @@
-"""Make one entry in a folder out of a publisher's release.
+"""Creates a cache entry in a folder from a publisher's release.
 
-Nothing of a download is stored, unpacked or made executable before its hash was found right.
+Nothing of a download is stored, unpacked or made executable before its hash was verified.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from k8s_ucp.tools.releases.publishers import Asset, published_checksum
 from k8s_ucp.tools.store import ToolStore, file_hash
 
 REACH_SECONDS = 4.0
-"""For a publisher's server to answer at all; then it counts as out of reach."""
+"""For a publisher's server to respond; then it is considered unreachable."""
 
 Heard = Callable[[Phase, str], None]
 
 
 @dataclass(frozen=True)
 class ReleaseFetcher:
-    """Fetches releases, each file checked against a locked hash or its publisher's."""
+    """Fetches releases; verifies each file against a locked hash or its publisher's."""
 
     store: ToolStore
     locks: ReleaseLocks
@@ -49,10 +49,10 @@ class ReleaseFetcher:
     running: process.RunningPrograms
 
     def fetch(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
-        """Fetch into `partial`; return the folder in it that is to become the entry.
+        """Fetch into `partial`; returns the folder in it that is to become the entry.
 
-        Downloads that were cut off are gone on with by the next call. Raises WrongHash,
-        NotReached, NotServed, UcpError.
+        The next call resumes interrupted downloads. Raises WrongHash, NotReached, NotServed,
+        UcpError.
         """
         entry, downloads = partial / "entry", self.store.downloads(name)
         (entry / "bin").mkdir(mode=0o755, parents=True)
@@ -60,7 +60,7 @@ class ReleaseFetcher:
         with self.store.log(name).open("w", encoding="utf-8") as log:
 
             def write(line: str) -> None:
-                with contextlib.suppress(OSError):  # a full disk is told by the download too
+                with contextlib.suppress(OSError):  # the download reports a full disk too
                     print(line, file=log, flush=True)
 
             for asset in recipe.assets:
@@ -127,7 +127,7 @@ class ReleaseFetcher:
 
 
 def out_of_reach(recipes: Iterable[Recipe], source: ModuleSource) -> dict[str, str]:
-    """Tool -> the server it lacks. All of them are asked at once, for REACH_SECONDS."""
+    """Tool -> its unreachable server. All servers are contacted in parallel, for REACH_SECONDS."""
     needed = {each.tool.name: _servers(each, source) for each in recipes}
     answering: set[str] = set()
 
@@ -135,7 +135,7 @@ def out_of_reach(recipes: Iterable[Recipe], source: ModuleSource) -> dict[str, s
         if download.answers(server, seconds=REACH_SECONDS, plain=True):
             answering.add(server)
 
-    # Daemons, and not a pool: the system's name resolution knows no deadline.
+    # Daemon threads instead of a pool, because name resolution has no timeout.
     threads = [
         threading.Thread(target=ask, args=(each,), daemon=True)
         for each in {server for servers in needed.values() for server in servers}
@@ -153,7 +153,7 @@ def out_of_reach(recipes: Iterable[Recipe], source: ModuleSource) -> dict[str, s
 
 
 def _servers(recipe: Recipe, source: ModuleSource) -> list[str]:
-    """Roots of the servers that a recipe needs, each once."""
+    """Roots of the servers that a recipe needs, without duplicates."""
     urls = [url for each in recipe.assets for url in (each.url, each.checksums)]
     if recipe.tool.keep:
         urls += proxies(source)[:1] or [f"https://{source.setting}"]
@@ -166,7 +166,7 @@ def _root(url: str) -> str:
 
 
 def _put_program(file: Path, path: str, target: Path, asset: Asset) -> None:
-    """Take a program out of a checked file."""
+    """Extract a program from a verified file."""
     if not path:
         file.replace(target)
     else:

@@ -1,4 +1,4 @@
-"""How long builds still take. Pure."""
+"""Estimates the remaining time of builds. Pure."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from collections.abc import Mapping
 from k8s_ucp.tools.recipe import Phase, TimeLeft, ToolProgress
 
 SOON = 30.0
-"""Seconds of compiling after which the speed of the machine is known well enough to tell."""
+"""Seconds of compiling after which the machine's speed is known well enough."""
 
 LINKING = 0.1
-"""What it takes after the last package was begun, as a part of compiling all: the last ones still
-compile, and the programs are linked."""
+"""Work after the last package was begun, as a part of the whole compilation: the last packages are
+still compiling, and the programs are linked."""
 
 LATER = 1.15
-"""What comes late imports more: compiling a part of the source takes that part to this power."""
+"""Later packages import more: compiling a part of the source takes that part to this power."""
 
 LATELY = 120.0
-"""Seconds whose pace is compared with that of the whole: another one means that what else runs on
-the machine came or went."""
+"""Seconds of which the pace is compared with the overall pace; a difference means that the
+machine's other load has changed."""
 
 SHORT = 150.0
-"""Seconds left that are told as less than the next minute: the end is least certain."""
+"""Less time left is shown as an upper limit in minutes: the end is the least certain."""
 
 
 class Forecast:
-    """How long builds still take, by the source they compile and how fast that goes.
+    """Remaining time of builds, from the source that they compile and the speed so far.
 
-    A kilobyte of one tool takes about as long as that of another, and what else runs on the machine
-    counts by itself. Whoever calls sees to one call at a time.
+    A kilobyte takes about as long in every tool, and other load on the machine is included
+    automatically. Not thread-safe.
     """
 
     def __init__(self, kilobytes: Mapping[str, tuple[int, int]]) -> None:
@@ -41,10 +41,10 @@ class Forecast:
         self._done: dict[str, float] = {}
         self._since: float | None = None
         self._lately: deque[tuple[float, float]] = deque()
-        """When, and how much was done by then; of the last seconds, and one before them."""
+        """(time, work done by then) of the last LATELY seconds, and one before them."""
 
     def note(self, progress: ToolProgress, now: float) -> None:
-        """Something was heard of a tool."""
+        """Record a tool's progress."""
         if (work := self._work.get(progress.tool)) is None:
             return
         if progress.phase is Phase.INSTALLED:
@@ -56,7 +56,7 @@ class Forecast:
             self._done[progress.tool] = compiling * min(progress.kilobytes / compiling, 1) ** LATER
 
     def left(self, now: float) -> TimeLeft | None:
-        """From now; None as long as nobody knows how fast this machine is."""
+        """Time left from now; None until the machine's speed is known."""
         done = sum(self._done.values())
         if self._since is None or now - self._since < SOON or not done:
             return None
@@ -65,7 +65,7 @@ class Forecast:
         return TimeLeft(to_do / overall, to_do / (self._pace_lately(done, now) or overall))
 
     def _pace_lately(self, done: float, now: float) -> float:
-        """0 where nothing was done lately, as while programs are linked."""
+        """0 if nothing progressed lately, such as while programs are linked."""
         marks = self._lately
         marks.append((now, done))
         while len(marks) > 1 and marks[1][0] <= now - LATELY:
@@ -75,7 +75,7 @@ class Forecast:
 
 
 def about(left: TimeLeft) -> str:
-    """A time left, no more exact than it is known: a range while the machine's pace changes."""
+    """A text for the time left, as precise as it is known: a range if the pace is changing."""
     first, last = sorted((left.overall, left.lately))
     if last > first * 4 / 3 and last >= SHORT:
         return f"{max(1, round(first / 60))} to {round(last / 60)} min left"

@@ -1,8 +1,8 @@
-"""Install the pinned programs into the user's cache, and find them there.
+"""Installs the pinned programs into the user's cache, and finds them there.
 
-One call does everything: `Installer(cache, report).install(EMBEDDED)` returns a Toolbox at once
-where all is installed, and else builds or downloads what is missing, side by side, safe against
-other installs at the same time and against being killed at any moment.
+One call does everything: `Installer(cache, report).install(EMBEDDED)` returns a Toolbox at once if
+all is installed. Otherwise it builds or downloads what is missing, in parallel; it is safe against
+concurrent installations and against being killed at any moment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from k8s_ucp.tools.maker import Maker
 
 LOCK_DEADLINE = 5400.0
-"""Seconds to wait for another process that installs the same tool: longer than a build may take."""
+"""Seconds to wait for another process that installs the same tool; longer than a build takes."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class ToolState:
     version: str
     programs: tuple[str, ...]
     folder: Path | None
-    """None: not installed."""
+    """None if it is not installed."""
     damaged: tuple[str, ...] = ()
-    """Programs that are not what was installed; looked at on request only."""
+    """Programs that differ from what was installed; only checked on request."""
     origin: str = ""
-    """sources, release or wheel; empty where it isn't installed."""
+    """sources, release or wheel; empty if it isn't installed."""
 
 
 @dataclass(frozen=True)
 class _Tool:
-    """A tool that is asked for."""
+    """A requested tool."""
 
     name: str
     ways: tuple[Recipe, ...]
-    """How to get it, best first."""
+    """Ways to get it, best first."""
 
 
 class Installer:
@@ -78,11 +78,9 @@ class Installer:
     ) -> None:
         """cache: absolute. report: called from several threads, one call at a time.
 
-        kept: entries of other versions that count as the tools of these names while they are there.
-
-        locks: the file with the hashes of releases, where not the shipped one.
-        programs: through it another thread ends an installation that is under way.
-        keep_build: leave modules and object files (many GB) for the next build.
+        kept: tool -> entry of another version, which is used instead while it exists. locks: a file
+        with the hashes of releases instead of the shipped one. programs: lets another thread cancel
+        an installation. keep_build: keep modules and object files (many GB) for the next build.
         """
         self._store = ToolStore(cache)
         self._report = report
@@ -96,10 +94,10 @@ class Installer:
         self._kept = kept
 
     def install(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
-        """Install what is missing of the named tools; return all of them.
+        """Install those of the named tools that are missing; returns all of them.
 
-        Raises UcpError (no compiler, no network, no room, a broken build, ...). What was finished
-        by then stays, and a later call goes on from there.
+        Raises UcpError (no compiler, no network, no space, a failed build, ...). What was finished
+        by then is kept, and a later call continues.
         """
         tools = self._tools(names)
         found = {each.name: self._entry(each) for each in tools}
@@ -111,12 +109,12 @@ class Installer:
         return self._toolbox(found.values())
 
     def choose(self, names: Iterable[str] = EMBEDDED) -> None:
-        """Have `auto` use what this source gave, also where another one is installed too."""
+        """Make `auto` use the tools of this source, even if another one is installed too."""
         for each in self._tools(names):
             self._store.choose(each.name, self._source)
 
     def find(self, names: Iterable[str] = EMBEDDED) -> Toolbox:
-        """The named tools as they are installed; gets nothing. Raises UcpError if one isn't."""
+        """The named tools if installed; installs nothing. Raises UcpError if one is missing."""
         found = {each.name: self._entry(each) for each in self._tools(names)}
         absent = [name for name, entry in found.items() if entry is None]
         if absent:
@@ -126,10 +124,11 @@ class Installer:
         return self._toolbox(found.values())
 
     def check(self, names: Iterable[str] = EMBEDDED) -> list[str]:
-        """Raise UcpError where an install of the named tools would fail at once.
+        """Raise UcpError if an installation of the named tools would fail at once.
 
-        That is: the cache can't be written, a compiler or room lacks, publishers can't be reached.
-        Returns the listeners, in words, that can't be bound to loopback once they are installed.
+        That is: the cache is not writable, a compiler or space is missing, or publishers are
+        unreachable. Returns descriptions of listeners that can't be bound to loopback after the
+        installation.
         """
         tools = self._tools(names)
         tools = [each for each in tools if self._kept_entry(each.name) is None]
@@ -146,14 +145,13 @@ class Installer:
         return [words for way in found.values() if way for words in way.exposed]
 
     def missing(self, names: Iterable[str] = EMBEDDED) -> list[str]:
-        """Which of the named tools an install would have to make."""
+        """Those of the named tools that are not installed."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
 
     def prune(self, kept: Collection[str] = ()) -> tuple[list[str], list[str]]:
-        """Remove what other versions of the catalogue installed, unless a process uses it.
+        """Remove entries of other versions of the catalogue, unless a process uses them.
 
-        kept: entries that stay as well. Names of the entries that were removed, and of those that
-        are used.
+        kept: entries to keep in addition. Returns (removed entries, entries in use).
         """
         from k8s_ucp import process
 
@@ -173,7 +171,7 @@ class Installer:
     def states(
         self, names: Iterable[str] | None = None, *, verify: bool = False
     ) -> list[ToolState]:
-        """All tools, or the named ones. verify: compare each file with what was installed."""
+        """All tools, or the named ones. verify: compare each file with its recorded hash."""
         return [
             self._state(each, verify)
             for each in self._tools(self._catalogue if names is None else names)
@@ -213,11 +211,11 @@ class Installer:
         return find_compiler(needed_compiler(folder)) if folder and recipe.is_built else None
 
     def _way(self, tool: _Tool) -> Recipe | None:
-        """The way by which it was installed."""
+        """The way in which it was installed."""
         return next((each for each in tool.ways if self._entry_of(each)), None)
 
     def _kept_entry(self, tool: str) -> StoreEntry | None:
-        """Of another version: another build of the same one is as good as a newer one."""
+        """The kept entry, if of another version; builds of the same version are equivalent."""
         entry = self._store.get(self._kept[tool]) if tool in self._kept else None
         return entry if entry and entry.version != self._catalogue[tool].version else None
 
@@ -249,7 +247,7 @@ class Installer:
         )
 
     def _tidy(self) -> None:
-        """Remove what a killed installation left behind, many GB perhaps."""
+        """Remove remains of a killed installation, which can be many GB."""
         from k8s_ucp.tools.store import delete_later, end_orphans
 
         self._store.sweep(end_orphans, delete_later)
@@ -257,7 +255,7 @@ class Installer:
             self._store.remove_build(delete_later)
 
     def _install(self, missing: list[_Tool]) -> dict[str, StoreEntry]:
-        # Imported here: not needed, and slow, where everything is installed.
+        # Imported here, because it is slow and not needed if everything is installed.
         from k8s_ucp import process
         from k8s_ucp.tools.store import delete_later, end_orphans
 

@@ -1,7 +1,7 @@
-"""The versions that a topology runs on: they stay until `ucp upgrade` moves them.
+"""The versions that a topology runs: kept until `ucp upgrade` changes them.
 
-A newer ucp has newer pins. `.ucp/<topology>/versions.json` says which entries of the cache a
-topology was started with, {tool: entry}; every command takes those as long as they are installed.
+A newer ucp has newer pins. `.ucp/<topology>/versions.json` records the cache entries that a
+topology was started with, {tool: entry}; every command uses those while they are installed.
 Components in pods have their versions in the core repository instead.
 """
 
@@ -28,18 +28,19 @@ KEPT = (
     *("crossplane", "argocd", "helm", "kustomize"),
     "argo-rollouts",
 )
-"""Tools whose versions a topology keeps. Redis holds nothing, kind is used and not run."""
+"""Tools whose versions a topology keeps. Not redis, which has no data, nor kind, which only creates
+clusters."""
 _ROOTS = "kept"
-"""Folder of the cache: a file for each topology, with the path of its versions."""
+"""Folder of the cache with a file per topology, which contains the path of its versions."""
 
 
 def read_kept(topology: Topology, state: StateFolder) -> dict[str, str]:
-    """Tool -> entry; empty where nothing is kept."""
+    """Tool -> entry; empty if nothing is kept."""
     return {} if in_pods(topology) else _read(state.versions)
 
 
 def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None:
-    """Keep what a topology runs on from now on, also from `ucp tools prune`. Raises UcpError."""
+    """Record what a topology runs; protects it from `ucp tools prune`. Raises UcpError."""
     if in_pods(topology):
         return
     entries = {tool: toolbox.entries[tool] for tool in KEPT if tool in toolbox.entries}
@@ -52,12 +53,12 @@ def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None
 
 
 def kept_anywhere(cache: Path) -> set[str]:
-    """Entries that some topology of this user runs on, or will when it is started again."""
+    """Entries that any of this user's topologies runs, or will run after its next start."""
     return {entry for each in states(cache) for entry in _read(each.versions).values()}
 
 
 def states(cache: Path) -> list[StateFolder]:
-    """Of the topologies of this user that keep versions, in whatever workspace."""
+    """State folders of this user's topologies that keep versions, in all workspaces."""
     found = []
     for root in (cache / _ROOTS).glob("[!.]*"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -76,7 +77,7 @@ def topology_installer(topology: Topology, state: StateFolder) -> Installer:
 
 
 def kept_versions(topology: Topology, state: StateFolder) -> Mapping[str, str]:
-    """Tool -> version: what a start would run, newer pins or not."""
+    """Tool -> version that a start would run, regardless of newer pins."""
     store, found = ToolStore(cache_folder()), {}
     for tool in needed_tools(topology):
         entry = read_kept(topology, state).get(tool, "")
@@ -86,14 +87,14 @@ def kept_versions(topology: Topology, state: StateFolder) -> Mapping[str, str]:
 
 
 def lost_versions(topology: Topology, state: StateFolder) -> dict[str, str]:
-    """Tool -> version that a topology keeps, of those that aren't installed any more."""
+    """Tool -> kept version, of tools that are no longer installed."""
     store = ToolStore(cache_folder())
     kept = read_kept(topology, state).items()
     return {tool: version_of(tool, entry) for tool, entry in kept if not store.get(entry)}
 
 
 def newer_pins(topology: Topology, state: StateFolder) -> dict[str, tuple[str, str]]:
-    """Tool -> (kept version, pin), of those that an upgrade would move."""
+    """Tool -> (kept version, pin), of tools that an upgrade would change."""
     return {
         tool: (version, CATALOGUE[tool].version)
         for tool, version in kept_versions(topology, state).items()
@@ -107,8 +108,8 @@ def _read(path: Path) -> dict[str, str]:
         return {
             tool: str(entry)
             for tool, entry in found.items()
-            # A name in the user's own cache: a path would be run wherever it leads, and a folder
-            # of state may have come with a repository that others wrote.
+            # Only names in the user's own cache: a path would be executed wherever it points, and a
+            # state folder may come from a repository that others wrote.
             if tool in KEPT and re.fullmatch(rf"{tool}-[\w.+-]+", str(entry))
         }
     except (OSError, ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""Renews releases.lock.json: what publishers tell of the releases that the catalogue names."""
+"""Updates releases.lock.json with the published checksums of the catalogue's releases."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from k8s_ucp.tools.releases.publishers import ALL, Asset, published_checksum
 
 
 def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> str:
-    """Write the hashes of every file for every platform; what was done, in words.
+    """Write the hashes of every file for every platform; returns a summary.
 
-    A hash that is locked stays: raises UcpError where its publisher tells another one now, or
-    where somebody can't be reached. Then nothing is written.
+    Locked hashes never change: raises UcpError if a publisher reports another one now, or if a
+    server is unreachable. Then nothing is written.
     """
     locked: Mapping[str, str] = json.loads(path.read_text("utf-8"))
     assets = [

@@ -1,4 +1,4 @@
-"""Gets the tools that are missing, side by side, each by the first way that works."""
+"""Gets missing tools in parallel, each in the first way that works."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from k8s_ucp.tools.releases.locks import COMMITTED, ReleaseLocks
 from k8s_ucp.tools.store import StoreEntry, ToolStore, end_orphans, remove
 
 SIDE_BY_SIDE = 2
-"""Builds at once. `go build` fills the cores except while it fetches modules and links."""
+"""Parallel builds. `go build` uses all cores except while it downloads modules and links."""
 
 REPORT_PAUSE = 0.2
-"""Seconds between two reports on one tool within a phase."""
+"""Minimum seconds between two reports on one tool within a phase."""
 
 
 class Maker:
-    """Makes entries of one store. Its folders exist, and nobody removes the build folder."""
+    """Creates entries of one store, whose folders exist. The caller protects the build folder."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class Maker:
     ) -> None:
         """report: called from several threads, one call at a time.
 
-        running: through it another thread ends an installation that is under way.
-        locks: the file with the hashes of releases, where not the shipped one.
+        running: lets another thread cancel an installation. locks: a file with the hashes of
+        releases instead of the shipped one.
         """
         self._store = store
         self._report = report
@@ -54,11 +54,10 @@ class Maker:
         self._forecast = Forecast({})
 
     def order(self, missing: Mapping[str, Sequence[Recipe]]) -> dict[str, tuple[Recipe, ...]]:
-        """In which order the ways to get each tool are tried: those that can work.
+        """The possible ways to get each tool, in the order in which to try them.
 
-        missing: tool -> all the ways to get it.
-        Raises UcpError where a publisher is out of reach and there is no other way, or where a
-        compiler or room for builds lacks.
+        missing: tool -> all ways to get it. Raises UcpError if a publisher is unreachable and there
+        is no other way, or if a compiler or space for builds is missing.
         """
         releases = [way for ways in missing.values() for way in ways if way.assets]
         lacking: Mapping[str, str] = {}
@@ -89,15 +88,15 @@ class Maker:
         return order
 
     def _builder(self, recipes: Sequence[Recipe]) -> Builder | None:
-        """What builds the recipes; None where there are none.
+        """A builder for the recipes; None if there are none.
 
-        Raises UcpError where a compiler or room lacks.
+        Raises UcpError if a compiler or space is missing.
         """
         folders = [each.module_folder for each in recipes if each.module_folder]
         if not folders:
             return None
         compiler = require_compiler(max(map(needed_compiler, folders)))
-        if not self._store.build.exists():  # an interrupted build has taken its room already
+        if not self._store.build.exists():  # an interrupted build has used its space already
             require_room(
                 self._store.cache, {each.tool.name: each.tool.megabytes for each in recipes}
             )
@@ -108,7 +107,7 @@ class Maker:
         return ReleaseFetcher(self._store, locks, module_source(find_compiler()), self._running)
 
     def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
-        """Install all; the first failure, or Ctrl-C, ends the others."""
+        """Install all; the first failure, or Ctrl-C, cancels the others."""
         self._forecast = Forecast(
             {name: ways[0].tool.kilobytes for name, ways in order.items() if ways[0].is_built}
         )
@@ -116,7 +115,7 @@ class Maker:
             jobs = {pool.submit(self._one, each): name for name, each in order.items()}
             try:
                 done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
-                # The first failure is the one to tell; the others then fail because of it.
+                # Only the first failure is reported; the others are its consequence.
                 return {jobs[job]: job.result() for job in done}
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -124,7 +123,7 @@ class Maker:
                 raise
 
     def _one(self, order: tuple[Recipe, ...]) -> StoreEntry:
-        """By the first way that works. A file that is not what it should be ends it at once."""
+        """Try the ways in order. A wrong hash is not retried in another way."""
         since = time.monotonic()
         for way in order[:-1]:
             try:
@@ -173,7 +172,7 @@ class Maker:
         return entry
 
     def _teller(self, recipe: Recipe, since: float) -> Heard:
-        """A callback for one tool: every change of phase is told, details now and then."""
+        """A callback that reports a tool's changes of phase, and details every REPORT_PAUSE."""
         last: list[tuple[Phase, float]] = []
 
         def heard(phase: Phase, detail: str, kilobytes: int = 0) -> None:

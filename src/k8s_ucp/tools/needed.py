@@ -1,4 +1,4 @@
-"""What a topology needs of the pinned programs, and which of their versions it names."""
+"""The pinned programs that a topology needs, and the versions that it specifies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s_ucp.topology.placement import in_pods
 
 
 def needed_tools(topology: Topology) -> tuple[str, ...]:
-    """Names of the pinned programs that a topology runs on."""
+    """Names of the tools that a topology needs."""
     spec = topology.spec
     names = {spec.core.provider, *(each.cluster.provider for each in spec.environments)}
     used = [info for name, info in PROVIDERS.items() if name in names]
@@ -25,7 +25,7 @@ def needed_tools(topology: Topology) -> tuple[str, ...]:
 
 
 def relied_on(topology: Topology) -> dict[str, str | None]:
-    """The versions that a topology names, by component."""
+    """Component -> version that a topology specifies."""
     return {
         "argocd": topology.spec.argocd.version,
         "crossplane": topology.spec.crossplane.version,
@@ -33,10 +33,10 @@ def relied_on(topology: Topology) -> dict[str, str | None]:
 
 
 def refuse_other_versions(topology: Topology, running: Mapping[str, str]) -> None:
-    """One version of each engine is brought, and tested with the rest. Raises UsageError.
+    """Only one version of each engine is shipped and tested. Raises UsageError.
 
-    running: versions by tool; a topology keeps what it runs until it is upgraded. Adopted ones have
-    their own, which only their cluster tells.
+    running: versions by tool; a topology keeps its versions until it is upgraded. Adopted
+    components have their own versions, known only from their cluster.
     """
     for name, version in relied_on(topology).items():
         brought, wanted = CATALOGUE[name].version, (version or "").removeprefix("v")

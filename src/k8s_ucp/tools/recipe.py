@@ -1,4 +1,4 @@
-"""What a cache entry is made from, and the name that follows from it.
+"""The inputs of a cache entry, and the entry's name, which depends on them.
 
 An entry is called `<tool>-<version>-<hash>`; the hash covers everything that can change the result:
 dependencies and their checksums, our edits, linker variables, flags, compiler, system, machine.
@@ -23,14 +23,14 @@ from k8s_ucp.tools.releases.publishers import Asset
 MODULES = Path(__file__).parent / "modules"
 
 FORMAT = 1
-"""Raised when the installer lays entries out differently."""
+"""Incremented if the installer changes the layout of entries."""
 
 BUILD_FLAGS = (
     "-mod=readonly",
     "-modcacherw",
     "-buildvcs=false",
     "-trimpath",
-    # The linker drops debug information anyway; not making it saves a tenth of the time.
+    # The linker drops debug information anyway; not generating it saves a tenth of the time.
     "-gcflags=all=-dwarf=false",
 )
 
@@ -38,7 +38,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Phase(StrEnum):
-    """What happens to a tool, in this order: a release is downloaded, sources are compiled."""
+    """Phases of an installation, in order: a release is downloaded, sources are compiled."""
 
     WAITING = "waiting"
     DOWNLOADING = "downloading"
@@ -49,7 +49,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Seconds until all tools are built, at the pace since the beginning and at that of lately."""
+    """Seconds until all tools are built, at the overall pace and at the recent pace."""
 
     overall: float
     lately: float
@@ -65,14 +65,14 @@ class ToolProgress:
     elapsed: float
     detail: str = ""
     kilobytes: int = 0
-    """Of source that were compiled or begun, as `Tool.kilobytes` counts."""
+    """Source that was compiled or begun, as counted in `Tool.kilobytes`."""
     left: TimeLeft | None = None
-    """Until all tools are built; None as long as nobody knows."""
+    """Until all tools are built; None if unknown."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One way to get a tool here: from a wheel that is installed, from sources, or a release."""
+    """One way to get a tool on this machine: an installed wheel, sources, or a release."""
 
     tool: Tool
     version: str
@@ -82,7 +82,7 @@ class Recipe:
     """The program to copy."""
     module_folder: Path | None = None
     assets: tuple[Asset, ...] = ()
-    """The files of a release to fetch."""
+    """The files of a release to download."""
 
     @property
     def is_built(self) -> bool:
@@ -90,7 +90,7 @@ class Recipe:
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """What it gives: a release may lack programs on some platforms."""
+        """Programs of this recipe: a release may lack some on some platforms."""
         if self.assets:
             return tuple(name for each in self.assets for name in each.programs)
         return tuple(self.tool.programs)
@@ -102,24 +102,24 @@ class Recipe:
         return release.exposed if release and self.assets else ()
 
     def entry_name(self, compiler: Compiler | None) -> str:
-        """Name of its folder in the cache. A build's name depends on the compiler."""
+        """Name of its folder in the cache; for builds it depends on the compiler."""
         seed = f"{self.digest} {compiler.version if compiler and self.is_built else ''}"
         short = hashlib.sha256(seed.encode()).hexdigest()[:12]
         return f"{self.tool.name}-{self.version}-{short}"
 
 
 class ProgramSource(StrEnum):
-    """Where programs come from: `tools.source` in the topology."""
+    """Source of the programs: `tools.source` in the topology."""
 
     AUTO = "auto"
-    """Releases where they can be reached, else sources; what is installed already will do."""
+    """Releases if they are reachable, else sources; accepts whatever is installed."""
     SOURCES = "sources"
     RELEASES = "releases"
-    """Sources where there is no release."""
+    """Sources if there is no release."""
 
 
 def ways(tool: Tool, source: ProgramSource, modules: Path = MODULES) -> tuple[Recipe, ...]:
-    """How to get a tool, best first. A build comes before a release: its listeners are ours."""
+    """Ways to get a tool, best first. Builds are preferred: they listen on loopback only."""
     own = recipe_of(tool, modules)
     release = release_of(tool, modules)
     if source is ProgramSource.SOURCES or release is None or not own.is_built:
@@ -128,7 +128,7 @@ def ways(tool: Tool, source: ProgramSource, modules: Path = MODULES) -> tuple[Re
 
 
 def release_of(tool: Tool, modules: Path = MODULES) -> Recipe | None:
-    """The recipe for its release on this machine; None where there is none."""
+    """The recipe for its release on this machine; None if there is none."""
     assets = tool.release.on(tool.version, platform()) if tool.release else ()
     if not assets:
         return None
@@ -142,7 +142,7 @@ def release_of(tool: Tool, modules: Path = MODULES) -> Recipe | None:
 
 
 def recipe_of(tool: Tool, modules: Path = MODULES) -> Recipe:
-    """The recipe for this machine: the wheel where it is installed, else the sources."""
+    """The recipe for this machine: the wheel if it is installed, or else the sources."""
     if tool.wheel:
         for folder in map(Path, filter(None, sys.path)):
             for about in folder.glob(f"{tool.wheel.distribution}-*.dist-info"):
@@ -165,25 +165,25 @@ def recipe_of(tool: Tool, modules: Path = MODULES) -> Recipe:
 
 
 def module_files(folder: Path) -> list[Path]:
-    """The files of a tool's module folder that a build needs, sorted."""
+    """Sorted files of a tool's module folder that a build needs."""
     names = sorted(path.name for path in folder.iterdir())
     return [folder / name for name in names if name in ("go.mod", "go.sum") or name[-3:] == ".go"]
 
 
 def needed_compiler(folder: Path) -> Version:
-    """The oldest Go that go.mod allows."""
+    """The oldest Go version that go.mod allows."""
     found = re.search(r"^go (\S+)$", (folder / "go.mod").read_text(encoding="utf-8"), re.MULTILINE)
     return parse_version(found[1]) if found else ()
 
 
 def linker_flags(tool: Tool) -> str:
-    """Strip debug information; set the program's own version variables."""
+    """Strip debug information, and set the program's version variables."""
     variables = (f"-X '{name}={value}'" for name, value in sorted(tool.variables.items()))
     return " ".join(["-s", "-w", *variables])
 
 
 def platform() -> str:
-    """This machine as publishers write it: linux/amd64."""
+    """This machine's platform as in releases, such as linux/amd64."""
     machine = os.uname().machine
     return f"{sys.platform}/{_MACHINES.get(machine, machine)}"
 

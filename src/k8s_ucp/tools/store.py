@@ -30,7 +30,7 @@ _ABOUT = "entry.json"
 
 @dataclass(frozen=True)
 class StoreEntry:
-    """A finished entry, as its entry.json tells."""
+    """A finished entry, as in its entry.json."""
 
     name: str
     tool: str
@@ -39,7 +39,7 @@ class StoreEntry:
     """Of the recipe without the compiler."""
     compiler: str
     seconds: float
-    """How long the build took."""
+    """Duration of the build."""
     sha256: Mapping[str, str]
     """Program -> hash of its file."""
     keeps_module: bool
@@ -58,7 +58,7 @@ class ToolStore:
         self._logs = cache / "logs"
 
     def make(self) -> None:
-        """Create the folders. Raises UcpError where they can't be written to."""
+        """Create the folders. Raises UcpError if they are not writable."""
         try:
             for folder in (self.cache, self._tools, self._locks, self._logs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -87,20 +87,20 @@ class ToolStore:
         return self._logs / f"{name}.log"
 
     def choice(self, tool: str) -> str:
-        """What `choose` kept; empty where nothing is chosen."""
+        """The source stored by `choose`; empty if there is none."""
         try:
             return (self.cache / "choices" / tool).read_text("ascii")
         except (OSError, UnicodeDecodeError):
             return ""
 
     def choose(self, tool: str, source: str) -> None:
-        """Keep from where a tool is to be taken. Raises OSError."""
+        """Store the source from which a tool is to be used. Raises OSError."""
         path = self.cache / "choices" / tool
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.write_text(source, "ascii")
 
     def get(self, name: str) -> StoreEntry | None:
-        """The entry, if it is there with all its programs."""
+        """The entry, if it exists with all its programs."""
         try:
             about = json.loads((self._tools / name / _ABOUT).read_text(encoding="utf-8"))
             entry = StoreEntry(**about)
@@ -110,7 +110,7 @@ class ToolStore:
         return entry if whole else None
 
     def find(self, tool: str, digest: str) -> StoreEntry | None:
-        """An entry of the same recipe made with another compiler: as good where there is none."""
+        """An entry of the same recipe built with another compiler; used if there is no compiler."""
         for about in sorted(self._tools.glob(f"{tool}-*/{_ABOUT}")):
             entry = self.get(about.parent.name)
             if entry and entry.tool == tool and entry.digest == digest:
@@ -118,7 +118,7 @@ class ToolStore:
         return None
 
     def damaged(self, entry: StoreEntry) -> list[str]:
-        """Programs whose file is not the one that was installed."""
+        """Programs whose file differs from what was installed."""
         return [
             program
             for program, wanted in entry.sha256.items()
@@ -129,8 +129,8 @@ class ToolStore:
     def lock(self, name: str, deadline: float, waiting: Callable[[str], None]) -> Iterator[None]:
         """Hold an entry's lock. deadline: seconds to wait for another holder.
 
-        waiting is called again and again with the holder's PID while there is one; it may raise to
-        give up. Raises DeadlineExceeded.
+        waiting: called repeatedly with the holder's PID while there is one; may raise to give up.
+        Raises DeadlineExceeded.
         """
         path = self._locks / f"{name}.lock"
         with path.open("a+", encoding="ascii") as file:
@@ -153,20 +153,20 @@ class ToolStore:
             yield
 
     def new_partial(self, name: str, end_orphans: Callable[[Path], None]) -> Path:
-        """An empty folder to build in. The caller holds the lock, so an old one has no owner."""
+        """An empty folder to build in. The caller holds the lock, so an old one is abandoned."""
         folder = self._tools / f"{name}{_PARTIAL}"
         if folder.exists():
             end_orphans(folder)
             remove(folder)
         broken = self._tools / name
-        if broken.exists():  # asked for although present: it lacks something
+        if broken.exists():  # incomplete, or it would not be built
             broken.rename(folder)
             remove(folder)
         folder.mkdir(mode=0o700)
         return folder
 
     def publish(self, entry: StoreEntry, folder: Path) -> None:
-        """Make a finished folder the entry: on disk first, then visible by one rename."""
+        """Make a finished folder the entry: synced to disk first, then visible by one rename."""
         (folder / _ABOUT).write_text(json.dumps(asdict(entry), indent=1), encoding="utf-8")
         for path in [*folder.rglob("*"), folder]:
             _to_disk(path)
@@ -174,14 +174,14 @@ class ToolStore:
         _to_disk(self._tools)
 
     def has_leftovers(self, *, builds: bool) -> bool:
-        """A sweep may find something; builds: the folder of modules and object files counts."""
+        """Whether a sweep may find something. builds: include modules and object files."""
         left = any(self._tools.glob(f"*{_PARTIAL}")) or any(self.cache.glob("build.old-*"))
         return left or (builds and self.build.exists())
 
     def sweep(self, end_orphans: Callable[[Path], None], delete: Callable[[Path], None]) -> None:
-        """Remove partial folders whose builder is gone: nobody holds their lock.
+        """Remove partial folders whose builder is gone, that is, whose lock is free.
 
-        delete: removes a big folder that nobody uses any more.
+        delete: removes a large folder that is no longer used.
         """
         for folder in self._tools.glob(f"*{_PARTIAL}"):
             path = self._locks / f"{folder.name.removesuffix(_PARTIAL)}.lock"
@@ -195,7 +195,7 @@ class ToolStore:
     def prune(
         self, needed: Callable[[StoreEntry], bool], in_use: Callable[[Path], bool]
     ) -> tuple[list[str], list[str]]:
-        """Remove entries that are neither needed nor in use: names of the removed, of the used."""
+        """Remove entries that are neither needed nor in use: (names removed, names in use)."""
         removed, used = [], []
         for about in sorted(self._tools.glob(f"*/{_ABOUT}")):
             name = about.parent.name
@@ -206,7 +206,7 @@ class ToolStore:
                 if not locks.take(file.fileno()) or in_use(about.parent):
                     used.append(name)
                     continue
-                # As a left-over: where this is killed, the next installation goes on with it.
+                # Renamed to a partial folder, so that the next sweep removes it if this is killed.
                 partial = self._tools / f"{name}{_PARTIAL}"
                 remove(partial)
                 about.parent.rename(partial)
@@ -216,14 +216,14 @@ class ToolStore:
 
     @contextlib.contextmanager
     def using_build(self) -> Iterator[None]:
-        """While inside, nobody removes the folder of modules and object files."""
+        """Protects the folder of modules and object files from removal within the block."""
         with (self._locks / "build.lock").open("a+") as file:
-            # Blocks only while another process renames the folder away.
+            # Blocks only while another process renames the folder.
             locks.share(file.fileno())
             yield
 
     def remove_build(self, delete: Callable[[Path], None]) -> None:
-        """Remove modules and object files, unless somebody builds now."""
+        """Remove modules and object files, unless a build is in progress."""
         old = self.cache / f"build.old-{os.getpid()}"
         with (self._locks / "build.lock").open("a+") as file:
             if not locks.take(file.fileno()):
@@ -234,7 +234,7 @@ class ToolStore:
 
 
 def file_hash(path: Path) -> str:
-    """sha256 of a file, empty where it can't be read."""
+    """sha256 of a file; empty if it can't be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -243,7 +243,7 @@ def file_hash(path: Path) -> str:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder of ours, if another process hasn't done so already."""
+    """Remove a folder of ours, unless another process does."""
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -256,19 +256,19 @@ def _to_disk(path: Path) -> None:
 
 
 def end_orphans(folder: Path) -> None:
-    """End compilers that outlived a killed installer: only those that work in its folder."""
+    """End compilers that outlived a killed installer: only those working in its folder."""
     for each in process.working_in(folder):
         if each.pid != os.getpid():
             process.terminate(each, grace=2)
 
 
 def delete_later(folder: Path) -> None:
-    """Delete a folder of several hundred thousand files by a process of its own, in half a minute.
+    """Delete a folder of several hundred thousand files in a separate process, in half a minute.
 
-    Where that is killed, the next installation begins it again.
+    If that is killed, the next installation starts it again.
     """
     if not process.working_in(folder):
-        with contextlib.suppress(CommandFailed):  # done before it could be looked at
+        with contextlib.suppress(CommandFailed):  # finished before it could be identified
             process.spawn(
                 ["rm", "-rf", "--", str(folder)],
                 env=os.environ,

@@ -1,4 +1,4 @@
-"""Installed programs by name: what the rooms above start."""
+"""Installed programs by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Absolute paths in the user's cache. They stay valid while a newer version is installed."""
+    """Absolute paths in the user's cache; they stay valid if a newer version is installed."""
 
     programs: Mapping[str, Path]
     modules: Mapping[str, Path]
@@ -23,16 +23,16 @@ class Toolbox:
     """Tool -> name of its entry in the cache: `<tool>-<version>-<hash>`."""
 
     def version(self, tool: str) -> str | None:
-        """Without a v; None where the tool isn't here."""
+        """Version without "v"; None if the tool isn't installed."""
         return version_of(tool, self.entries[tool]) if tool in self.entries else None
 
     @property
     def versions(self) -> dict[str, str]:
-        """Of all tools, without a v."""
+        """Tool -> version without "v"."""
         return {tool: version_of(tool, entry) for tool, entry in self.entries.items()}
 
     def exchanged(self, tools: Collection[str], other: Toolbox) -> Toolbox:
-        """With these tools from another toolbox."""
+        """A toolbox with these tools from another one."""
         from k8s_ucp.tools.catalogue import CATALOGUE
 
         programs = {each for tool in tools for each in CATALOGUE[tool].programs}
@@ -67,7 +67,7 @@ def _only(where: Mapping[str, Value], names: Collection[str]) -> dict[str, Value
 
 
 def _tool(name: str) -> str:
-    """The tool that brings a program."""
+    """The tool that contains a program."""
     from k8s_ucp.tools.catalogue import CATALOGUE
 
     brings = (each.name for each in CATALOGUE.values() if name in (each.name, *each.programs))

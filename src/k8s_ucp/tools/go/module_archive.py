@@ -1,7 +1,7 @@
-"""The source of a Go module without a compiler: fetched from a module proxy, checked by go.sum.
+"""Downloads a Go module's source without a compiler: from a module proxy, verified by go.sum.
 
-Releases lack files that are needed at run time (manifests, scripts); the module has them, and the
-committed go.sum has its hash.
+Releases lack files that are needed at run time (manifests, scripts); the module contains them, and
+the committed go.sum has its hash.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from k8s_ucp.tools.go.compiler import ModuleSource
 
 
 class WrongHash(UcpError):
-    """A file is not the one that was pinned, locked or published."""
+    """A file's hash is not the one that was pinned, locked or published."""
 
 
 def module_version(module_folder: Path, module: str) -> tuple[str, str]:
-    """(version, hash) of a module as go.sum in that folder pins them."""
+    """(version, hash) of a module, as pinned by go.mod and go.sum in that folder."""
     text = (module_folder / "go.sum").read_text("ascii")
     required = re.search(
         rf"^\s*(?:require )?{re.escape(module)} (v\S+)$",
@@ -42,7 +42,7 @@ def module_version(module_folder: Path, module: str) -> tuple[str, str]:
 
 
 def proxies(source: ModuleSource) -> list[str]:
-    """Addresses of the module proxies that the user's Go asks; `direct` and `off` are none."""
+    """URLs of the module proxies that the user's Go uses, without `direct` and `off`."""
     entries = (each.strip().rstrip("/") for each in re.split(r"[,|]", source.value))
     return [each for each in entries if each.startswith(("https://", "http://"))]
 
@@ -57,7 +57,7 @@ def fetch_module(
     progress: Progress,
     ended: Callable[[], bool],
 ) -> None:
-    """The module's archive, from the first proxy that has it. wanted: its h1 hash.
+    """Download the module's archive from the first proxy that has it. wanted: its h1 hash.
 
     Raises NotReached, WrongHash, UcpError.
     """
@@ -65,7 +65,7 @@ def fetch_module(
     reason = f"{source.setting} contains no module proxy"
     for proxy in proxies(source):
         try:
-            # Plain http will do: the hash decides.
+            # Plain http is sufficient, because the hash is verified.
             download.fetch_file(
                 f"{proxy}/{path}", target, progress=progress, ended=ended, plain=True
             )
@@ -86,7 +86,7 @@ def fetch_module(
 
 
 def module_hash(archive: Path) -> str:
-    """Go's `h1` hash: over the hashes and names of all files. Empty where it is no archive."""
+    """Go's `h1` hash: over names and hashes of all files. Empty if it is not an archive."""
     lines = []
     try:
         with zipfile.ZipFile(archive) as files:
@@ -99,14 +99,14 @@ def module_hash(archive: Path) -> str:
 
 
 def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to: Path) -> None:
-    """The wanted files and folders of a checked archive, laid out as in the module."""
+    """Extract the wanted files and folders of a verified archive, with the module's layout."""
     root = f"{module}@{version}/"
     with zipfile.ZipFile(archive) as files:
         for name in files.namelist():
             inside = name.removeprefix(root)
             if any(inside == each or inside.startswith(f"{each}/") for each in wanted):
                 target = to / inside
-                # Its hash was checked, and still: nothing is written beside the folder.
+                # In addition to the hash: never write outside the folder.
                 if not target.resolve().is_relative_to(to.resolve()):
                     raise UcpError(f"{archive.name} contains the unsafe path {name}")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -114,5 +114,5 @@ def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to
 
 
 def _escaped(text: str) -> str:
-    """As in addresses of module proxies: capitals become `!` and the small letter."""
+    """As in URLs of module proxies: a capital becomes `!` and the lowercase letter."""
     return re.sub("[A-Z]", lambda found: f"!{found[0].lower()}", text)

@@ -1,8 +1,8 @@
-"""Which hash each file of a release must have: committed here, or learnt once on this machine.
+"""The expected hash of each file of a release: committed, or recorded on first use.
 
-`releases.lock.json` beside this module is shipped: address -> sha256. What it lacks is taken from
-the publisher's checksums on first use and kept in the user's cache folder from then on; whoever
-changes a published file and its checksum later is found out (decision 8).
+`releases.lock.json` beside this module is shipped: URL -> sha256. Other hashes are taken from the
+publisher's checksums on first use and then stored in the user's cache folder, which detects later
+changes of a published file and its checksum (decision 8).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from k8s_ucp.errors import UcpError
 
 COMMITTED = Path(__file__).with_name("releases.lock.json")
 USERS = "releases.lock.json"
-"""In the cache folder."""
+"""File in the cache folder."""
 
 
 class ReleaseLocks:
-    """The locked hashes that count for one user."""
+    """The locked hashes for one user."""
 
     def __init__(self, cache: Path, committed: Path = COMMITTED) -> None:
         self._path = cache / USERS
         self._committed: Mapping[str, str] = json.loads(committed.read_text("utf-8"))
 
     def get(self, url: str) -> tuple[str, str] | None:
-        """(sha256, who says so, for people); None where this file was never seen."""
+        """(sha256, source for messages); None if this file was never used."""
         if url in self._committed:
             return self._committed[url], "locked with this version of k8s-ucp"
         known = self._read().get(url)
@@ -39,12 +39,12 @@ class ReleaseLocks:
         return str(known["sha256"]), f"locked on this machine on {known['on']} ({self._path})"
 
     def learn(self, url: str, sha256: str, told_by: str) -> None:
-        """Keep the hash of a file that was fetched and is what its publisher says it is.
+        """Store the hash of a downloaded file that matches its publisher's checksum.
 
-        told_by: address of the publisher's checksums.
+        told_by: URL of the publisher's checksums.
         """
         with self._path.with_suffix(".lock").open("a") as lock:
-            # Others hold it only while they write this small file.
+            # Other processes hold the lock only while they write this small file.
             locks.wait(lock.fileno())
             known = self._read()
             on = time.strftime("%Y-%m-%d", time.gmtime())
@@ -64,7 +64,7 @@ class ReleaseLocks:
             known = json.loads(text)
             assert all(each["sha256"] and each["on"] for each in known.values())
         except (ValueError, KeyError, TypeError, AttributeError, AssertionError) as error:
-            # Forgetting them silently would be trusting anew.
+            # Ignoring the file would mean trusting the publishers again.
             raise UcpError(
                 f"{self._path}, the checksums of installed releases, is corrupt",
                 next=(

@@ -1,8 +1,7 @@
 """Releases of upstream projects: URLs, checksums and contents.
 
-In addresses {version}, {os} (linux, darwin) and {arch} (amd64, arm64) are filled in. To move a pin,
-see tools/catalogue.py; then `make lock-releases` learns the new checksums where the network allows
-it.
+{version}, {os} (linux, darwin) and {arch} (amd64, arm64) in URLs are replaced. To move a pin, see
+tools/catalogue.py; then `make lock-releases` records the new checksums, if the network allows.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ class Asset:
 
     url: str
     checksums: str
-    """The publisher's: a bare hash, lines of `<hash>  <file>`, or a release as GitHub tells it."""
+    """The publisher's: a bare hash, lines of `<hash>  <file>`, or GitHub's JSON of a release."""
     programs: Mapping[str, str]
-    """Program -> its path in the archive; empty where the file is the program."""
+    """Program -> its path in the archive; empty if the file is the program."""
     platforms: tuple[str, ...] = ALL
 
     def on(self, version: str, platform: str) -> Asset:
-        """With everything filled in."""
+        """With all placeholders replaced."""
         system, _, machine = platform.partition("/")
 
         def fill(text: str) -> str:
@@ -49,21 +48,21 @@ class Asset:
 
 @dataclass(frozen=True)
 class Release:
-    """What a publisher offers of one tool."""
+    """A publisher's release of one tool."""
 
     assets: tuple[Asset, ...]
     exposed: tuple[str, ...] = ()
-    """Listeners that no flag binds to loopback; a build from our sources does."""
+    """Listeners that no flag binds to loopback; our builds from source do."""
 
     def on(self, version: str, platform: str) -> tuple[Asset, ...]:
-        """The files for a platform, none where there is no release for it."""
+        """The files for a platform; empty if there is no release for it."""
         return tuple(
             each.on(version, platform) for each in self.assets if platform in each.platforms
         )
 
 
 def published_checksum(text: str, file: str) -> str | None:
-    """The sha256 of a file as its publisher tells it; None where he doesn't."""
+    """The published sha256 of a file; None if there is none."""
     if text.lstrip().startswith("{"):
         return _digest_on_github(text, file)
     lines = [line.split() for line in text.splitlines() if line.strip()]
@@ -118,7 +117,7 @@ CROSSPLANE = Release(
     (Asset(_CROSSPLANE, f"{_CROSSPLANE}.sha256", {"crossplane": ""}),),
     exposed=("metrics port of Crossplane", "health port of Crossplane"),
 )
-# It publishes no checksums; GitHub tells those of what was uploaded.
+# kwok publishes no checksums; GitHub has those of the uploaded files.
 KWOK = Release(
     tuple(
         Asset(
