@@ -1,7 +1,7 @@
-"""The account of the cloud on this machine, as a file that only the user can read.
+"""The account of the simulated cloud, in a file that only the user can read.
 
-Whoever starts the cloud writes it; the reconciler and tests read it. The port and the key stay the
-same for as long as the topology's state does.
+Starting the cloud writes it; the reconciler and tests read it. Port and key stay the same as long
+as the topology's state exists.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_fi
 
 
 def account_file(state: StateFolder) -> Path:
-    """Where the account of a topology's own cloud stands: in the reconciler's folder."""
+    """Path of the account of a topology's simulated cloud, in the reconciler's folder."""
     return state.components / "reconciler" / "aws-account.json"
 
 
 def write_account(file: Path, account: AwsAccount) -> None:
-    """Write it anew, whole or not at all."""
+    """Write the account atomically."""
     make_private_folder(file.parent)
     write_private_file(file, json.dumps(asdict(account), indent=1) + "\n")
 
 
 def read_account(file: Path) -> AwsAccount | None:
-    """The account; None where there is none. Raises UcpError, without what was read."""
+    """The account; None if there is none. Raises UcpError, which does not contain the content."""
     try:
         return AwsAccount(**json.loads(file.read_text("utf-8")))
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""What really runs behind a resource of the cloud on this machine, such as a control plane.
+"""Programs behind resources of the simulated cloud, such as control planes.
 
-The cloud itself only keeps the record. A program of this machine is brought up when somebody looks
-at the resource, as the cloud would do by itself, and goes with the resource.
+The simulated cloud itself only stores the resource. A program on this machine is started when the
+resource is observed, as a real cloud would do by itself, and is deleted with the resource.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class BackedResource:
-    """One resource, by what is unique in the account."""
+    """One resource, by its unique key in the account."""
 
     region: str
     name: str
     parameters: Mapping[str, Any]
-    """forProvider of the object that was looked at."""
+    """forProvider of the observed object."""
 
 
 @dataclass(frozen=True)
@@ -31,23 +31,23 @@ class BackingState:
 
 
 SIMULATED = "simulated"
-"""In status.atProvider and the connection Secret of what leads nowhere."""
+"""Key in status.atProvider and in the connection Secret of endpoints that lead nowhere."""
 
 UNBACKED = BackingState(True, told={SIMULATED: "nothing answers at this endpoint"})
-"""Of a resource that would have one, on a machine that can't run it."""
+"""For a resource without its program, on a machine that can't run it."""
 
 
 class Backing(Protocol):
-    """One sort of programs. Every method is idempotent and raises CloudFailed."""
+    """One kind of program. Every method is idempotent and raises CloudFailed."""
 
     def bring_up(self, resource: BackedResource) -> BackingState:
-        """Make it, or start it with its data; nothing to do while it runs."""
+        """Create it, or start it with its data; does nothing while it runs."""
 
     def state(self, resource: BackedResource) -> BackingState:
-        """Looks only."""
+        """Its state; changes nothing."""
 
     def exists(self, resource: BackedResource) -> bool:
-        """Something of it is left, running or not."""
+        """Whether anything of it exists, running or not."""
 
     def remove(self, resource: BackedResource) -> None:
-        """End it and remove its data."""
+        """Stop it and delete its data."""

@@ -15,7 +15,7 @@ CALL_SECONDS = 20.0
 Answer = dict[str, Any]
 
 _making = threading.Lock()
-"""Held while a client is made: tens of milliseconds, and some of it is not safe between threads."""
+"""Held while a client is created: it takes tens of milliseconds and is partly not thread-safe."""
 
 
 class ResourceNotFound(CloudFailed):
@@ -24,7 +24,7 @@ class ResourceNotFound(CloudFailed):
 
 @dataclass(frozen=True)
 class AwsAccount:
-    """Where to call, as whom. caller: goes into the user agent."""
+    """Endpoint and credentials. caller: added to the user agent."""
 
     endpoint: str
     access_key: str
@@ -32,7 +32,7 @@ class AwsAccount:
     caller: str
 
     def call(self, service: str, region: str, operation: str, **parameters: Any) -> Answer:
-        """One operation. Raises ResourceNotFound, CloudFailed."""
+        """Call one operation. Raises ResourceNotFound, CloudFailed."""
         import botocore.exceptions
         import botocore.parsers
         from botocore import xform_name
@@ -48,7 +48,7 @@ class AwsAccount:
             botocore.exceptions.BotoCoreError,
             botocore.parsers.ResponseParserError,
         ) as error:
-            # It may have been done: whether it was can be seen only by looking.
+            # The operation may have succeeded; only observing the resource can tell.
             raise CloudFailed(f"{operation}: {error}", certain=False) from error
         return answer
 
@@ -67,7 +67,7 @@ def _refused(operation: str, answer: Mapping[str, Any]) -> CloudFailed:
 
 
 def accepted(service: str, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the parameters that an operation takes."""
+    """The parameters that an operation accepts."""
     taken = _members(service, operation)
     return {name: value for name, value in parameters.items() if name in taken}
 
@@ -80,7 +80,7 @@ def _members(service: str, operation: str) -> frozenset[str]:
 
 
 def _client(account: AwsAccount, service: str, region: str) -> Any:
-    """One for all threads: those that need it first wait for whoever makes it."""
+    """A client shared by all threads; concurrent callers wait until it is created."""
     with _making:
         return _new_client(account, service, region)
 
@@ -98,7 +98,7 @@ def _new_client(account: AwsAccount, service: str, region: str) -> Any:
         config=Config(
             connect_timeout=CALL_SECONDS,
             read_timeout=CALL_SECONDS,
-            # Whoever calls decides whether to call again.
+            # Callers decide about retries.
             retries={"total_max_attempts": 1},
             user_agent_extra=account.caller,
             s3={"addressing_style": "path"},
@@ -108,7 +108,7 @@ def _new_client(account: AwsAccount, service: str, region: str) -> Any:
 
 @cache
 def _session() -> Any:
-    """It keeps what it has read of endpoints and services; whoever uses it holds the lock."""
+    """The session caches endpoints and service models; callers hold the lock."""
     import botocore.session
 
     return botocore.session.get_session()

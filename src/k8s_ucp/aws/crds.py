@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions of the kinds in the table, as a provider's package would bring them.
+"""CustomResourceDefinitions of the kinds in the table, as in a provider's package.
 
-Written from the table alone: what isn't in it is kept as it is given, so that a declaration for
-AWS's own provider is taken here unchanged.
+Generated from the table alone: unknown fields are preserved, so that a manifest for AWS's own
+provider is accepted unchanged.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ CLUSTER_PROVIDER_CONFIG = Kind(
     f"{GROUP}/v1beta1", "ClusterProviderConfig", "clusterproviderconfigs", namespaced=False
 )
 CONFIGS = {each.kind: each for each in (PROVIDER_CONFIG, CLUSTER_PROVIDER_CONFIG)}
-"""How a provider gets into the account: of a namespace, and of all."""
+"""Configurations of a provider's account: for one namespace, and for all."""
 
 USAGE = Kind(f"{GROUP}/v1beta1", "ProviderConfigUsage", "providerconfigusages")
-"""Of one of them, by one resource."""
+"""Use of one of them by one resource."""
 
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _COLUMNS = (
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 def crds() -> list[Object]:
-    """One for each kind of resource, those of the accounts, and of who uses them."""
+    """CRDs of all kinds of resources, of the provider configurations and of their usages."""
     return [*map(_managed, KINDS.values()), *map(_config, CONFIGS.values()), _usage()]
 
 

@@ -1,7 +1,7 @@
-"""What a core needs so that resources of AWS are made in the cloud on this machine.
+"""What a core needs so that AWS resources are created in the simulated cloud.
 
-The provider has a ServiceAccount of its own, as those of packages do: it reads passwords and writes
-connection Secrets in every namespace, which the reconciler may not.
+The provider has its own ServiceAccount, like providers from packages: it reads passwords and writes
+connection Secrets in every namespace, which the reconciler may not do.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _CLUSTER_ROLE = Kind(
 
 
 def manifests() -> list[Object]:
-    """Kinds, and who the provider is and what it may do."""
+    """CRDs, and the provider's ServiceAccount with its RBAC."""
     return [*crds(), *_access()]
 
 
 def configuration() -> Object:
-    """The account that objects get into when they name none; its kind must be served."""
+    """The default configuration for objects that name none; its CRD must be served."""
     return CLUSTER_PROVIDER_CONFIG.object("default", spec={"credentials": {"source": "None"}})
 
 

@@ -1,6 +1,6 @@
-"""What one kind of AWS resource is: operations, fields, ids. The table is kinds/.
+"""Definition of one kind of AWS resource: operations, fields, ids. The table is in kinds/.
 
-Operations and parameters are AWS's (`CreateVpc`, `CidrBlock`), fields those of forProvider.
+Operations and parameters have AWS's names (`CreateVpc`, `CidrBlock`), fields those in forProvider.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from k8s_ucp.managed.paths import at_path
 
 Parameters = Mapping[str, Any]
 Found = Mapping[str, Any]
-"""A resource as its describing operation has it."""
+"""A resource as returned by its describing operation."""
 
 Call = tuple[str, Parameters]
-"""An operation and what it is asked."""
+"""(operation, parameters)"""
 
 GROUP = "aws.m.upbound.io"
 
@@ -30,14 +30,14 @@ class Describe:
     operation: str
     ask: Callable[[Declared], Parameters]
     at: str
-    """Path in the answer, such as `Vpcs.0`; "" is all of it."""
+    """Path in the response, such as `Vpcs.0`; "" for all of it."""
     matches: Callable[[Declared, Found], bool] | None = None
-    """Of a list at that path: which one it is, where the operation can't be asked for one."""
+    """Selects the resource in the list at that path, if the operation can't."""
     only: str = ""
-    """Asked only where the declaration has this field."""
+    """Only used if the declaration has this field."""
 
     def found(self, declared: Declared, answer: Any) -> Found | None:
-        """The resource in an answer."""
+        """The resource in a response."""
         there: Any = at_path(answer, self.at)
         if self.matches is None:
             found: Found | None = there
@@ -49,78 +49,77 @@ class Describe:
 class AwsKind:
     """One kind. fields: {field of forProvider: parameter of the creation}, both dotted.
 
-    create: "" where an object makes nothing, and only tells of a resource that others make.
+    create: "" if an object creates nothing, and only describes a resource of another object.
     """
 
     kind: Kind
     service: str
     create: str | Callable[[Declared], str]
-    """Where it depends on the declaration, parameters that an operation doesn't take are left out.
-    """
+    """If it depends on the declaration, parameters that the operation doesn't accept are left
+    out."""
     describe: Describe
     fields: Mapping[str, str]
     delete: str = ""
     delete_ask: Callable[[Declared], Parameters] = lambda _: {}
     deletion: Callable[[Declared, Found], Iterable[Call]] | None = None
-    """Instead of these two: several calls, or one that depends on what is there."""
+    """Instead of the two above: several calls, or one that depends on the observed resource."""
     id_at: str = ""
-    """Where the creation's answer has the id; "" where the declaration names the resource."""
+    """Path of the id in the response of the creation; "" if the declaration names the resource."""
     id_key: str = ""
-    """Where the description has the id; "" is the last part of id_at."""
+    """Path of the id in the description; "" for the last part of id_at."""
     tags: str = ""
-    """Type of the resource in TagSpecifications; "" where it can't be found by a tag."""
+    """Resource type in TagSpecifications; "" if it can't be found by a tag."""
     tag_list: str = ""
-    """Parameter that takes a list of tags, of those that have one."""
+    """Parameter with a list of tags, for operations that have one."""
     lookup: Describe | None = None
-    """Finds it without its id, where no tag does."""
+    """Finds it without its id, if tags can't."""
     lookup_filters: tuple[Mapping[str, Any], ...] = ()
-    """Besides those of the tags."""
+    """In addition to the tags."""
     also: tuple[Describe, ...] = ()
-    """Further calls that describe it: what stands at their paths is added."""
+    """Further calls that describe it: the content at their paths is added."""
     more: Callable[[Declared], Parameters] = lambda _: {}
-    """Parameters of the creation besides the fields."""
+    """Parameters of the creation in addition to the fields."""
     compared: Mapping[str, str] = field(default_factory=dict)
-    """{field: path in what is described}: those whose difference an update can mend."""
+    """{field: path in the description} of differences that an update can fix."""
     differs: Callable[[Declared, Found], bool] = lambda _declared, _found: False
-    """Another difference that an update can mend."""
+    """Another difference that an update can fix."""
     update: str = ""
     update_ask: Callable[[Declared], Parameters] = lambda _: {}
     changes: Callable[[Declared, Found], Iterable[Call]] | None = None
-    """Instead of these two: several calls, or some that depend on what is there."""
+    """Instead of the two above: several calls, or ones that depend on the observed resource."""
     late: Mapping[str, str] = field(default_factory=dict)
-    """{field: path}: what the cloud chooses where the declaration says nothing."""
+    """{field: path} of values that the cloud chooses if the declaration doesn't."""
     state_at: str = ""
     ready_states: tuple[str, ...] = ()
     gone_states: tuple[str, ...] = ()
     details: Callable[[Declared, Found], Mapping[str, str]] = lambda _declared, _found: {}
     at_provider: Mapping[str, str] = field(default_factory=dict)
-    """{field of status.atProvider: path}."""
+    """{field of status.atProvider: path}"""
     references: Mapping[str, str] = field(default_factory=dict)
-    """{field: kind that `<field>Ref` and `<field>Selector` mean}; lists end with `Ids`. A kind that
-    several services have is named as `Instance.rds`.
-    """
+    """{field: kind that `<field>Ref` and `<field>Selector` refer to}; fields of lists end with
+    `Ids`. A kind that several services have is written like `Instance.rds`."""
 
     backing: str = ""
-    """What really runs behind it on this machine; "" for most: nothing."""
+    """Program that runs behind it on this machine; "" for most kinds, which have none."""
     backed: Callable[[Declared], str] = lambda declared: declared.name
-    """Name of the resource with the backing."""
+    """Name of the resource with the program."""
 
     @property
     def named_by_us(self) -> bool:
-        """The external name is ours to give."""
+        """Whether we choose the external name."""
         return not self.id_at
 
 
 def kind_of(group: str, kind: str, plural: str) -> Kind:
-    """A kind of the provider's. group: of the service, such as ec2."""
+    """A kind of the provider. group: of the service, such as ec2."""
     return Kind(f"{group}.{GROUP}/v1beta1", kind, plural)
 
 
 def by_name(parameter: str, *, listed: bool = False) -> Callable[[Declared], Parameters]:
-    """Asks by the external name."""
+    """Parameters that select the resource by its external name."""
     return lambda declared: {parameter: [declared.name] if listed else declared.name}
 
 
 def fields_of(*names: str, **others: str) -> dict[str, str]:
-    """Fields whose parameters are called alike, and the others."""
+    """Fields whose parameters have the same name (capitalized), and the others."""
     return {**{name: name[0].upper() + name[1:] for name in names}, **others}

@@ -1,4 +1,4 @@
-"""Looks in the cloud itself for what should be gone: by its names, and by its owner's tags."""
+"""Verifies deletions in the cloud itself: by name, and by the owner's tags."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ Found = TypeVar("Found")
 
 @dataclass
 class ReadBack:
-    """What one account has. A part of the cloud that gives no answer twice is not asked again."""
+    """Queries of one account. A service of a region that fails twice is not called again."""
 
     account: AwsAccount
     _silent: dict[tuple[str, str], CloudFailed] = field(default_factory=dict)
     """By service and region."""
 
     def exists(self, kind: str, declared: Declared) -> bool:
-        """Whether the cloud has a resource. Raises CloudFailed where it doesn't tell.
+        """Whether the cloud has a resource. Raises CloudFailed if it can't be determined.
 
-        kind: with its group, as in the table. What isn't in the table was never made here.
+        kind: with its group, as in the table. Kinds that aren't in the table were never created
+        here.
         """
         found = KINDS.get(kind)
         return found is not None and bool(found.create) and self._observed(found, declared)
 
     def last_snapshot(self, kind: str, declared: Declared) -> str:
-        """Name of the snapshot that a deleted database left in the cloud; "" for none.
+        """Name of the snapshot that a deleted database left in the cloud; "" if there is none.
 
         Raises CloudFailed.
         """
@@ -45,9 +46,9 @@ class ReadBack:
         return name if self._observed(rds.SNAPSHOT, named) else ""
 
     def tagged(self, region: str, namespaces: Iterable[str]) -> list[tuple[str, str, str]]:
-        """(kind, owner's name, id) of what carries the tags that our resources get.
+        """(kind, owner's name, id) of resources with the tags that ours get.
 
-        Only kinds that the cloud lists by tags; namespaces: of their owners. Raises CloudFailed.
+        Only kinds that the cloud can list by tags; namespaces: of their owners. Raises CloudFailed.
         """
         wanted = [{"Name": f"tag:{OWNER_TAGS[0]}", "Values": sorted(set(namespaces))}]
         return [
@@ -93,7 +94,7 @@ class ReadBack:
 
 
 def _listed(kind: AwsKind, answer: Any) -> Iterator[Any]:
-    """All that an answer has where a description looks at the first."""
+    """All items of a response, where a description uses only the first."""
     path, _, rest = kind.describe.at.partition(".0")
     for each in at_path(answer, path) or ():
         inner = rest.removeprefix(".")

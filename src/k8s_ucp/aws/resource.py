@@ -1,4 +1,4 @@
-"""One kind of AWS resource as the engine knows it: observe, create, recover, update, delete."""
+"""One kind of AWS resource for the engine: observe, create, recover, update, delete."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class AwsResource:
     account: AwsAccount
     kind: AwsKind
     backing: Backing | None = None
-    """Of kinds that have one."""
+    """For kinds that have a program."""
     gate: Gate = UNGUARDED
-    """Asked before each call: a look may have begun while this core still had the fence."""
+    """Checked before each call: this core may have lost the fence since the reconciliation
+    began."""
 
     @property
     def named_by_us(self) -> bool:
@@ -34,7 +35,7 @@ class AwsResource:
 
     @property
     def whole_at_once(self) -> bool:
-        # What runs behind a resource takes its time to come up.
+        # A program behind a resource takes time to start.
         return not self.kind.backing
 
     def observe(self, declared: Declared) -> ExternalObservation:
@@ -44,7 +45,7 @@ class AwsResource:
             return ABSENT
         found = self._find(declared)
         if found is None:
-            # What still runs is ended before the object goes.
+            # A program that still runs is ended before the object is deleted.
             left = declared.leaving and self.backing and self.backing.exists(self._backed(declared))
             return ExternalObservation(exists=bool(left))
         runs = self._runs(declared)
@@ -72,7 +73,7 @@ class AwsResource:
 
     def create(self, declared: Declared) -> str:
         if self.backing:
-            # Of a resource that was deleted behind our back: a new one begins empty.
+            # Remains of a resource that was deleted outside ucp: a new one starts empty.
             self.backing.remove(self._backed(declared))
         asked: dict[str, Any] = {}
         for name, path in self.kind.fields.items():
@@ -91,7 +92,7 @@ class AwsResource:
         answer = self._call(declared, operation, asked)
         if not self.kind.id_at:
             return declared.name
-        # Hosted zones answer with a path.
+        # Hosted zones have a path as id.
         return str(at_path(answer, self.kind.id_at)).rpartition("/")[2]
 
     def recover(self, declared: Declared) -> str | None:
@@ -130,12 +131,12 @@ class AwsResource:
                     self._call(declared, operation, asked)
             else:
                 self._call(declared, self.kind.delete, self.kind.delete_ask(declared))
-        # After the cloud agreed: it refuses to delete what is in use.
+        # Only after the cloud agreed: it refuses to delete resources that are in use.
         if self.backing:
             self.backing.remove(self._backed(declared))
 
     def _told(self, declared: Declared, found: Found) -> Mapping[str, Any]:
-        """For status, fields that can be compared with the declaration among it."""
+        """Content of status.atProvider, including the fields that can be compared with the spec."""
         told: dict[str, Any] = {"id": declared.name}
         for name, path in (*self.kind.compared.items(), *self.kind.at_provider.items()):
             if (value := at_path(found, path)) is not None:

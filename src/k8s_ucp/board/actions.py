@@ -1,4 +1,4 @@
-"""What people may do on the board: what the commands do, with their checks and their words."""
+"""Changes on the board: the same operations, checks and messages as the commands'."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ KINDS = ("promote", "rollback", "hold", "release-hold")
 
 @dataclass(frozen=True)
 class Action:
-    """One change that somebody asks for, of what that person saw."""
+    """One requested change, with the state that the page showed."""
 
     kind: str
     app: str
     env: str
     images: Mapping[str, str] = field(default_factory=dict)
-    """To promote: {image: tag or digest}."""
+    """To promote: {image: tag or digest}"""
     seen: Mapping[str, str] = field(default_factory=dict)
-    """What the page showed there: {image: version}. Where something else is there now, it stays."""
+    """Versions that the page showed: {image: version}. If they have changed, nothing is done."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of it, as the command says it."""
+    """Result, with the command's message."""
 
     ok: bool
     message: str
@@ -39,7 +39,7 @@ Run = Callable[[Action], Outcome]
 
 
 def parse(body: bytes) -> Action:
-    """What the page sent. Raises UsageError."""
+    """Parse a request of the page. Raises UsageError."""
     try:
         request: Any = json.loads(body)
     except ValueError as error:
@@ -67,7 +67,7 @@ def _versions(request: Mapping[str, Any], name: str) -> Mapping[str, str]:
 
 
 def attempt(run: Run, body: bytes) -> Outcome:
-    """Parse and run it; what is raised on purpose is an outcome, too."""
+    """Parse and run a request; expected errors are outcomes too."""
     try:
         return run(parse(body))
     except UcpError as error:

@@ -1,4 +1,4 @@
-"""Collects the board's data while a page is open, and sends it to every open page."""
+"""Collects the board's data while a page is open, and distributes it to all open pages."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from k8s_ucp.board.snapshot import Snapshot
 from k8s_ucp.errors import UcpError
 
 LINGER_SECONDS = 5.0
-"""After the last one has gone: a page that is loaded again finds everything there."""
+"""Kept running after the last page is closed, so that reloading a page is fast."""
 SETTLE_SECONDS = 0.1
-"""Changes come in bursts; so many of them as come meanwhile are one."""
+"""Changes come in bursts; those within this time are combined."""
 MOST_VIEWERS = 32
 
 
 class TooManyViewers(UcpError):
-    """More pages than the board serves at once."""
+    """More pages are open than the board serves."""
 
 
 class Source(Protocol):
-    """Where the board's data come from."""
+    """Source of the board's data."""
 
     def open(
         self, changed: Callable[[], None]
     ) -> contextlib.AbstractContextManager[Callable[[], Snapshot]]:
-        """Follow the topology until it ends: what gives the newest snapshot, at once.
+        """Follow the topology within the block; yields a function that returns the newest snapshot.
 
-        changed: called, from any thread, whenever there may be a new one.
+        changed: called from any thread when there may be a new snapshot.
         """
 
 
 class Collector:
-    """One thread, from the first viewer to a little after the last one."""
+    """One thread, from the first viewer until LINGER_SECONDS after the last one."""
 
     def __init__(self, source: Source, *, linger: float = LINGER_SECONDS) -> None:
         self._source = source
@@ -50,19 +50,19 @@ class Collector:
 
     @property
     def working(self) -> bool:
-        """Something is asked of the topology."""
+        """Whether data is being collected."""
         with self._state:
             return self._thread is not None
 
     @contextlib.contextmanager
     def viewer(self) -> Iterator[None]:
-        """Somebody looks. Raises TooManyViewers."""
+        """Register a viewer for the block. Raises TooManyViewers."""
         with self._state:
             if self._viewers >= MOST_VIEWERS:
                 raise TooManyViewers(f"{MOST_VIEWERS} pages are open", next="close some of them")
             self._viewers += 1
             if self._thread is None and not self._closed:
-                # What was shown before nobody looked is old.
+                # The last snapshot is outdated after a time without viewers.
                 self._version, self._snapshot = self._version + 1, {}
                 self._thread = threading.Thread(target=self._collect, name="board", daemon=True)
                 self._thread.start()
@@ -75,7 +75,7 @@ class Collector:
             self._wake.set()
 
     def after(self, version: int, timeout: float) -> tuple[int, Snapshot] | None:
-        """The newest snapshot with its version; None where none came after `version` in time."""
+        """(version, newest snapshot); None if there is none after `version` within the timeout."""
 
         def is_newer() -> bool:
             return self._closed or (self._version > version and bool(self._snapshot))
@@ -91,7 +91,7 @@ class Collector:
             return self._closed
 
     def close(self) -> None:
-        """Let everybody go."""
+        """End the collection and all waits."""
         with self._state:
             self._closed = True
             self._state.notify_all()
@@ -108,7 +108,7 @@ class Collector:
                 time.sleep(SETTLE_SECONDS)
 
     def _ends(self) -> bool:
-        """Nobody has looked for a while."""
+        """Whether there has been no viewer for a while."""
         with self._state:
             self._state.wait_for(lambda: self._closed or self._viewers > 0, self._linger)
             if self._viewers > 0 and not self._closed:

@@ -1,8 +1,8 @@
 """The board's view of a running topology: watched while a page is open, otherwise idle.
 
-Applications and Events are watched, so they are on the screen as soon as the API server tells of
-them. All else is asked for every few seconds by the functions behind `ucp status` and `ucp doctor`,
-and the app repository is read again when its tip has moved.
+Applications and Events are watched, so changes appear immediately. Everything else is polled every
+few seconds with the functions behind `ucp status` and `ucp doctor`, and the app repository is read
+again when its tip changes.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.topology import Topology
 
 ASK_SECONDS = 5.0
-"""Between two looks at everything that isn't watched."""
+"""Polling interval of everything that isn't watched."""
 TIP_SECONDS = 2.0
-"""Between two looks at the tip of the app repository."""
+"""Polling interval of the app repository's tip."""
 RESOURCE_SECONDS = 30.0
 
 Versions = Callable[[Overview | None], Overview]
-"""Reads the app repository, given what was read before. Raises UcpError."""
+"""Reads the app repository, given the previous overview. Raises UcpError."""
 
 
 @dataclass(frozen=True)
 class LiveSource:
-    """A topology that was started."""
+    """A running topology."""
 
     topology: Topology
     connect: Callable[[], Kube]
     """A new client of the core. Raises UcpError."""
     examine: Callable[[], Examined]
-    """Asks all that `ucp doctor` asks."""
+    """Collects the data of `ucp doctor`."""
     versions: Versions
     advice: Callable[[Finding], Finding] = lambda finding: finding
-    """The finding with commands that work where `ucp board` was typed."""
+    """Adapts a finding's commands to where `ucp board` was started."""
     may_change: bool = False
 
     @contextlib.contextmanager
@@ -62,7 +62,7 @@ class LiveSource:
 
 
 class _Following:
-    """What is known at any time, and the threads that find it out."""
+    """Current data, and the threads that update it."""
 
     def __init__(self, source: LiveSource, changed: Callable[[], None]) -> None:
         self._source = source
@@ -72,9 +72,9 @@ class _Following:
         self._examined: Examined | None = None
         self._core_lost = False
         self._heard: float | None = None
-        """When the core said anything last."""
+        """Time of the last response of the core."""
         self._look = threading.Event()
-        """Set where the state is worth asking for before its time."""
+        """Set to poll the state early."""
         self._overview: Overview | None = None
         self._problem = ""
         self._resources: Sequence[Object] = ()
@@ -97,7 +97,7 @@ class _Following:
         self._look.set()
 
     def read(self) -> Snapshot:
-        """What is known now. Asks nothing."""
+        """Snapshot of the current data. Sends no requests."""
         with self._lock:
             examined, applications = self._examined, self._applications
             overview, events = self._overview, list(self._events.values())
@@ -134,7 +134,7 @@ class _Following:
                 self._heard = time.time()
             before = self._examined
             if self._core_lost and before is not None:
-                # What it said last is more than nothing, and is shown as old.
+                # The last known state is shown as outdated.
                 seen = replace(before.seen, core_ready=False, components=found.seen.components)
                 found = replace(found, seen=seen)
             self._examined = found
@@ -181,7 +181,7 @@ class _Following:
         namespace: str | None,
         keep: Callable[[Mapping[str, Object]], None],
     ) -> None:
-        """`keep` is called under the lock, with everything that exists."""
+        """Watch a kind. keep: called under the lock, with all existing objects."""
         items: dict[str, Object] = {}
         cut = False
         for change in follow(self._source.connect, kind, namespace, self._stop):

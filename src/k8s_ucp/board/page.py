@@ -1,4 +1,4 @@
-"""The files of the page: written by hand, read from the package, nothing from elsewhere."""
+"""The files of the page: written by hand, read from the package, no external resources."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ TYPES = {
     "board.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-"""Files that are served as they are."""
+"""Static files."""
 
 
 @cache
 def asset(name: str) -> bytes:
-    """One of TYPES."""
+    """Content of one of TYPES."""
     return (files(__package__) / "assets" / name).read_bytes()
 
 
 def page(topology: str, csrf: str, *, may_change: bool) -> bytes:
-    """The page itself. csrf: what its script sends with every change."""
+    """The page itself. csrf: token that its script sends with every change."""
     text = asset("board.html").decode()
     words = {
         "{topology}": escape(topology),

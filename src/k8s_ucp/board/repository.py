@@ -1,4 +1,4 @@
-"""The app repository as the board reads it: nothing is checked out, nothing is changed."""
+"""The app repository for the board: read without checkout or changes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.workspace import GitopsFolder
 
 FETCH_SECONDS = 30.0
-"""Between two fetches from a repository that lies elsewhere."""
+"""Interval of fetches from a remote repository."""
 CHANGES = 20
-"""Of one app in one environment, the newest."""
+"""Maximum number of changes of an app in an environment; the newest."""
 
 
 @dataclass
 class AppRepository:
-    """A topology's own. `read` is for one thread."""
+    """A topology's app repository. `read` is not thread-safe."""
 
     folder: GitopsFolder
     branch: str
@@ -30,7 +30,7 @@ class AppRepository:
     _fetched: float = field(default=float("-inf"))
 
     def read(self, before: Overview | None) -> Overview:
-        """What the newest commit says. Raises UcpError."""
+        """Versions in the newest commit. Raises UcpError."""
         if not self._is_here() and time.monotonic() - self._fetched > FETCH_SECONDS:
             self._fetched = time.monotonic()
             self._repository().fetch()
@@ -38,7 +38,7 @@ class AppRepository:
         return overview(repository, commit, before)
 
     def history(self, app: str, env: str) -> list[Row]:
-        """The last changes, newest first. Any thread may ask. Raises UcpError."""
+        """The last changes, newest first. Thread-safe. Raises UcpError."""
         check_name("app", app)
         check_name("environment", env)
         repository, commit = self._tip()
@@ -58,5 +58,5 @@ class AppRepository:
         return Repository(self.folder.apps, credential=self.credential)
 
     def _is_here(self) -> bool:
-        """The remote itself lies in the workspace."""
+        """Whether the remote itself is in the workspace."""
         return self.folder.apps_remote.is_dir()

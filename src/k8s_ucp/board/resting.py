@@ -1,9 +1,9 @@
-"""An idle board replaces its process by a tiny one, and loads again for the next page.
+"""An idle board replaces its process by a small one, and starts again for the next page.
 
-What it takes to look at a topology fills some 50 MiB, and no import is given back. So an idle board
-becomes `waiting.py` (exec: the same process to its terminal and its parent), which becomes the
-command that it was when somebody connects. The listener stays open all the time. Tokens and
-cookies lie in a pipe meanwhile, never on a command line or in an environment.
+The modules for a topology's state take some 50 MiB, and imports can't be undone. So an idle board
+becomes `waiting.py` (by exec, so it stays the same process for its terminal and parent), which
+becomes the original command again when somebody connects. The listener stays open all the time.
+Tokens and cookies are kept in a pipe meanwhile, never on a command line or in an environment.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pathlib import Path
 from k8s_ucp.board.security import BoardSession, KeptSessions
 
 WAKES = "UCP_BOARD_WAKES"
-"""`LISTENER,KEPT`: descriptors of a board that goes on."""
+"""`LISTENER,KEPT`: descriptors that a board takes over when it starts again."""
 WAITING = Path(__file__).with_name("waiting.py")
 
 
 def rest(listener: socket.socket, kept: KeptSessions) -> None:
-    """Wait for somebody in a process that has nothing loaded. Returns where none can be run."""
+    """Become a process that waits with nothing loaded. Returns only if that fails."""
     pipe = _filled(json.dumps(asdict(kept)).encode())
     sys.stdout.flush()
     sys.stderr.flush()
@@ -40,12 +40,12 @@ def rest(listener: socket.socket, kept: KeptSessions) -> None:
 
 
 def is_woken() -> bool:
-    """This process is a board that goes on, whatever its command line says."""
+    """Whether this process is a board that starts again, regardless of its command line."""
     return WAKES in os.environ
 
 
 def wake() -> tuple[socket.socket, KeptSessions]:
-    """What the board had before its rest."""
+    """(listener, sessions) of the board before its rest."""
     listener, pipe = (int(each) for each in os.environ.pop(WAKES).split(","))
     os.set_inheritable(listener, False)
     with os.fdopen(pipe, "rb") as file:
@@ -55,7 +55,7 @@ def wake() -> tuple[socket.socket, KeptSessions]:
 
 
 def _filled(data: bytes) -> int:
-    """The end to read of a pipe that holds all of it: a few KiB, which every pipe takes."""
+    """The read end of a pipe with the data: a few KiB, which fit into every pipe's buffer."""
     read, write = os.pipe()
     with os.fdopen(write, "wb") as file:
         file.write(data)

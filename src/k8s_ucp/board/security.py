@@ -1,13 +1,13 @@
-"""Who may talk to the board. Pure, but for the sessions that it remembers.
+"""Access control of the board. Pure, except for the sessions that it stores.
 
-The board listens on loopback, where every user of the machine may connect, and so may every web
-page that the user's browser has open. So a request has to name us as its host (a page elsewhere
-whose name now leads here doesn't), must not come from another page, and needs a session. A session
-is got for the token in the URL that `ucp board` prints: each token once, because URLs stay in
-histories and lists of processes.
+The board listens on loopback, to which every user of the machine can connect, and so can every web
+page in the user's browser. Therefore a request must have our address as its host (which excludes
+DNS rebinding), must not come from another page, and needs a session. A session is issued for the
+token in the URL that `ucp board` prints. Each token is valid once, because URLs end up in histories
+and process lists.
 
-Browsers keep cookies apart by host, not by port: so the cookie is for a path that nobody can guess
-and isn't sent to whatever else listens on loopback.
+Browsers separate cookies by host, not by port. So the cookie is for a path that nobody can guess,
+and isn't sent to other servers on loopback.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from http.cookies import CookieError, SimpleCookie
 COOKIE = "ucp-board"
 CSRF_HEADER = "X-UCP-Board"
 _FROM_US = ("same-origin", "none")
-"""What Sec-Fetch-Site says of requests by our own page, and of those that a person typed."""
+"""Sec-Fetch-Site for requests of our own page, and for URLs that the user typed."""
 
 
 def hosts(port: int) -> tuple[str, ...]:
-    """What the header Host may say."""
+    """Valid values of the header Host."""
     return (f"127.0.0.1:{port}", f"localhost:{port}")
 
 
 def is_own_host(headers: Mapping[str, str], port: int) -> bool:
-    """The request is for us by name, so no name of others was led here."""
+    """Whether the request is addressed to us, so that no other name was resolved to us."""
     return headers.get("Host", "").lower() in hosts(port)
 
 
 def is_foreign(headers: Mapping[str, str]) -> bool:
-    """Another page made the browser send it. Host has been checked before."""
+    """Whether another page caused the request. Host must have been checked before."""
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site")
     if origin is not None and origin.lower() != f"http://{headers.get('Host', '').lower()}":
         return True
@@ -44,7 +44,7 @@ def is_foreign(headers: Mapping[str, str]) -> bool:
 
 
 def may_change(headers: Mapping[str, str], session: BoardSession) -> bool:
-    """A change comes from the page of this very session, which alone knows its second token."""
+    """Whether a change comes from the page of this session, which alone knows its CSRF token."""
     return (
         "Origin" in headers
         and not is_foreign(headers)
@@ -54,12 +54,12 @@ def may_change(headers: Mapping[str, str], session: BoardSession) -> bool:
 
 
 def is_same(given: str, secret: str) -> bool:
-    """Compared in a time that says nothing of how much of it was right."""
+    """Constant-time comparison."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def policy(origin: str, base: str) -> str:
-    """The Content-Security-Policy of the page: its own files by path, nothing else."""
+    """The page's Content-Security-Policy: its own files by path, nothing else."""
     own = f"{origin}{base}"
     return "; ".join(
         (
@@ -84,12 +84,12 @@ HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Of every answer."""
+"""Headers of every response."""
 
 
 @dataclass(frozen=True)
 class BoardSession:
-    """One browser that showed a token. csrf: what its page has to say with every change."""
+    """One browser that presented a token. csrf: token that its page sends with every change."""
 
     cookie: str
     csrf: str
@@ -105,34 +105,34 @@ class KeptSessions:
 
 
 class Sessions:
-    """Tokens that are still good for one exchange, and the sessions that came of others."""
+    """The current token, and the sessions issued for earlier ones."""
 
     MOST = 64
-    """Sessions; the oldest goes first."""
+    """Number of sessions; the oldest is deleted first."""
 
     def __init__(self, kept: KeptSessions | None = None) -> None:
-        """kept: of a board that goes on."""
+        """kept: of a board that starts again."""
         new = KeptSessions(f"/{secrets.token_urlsafe(12)}", secrets.token_urlsafe(32))
         kept = kept or new
         self.base = kept.base
-        """Path of everything but the exchange."""
+        """Path of everything except the token exchange."""
         self._lock = threading.Lock()
         self._token = kept.token
         self._sessions = {each.cookie: each for each in kept.sessions}
 
     def kept(self) -> KeptSessions:
-        """All that a board needs to go on."""
+        """Everything that a board needs to start again."""
         with self._lock:
             return KeptSessions(self.base, self._token, tuple(self._sessions.values()))
 
     @property
     def token(self) -> str:
-        """Good for one exchange; another one takes its place then."""
+        """The current token; it is replaced when it is used."""
         with self._lock:
             return self._token
 
     def exchange(self, token: str) -> BoardSession | None:
-        """A session for a token that nobody has used yet."""
+        """A new session for the current token; None for any other."""
         with self._lock:
             if not is_same(token, self._token):
                 return None
@@ -156,5 +156,5 @@ class Sessions:
         return next((each for each in known if is_same(morsel.value, each.cookie)), None)
 
     def set_cookie(self, session: BoardSession) -> str:
-        """The header Set-Cookie for it."""
+        """Value of the header Set-Cookie for the session."""
         return f"{COOKIE}={session.cookie}; Path={self.base}/; HttpOnly; SameSite=Strict"

@@ -1,6 +1,6 @@
-"""The HTTP server of the board: the page, its data as server-sent events, and its changes.
+"""The HTTP server of the board: the page, its data as server-sent events, and changes.
 
-Python's own server does: one page for one person needs no framework, and nothing more to lock.
+Python's own server is sufficient: one page for one user needs no framework.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from k8s_ucp.errors import UcpError
 
 ADDRESS = "127.0.0.1"
 ALIVE_SECONDS = 15.0
-"""Between signs of life on a stream: one whose reader has gone is noticed then."""
+"""Interval of keep-alive messages on a stream, which detect a closed page."""
 PATIENCE_SECONDS = 30.0
-"""For a request to arrive, and for an answer to be taken."""
+"""Timeout for receiving a request and for sending a response."""
 LARGEST_BODY = 16 * 1024
 
 
 @dataclass(frozen=True)
 class Board:
-    """What the server serves. run: None where nothing may be changed."""
+    """What the server serves. run: None if the board is read-only."""
 
     topology: str
     collector: Collector
@@ -43,12 +43,12 @@ class Board:
     run: actions.Run | None = None
     sessions: Sessions = field(default_factory=Sessions)
     acting: threading.Lock = field(default_factory=threading.Lock)
-    """One change at a time."""
+    """Serializes changes."""
 
 
 @dataclass(frozen=True)
 class Rest:
-    """What a board does that nobody has used for a while."""
+    """What an unused board does after a while."""
 
     after: float
     """Seconds."""
@@ -56,7 +56,7 @@ class Rest:
 
 
 def listen(port: int = 0) -> socket.socket:
-    """On loopback. port: 0 takes a free one. Raises UcpError where the port is taken."""
+    """Listen on loopback. port: 0 for a free one. Raises UcpError if the port is in use."""
     try:
         return socket.create_server((ADDRESS, port))
     except OSError as error:
@@ -67,7 +67,7 @@ def listen(port: int = 0) -> socket.socket:
 
 
 class BoardServer(ThreadingHTTPServer):
-    """On loopback; a thread a connection, which end with the process."""
+    """On loopback; one daemon thread per connection."""
 
     daemon_threads = True
 
@@ -78,7 +78,7 @@ class BoardServer(ThreadingHTTPServer):
         announce: Callable[[str], None] = lambda _: None,
         rest: Rest | None = None,
     ) -> None:
-        """announce: told the next URL each time that one was used."""
+        """announce: called with the next URL each time that one was used."""
         super().__init__((ADDRESS, 0), _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
@@ -109,7 +109,7 @@ class BoardServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Good for one browser: then there is another one."""
+        """Valid for one browser; then it changes."""
         return f"http://{ADDRESS}:{self.port}/?token={self.board.sessions.token}"
 
     def shutdown(self) -> None:
@@ -117,7 +117,7 @@ class BoardServer(ThreadingHTTPServer):
         super().shutdown()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away in the middle is nothing to tell."""
+        """Ignore browsers that close a connection early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -151,8 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404, b"not found\n")
 
     def do_POST(self) -> None:
-        # Read before anything is answered: a connection that closes on what was sent to it may
-        # take the answer along.
+        # Read the body before responding: closing a connection with unread data may discard the
+        # response.
         body = self._body()
         board = self.server.board
         session = self._session()
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._tell(outcome)
 
     def _body(self) -> bytes | None:
-        """What was sent; None where that is too much, or nobody says how much it is."""
+        """The body; None if it is too large, or its length is unknown."""
         self.close_connection = True
         length = self.headers.get("Content-Length", "")
         size = int(length) if length.isascii() and length.isdigit() else 0
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body if 0 < size <= LARGEST_BODY else None
 
     def _session(self) -> BoardSession | None:
-        """Whose request it is; None for one that gets nothing."""
+        """The session of a request; None if the request is refused."""
         if not security.is_own_host(self._headers, self.server.port):
             return None
         if security.is_foreign(self._headers):
@@ -186,7 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.board.sessions.find(self._headers)
 
     def _exchange(self, token: str) -> None:
-        """A token for a cookie, and on to an address without it."""
+        """Exchange a token for a cookie, and redirect to a URL without the token."""
         board = self.server.board
         session = board.sessions.exchange(token)
         if session is None:
@@ -245,7 +245,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _refuse(self) -> None:
-        """Nothing to learn from it, not even what was wrong."""
+        """Refuse without revealing the reason."""
         self.close_connection = True
         self._answer(403, b"forbidden: open the URL that `ucp board` printed last\n")
 
@@ -284,7 +284,7 @@ class _Handler(BaseHTTPRequestHandler):
         return found
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: addresses hold tokens."""
+        """Log nothing: URLs contain tokens."""
 
 
 def _event(name: str, data: Any) -> bytes:

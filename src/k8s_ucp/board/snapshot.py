@@ -1,7 +1,7 @@
-"""What the board shows at one moment, as rows by key in sections; and what differs between two.
+"""The board's content at one moment, as rows by key in sections; and the difference of two.
 
-Pure. The data are those of `ucp status`, `ucp doctor` and `ucp history`, put together. Texts that
-others wrote are redacted.
+Pure. Combines the data of `ucp status`, `ucp doctor` and `ucp history`. Texts from outside are
+redacted.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Snapshot = dict[str, dict[str, Row]]
 """{section: {key: row}}"""
 
 EVENTS = 100
-"""Events shown, the newest."""
+"""Maximum number of events; the newest."""
 _LONGEST = 600
-"""Characters of a text that others wrote."""
+"""Maximum length of a text from outside, in characters."""
 
 
 @dataclass(frozen=True)
 class BoardState:
-    """All that is known at one moment; what could not be asked is empty, or as it was."""
+    """Everything known at one moment; what could not be queried is empty or unchanged."""
 
     topology: Topology
     seen: ClusterSnapshot | None = None
-    """None: nothing was asked yet."""
+    """None: nothing was queried yet."""
     core_lost: bool = False
-    """The core doesn't answer: `seen` is what it said last."""
+    """The core does not respond: `seen` is its last known state."""
     heard: float | None = None
-    """When the core said anything last, in seconds since the epoch."""
+    """Time of the core's last response, in seconds since the epoch."""
     findings: Sequence[Finding] = ()
     versions: Mapping[tuple[str, str], Deployed] = field(default_factory=dict)
     versions_problem: str = ""
     """Why the app repository could not be read."""
     resources: Sequence[Object] = ()
-    """Crossplane's."""
+    """Crossplane's objects."""
     events: Sequence[Object] = ()
     may_change: bool = False
 
@@ -86,7 +86,7 @@ def snapshot(state: BoardState) -> Snapshot:
 
 
 def difference(before: Snapshot, after: Snapshot) -> dict[str, dict[str, Any]]:
-    """What leads from one to the other: {section: {"put": {key: row}, "drop": [key]}}."""
+    """The changes from one to the other: {section: {"put": {key: row}, "drop": [key]}}."""
     found: dict[str, dict[str, Any]] = {}
     for section in {**before, **after}:
         old, new = before.get(section, {}), after.get(section, {})
@@ -172,12 +172,12 @@ def _version(version: Deployed, all_versions: Mapping[tuple[str, str], Deployed]
 
 
 def _change(version: Deployed | None) -> Row | None:
-    """Who brought the tags that are there."""
+    """The change that introduced the current tags."""
     return change_row(version.changed) if version and version.changed else None
 
 
 def change_row(event: HistoryEvent) -> Row:
-    """One change, as `ucp history` tells it."""
+    """One change, as in `ucp history`."""
     old, new = from_to(event.changes, several=event.several)
     return {
         "by": _text(event.author.name),
@@ -190,7 +190,7 @@ def change_row(event: HistoryEvent) -> Row:
 
 
 def _since(application: Object) -> str | None:
-    """Since when its health is as it is; else when it was deployed last."""
+    """Time of the last transition of its health, or of its last deployment."""
     found = application.get("status") or {}
     deployed = [str(each.get("deployedAt") or "") for each in found.get("history") or []]
     return (
@@ -259,6 +259,6 @@ def _events(items: Sequence[Object]) -> Iterable[tuple[str, Row]]:
 
 
 def _text(words: str) -> str:
-    """Words that others wrote: without secrets, and not without end."""
+    """A text from outside, redacted and shortened."""
     clean = without_secrets(words[: 4 * _LONGEST])
     return clean if len(clean) <= _LONGEST else clean[:_LONGEST] + " ..."

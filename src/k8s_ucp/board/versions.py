@@ -1,7 +1,7 @@
-"""Which version each app has in each environment, all of them at once: for the board.
+"""Versions of all apps in all environments, for the board.
 
-Everything comes from one commit of the app repository in a few git calls, however many apps there
-are; the last changes come from the log, and for a next commit from what was added to it.
+Everything is read from one commit of the app repository in a few git calls, however many apps there
+are. The last changes come from the log; for a later commit, only the added part is read.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Deployed:
-    """One app in one environment, as the repository says."""
+    """One app in one environment, according to the repository."""
 
     app: str
     env: str
     pins: Mapping[str, Pin] = field(default_factory=dict)
     held: tuple[str, ...] = ()
-    """Tags or digests that were rolled back from and may not come again."""
+    """Tags or digests that were rolled back and are blocked."""
     source: str = ""
-    """The environment that its tags come from."""
+    """The environment from which its tags are promoted."""
     newer: tuple[Change, ...] = ()
-    """What that one has and this one hasn't."""
+    """Versions that the source has and this environment doesn't."""
     changed: HistoryEvent | None = None
-    """What brought the present pins."""
+    """The change that introduced the current pins."""
     problem: str = ""
     """Why its overlay can't be read."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Of one commit."""
+    """The versions of one commit."""
 
     commit: str = ""
     deployed: Mapping[Place, Deployed] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Overview:
 
 
 def overview(repository: Repository, commit: str, before: Overview | None = None) -> Overview:
-    """What a commit says. before: of an earlier one, whose log need not be read again."""
+    """The versions of a commit. before: of an earlier commit, whose log need not be read again."""
     if before is not None and before.commit == commit:
         return before
     since = before.commit if before and _is_ancestor(repository, before.commit, commit) else ""
@@ -83,7 +83,7 @@ def _deployed(files: _Files, overlay: Overlay, changed: HistoryEvent | None) -> 
 
 
 def _newer(each: Deployed, overlays: Mapping[Place, Overlay]) -> tuple[Change, ...]:
-    """What a promotion from the environment before would change."""
+    """What a promotion from the source environment would change."""
     source = overlays.get((each.app, each.source))
     if source is None:
         return ()
@@ -101,7 +101,7 @@ def _is_ancestor(repository: Repository, commit: str, tip: str) -> bool:
 
 
 class _Files:
-    """The small files that versions are read from, as a Tip."""
+    """The small files that contain versions, with the interface of a Tip."""
 
     def __init__(self, repository: Repository, commit: str) -> None:
         listing = {
@@ -124,7 +124,7 @@ class _Files:
         return sorted({(path[1], path[3]) for path in paths})
 
     def source_of(self, app: str, env: str) -> str:
-        """The environment that an app's `env` takes its tags from. Raises NotEditable."""
+        """The environment from which an app's `env` is promoted. Raises NotEditable."""
         envs = frozenset(self._envs[app])
         if (env, envs) not in self._sources:
             self._sources[env, envs] = earlier_environment(self._environments, env, envs)
@@ -138,12 +138,12 @@ class _Files:
         return sorted(each[len(inside) :] for each in self._files if each.startswith(inside))
 
     def folders(self, path: str) -> list[str]:  # noqa: ARG002 (a Tip has it)
-        """None: only asked for the names of what is missing."""
+        """Empty: only used for messages about missing files."""
         return []
 
 
 def _is_overlay_file(path: str) -> bool:
-    """A file of an overlay that says which versions it has."""
+    """Whether it is a file of an overlay that contains versions."""
     parts = path.split("/", 4)
     if len(parts) < 5 or (parts[0], parts[2]) != ("apps", "overlays"):
         return False
@@ -151,6 +151,6 @@ def _is_overlay_file(path: str) -> bool:
 
 
 def _is_config(path: str) -> bool:
-    """It names what is promoted of an app."""
+    """Whether it is a file that says what is promoted of an app."""
     parts = path.split("/")
     return len(parts) == 3 and path == config_file(parts[1])

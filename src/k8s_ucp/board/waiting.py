@@ -1,7 +1,7 @@
 """The idle board: a Python process with nothing loaded. Run by path, see resting.py.
 
-Arguments: the descriptors of the listener and of what the board keeps, then the command that is
-the board.
+Arguments: the descriptors of the listener and of the board's kept sessions, then the command of the
+board.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> int:
-    """Wait for a connection, which the board accepts that this process becomes then."""
+    """Wait for a connection; the board that this process then becomes accepts it."""
     listener, kept, *command = sys.argv[1:]
     try:
         select.select([int(listener)], [], [])

@@ -1,4 +1,4 @@
-"""The client of the layer's own interface: ledger, faults, reset."""
+"""Client of the simulated cloud's own API: ledger, faults, reset."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from k8s_ucp.errors import UcpError
 ADDRESS = "127.0.0.1"
 RESTART_SECONDS = 60.0
 SECONDS = 30.0
-"""A reset waits for the call in hand."""
+"""Long, because a reset waits for the call in progress."""
 
 
 @dataclass(frozen=True)
 class CloudAdmin:
-    """Of the cloud on a port of this machine. Every method raises UcpError."""
+    """The simulated cloud on a port of this machine. Every method raises UcpError."""
 
     port: int
     token: str = field(repr=False)
@@ -31,19 +31,19 @@ class CloudAdmin:
         return [each for each in entries if each.number > since]
 
     def faults(self) -> tuple[CloudFault, ...]:
-        """Those that are set, in the order in which they apply."""
+        """The current faults, in the order in which they apply."""
         return read_faults(self._call("GET", "faults"))
 
     def add_fault(self, fault: CloudFault) -> None:
-        """After those that are set."""
+        """Append a fault to the current ones."""
         self._call("POST", "faults", as_items([fault]))
 
     def clear_faults(self) -> None:
-        """All of them."""
+        """Remove all faults."""
         self._call("PUT", "faults", [])
 
     def reset(self) -> None:
-        """Empty the cloud, and wait until it answers again; the ledger notes it and stays."""
+        """Empty the cloud, and wait until it responds again; the ledger records it and is kept."""
         self._call("POST", "reset")
         until = time.monotonic() + RESTART_SECONDS
         while True:

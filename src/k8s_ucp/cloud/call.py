@@ -1,7 +1,7 @@
-"""What a request to AWS asks for: service, region, operation, parameters.
+"""Parses requests to AWS: service, region, operation, parameters.
 
-Operations are found as botocore's models of the services have them, so a new kind of resource
-needs no line here. Signature Version 4 says service and region:
+Operations are identified with botocore's models of the services, so a new kind of resource needs no
+change here. Signature Version 4 contains service and region:
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-signing-elements.html
 """
 
@@ -23,8 +23,9 @@ _SCOPE = re.compile(
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """A request as it came. path: without the query, still percent-encoded. headers: lower-case
-    names.
+    """A received request.
+
+    path: without the query, still percent-encoded. headers: lower-case names.
     """
 
     method: str
@@ -36,7 +37,7 @@ class HttpRequest:
 
 @dataclass(frozen=True)
 class ApiCall:
-    """One operation on a service. parameters: by the names that the service's model has."""
+    """One operation on a service. parameters: with the names in the service's model."""
 
     service: str
     region: str
@@ -48,12 +49,12 @@ class ApiCall:
 
     @property
     def changes(self) -> bool:
-        """It may change something in the cloud."""
+        """Whether it may change something in the cloud."""
         return not self.operation.startswith(READS)
 
 
 def read_call(request: HttpRequest) -> ApiCall | None:
-    """The operation that a signed request asks for; None where it is none that we know."""
+    """The operation of a signed request; None if it is unknown."""
     scope = _SCOPE.match(request.headers.get("authorization", ""))
     if not scope:
         return None
@@ -81,7 +82,7 @@ def _operation(service: str, request: HttpRequest) -> tuple[str, dict[str, Any]]
 
 
 def _rest_operation(service: str, request: HttpRequest) -> tuple[str, dict[str, Any]] | None:
-    """The operation whose method, path and fixed query keys fit; the most particular one."""
+    """The most specific operation whose method, path and fixed query keys match."""
     query = dict(parse_qsl(request.query, keep_blank_values=True))
     found: list[tuple[int, str, dict[str, Any]]] = []
     for name, method, path, fixed in _routes(service):
@@ -121,7 +122,7 @@ def _routes(service: str) -> list[tuple[str, str, re.Pattern[str], dict[str, str
 
 @cache
 def service_model(service: str) -> Any:
-    """botocore's model of a service, by the name that signatures have; None for unknown ones."""
+    """botocore's model of a service, by its name in signatures; None if unknown."""
     import botocore.exceptions
 
     try:

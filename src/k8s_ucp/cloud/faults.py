@@ -11,12 +11,12 @@ from k8s_ucp.cloud.call import ApiCall
 from k8s_ucp.errors import UsageError
 
 KINDS = ("unavailable", "throttle", "hang", "lost", "slow")
-"""503; a request limit; no answer; no answer though it was done; an answer after `seconds`."""
+"""Status 503; a request limit; no response; done, but no response; response after `seconds`."""
 
 
 @dataclass(frozen=True)
 class CloudFault:
-    """One rule. Patterns as in a shell. times: how often it applies, 0 is until it is cleared."""
+    """One rule. Patterns as in a shell. times: how often it applies; 0: until it is cleared."""
 
     kind: str
     service: str = "*"
@@ -34,7 +34,7 @@ class CloudFault:
             raise UsageError("the times and seconds of a fault can't be negative")
 
     def applies(self, call: ApiCall) -> bool:
-        """To this call, by its patterns."""
+        """Whether its patterns match a call."""
         pairs = (
             (call.service, self.service),
             (call.operation, self.operation),
@@ -46,7 +46,7 @@ class CloudFault:
 def take(
     faults: Sequence[CloudFault], call: ApiCall
 ) -> tuple[CloudFault | None, tuple[CloudFault, ...]]:
-    """The first rule that applies to a call, and the rules that are left after it."""
+    """(the first rule that applies to a call, the rules that are left after it)"""
     for place, fault in enumerate(faults):
         if fault.applies(call):
             left = list(faults)
@@ -59,7 +59,7 @@ def take(
 
 
 def read_faults(items: Any) -> tuple[CloudFault, ...]:
-    """Rules as JSON has them: a list of objects with its fields. Raises UsageError."""
+    """Parse rules from JSON: a list of objects with its fields. Raises UsageError."""
     if not isinstance(items, list) or not all(isinstance(each, Mapping) for each in items):
         raise UsageError("faults must be a list of objects")
     try:
@@ -69,5 +69,5 @@ def read_faults(items: Any) -> tuple[CloudFault, ...]:
 
 
 def as_items(faults: Sequence[CloudFault]) -> list[dict[str, Any]]:
-    """Rules as JSON has them."""
+    """Rules as JSON."""
     return [asdict(each) for each in faults]

@@ -1,4 +1,4 @@
-"""A file of JSON lines that is only ever added to, safe against a crash in the midst of a line."""
+"""An append-only file of JSON lines that survives a crash while a line is written."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 
 class JsonLines:
-    """Mode 0600. A line that a crash cut off is taken out before the next one is written."""
+    """Mode 0600. An incomplete line is removed before the next one is written."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._whole = False
 
     def append(self, item: dict[str, Any]) -> None:
-        """Write a line to the disk, and wait until it is there."""
+        """Append a line and sync it to disk."""
         line = json.dumps(item, separators=(",", ":")) + "\n"
         descriptor = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -30,11 +30,11 @@ class JsonLines:
             os.close(descriptor)
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Delete the file."""
         self.file.unlink(missing_ok=True)
 
     def items(self) -> Iterator[dict[str, Any]]:
-        """All, oldest first, without what a crash cut off."""
+        """All complete items, oldest first."""
         if self.file.exists():
             for line in self.file.read_bytes().splitlines(keepends=True):
                 if line.endswith(b"\n"):

@@ -1,6 +1,6 @@
-"""Who may call the cloud: one access key for AWS's interface, a token for the layer's own.
+"""Credentials of the simulated cloud: an access key for AWS's API, a token for its own API.
 
-Made once for a topology, in a file that only the user can read.
+Generated once per topology, in a file that only the user can read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LETTERS = string.ascii_uppercase + "234567"
 
 @dataclass(frozen=True)
 class CloudKeys:
-    """Of one cloud."""
+    """Credentials of one cloud."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -27,7 +27,7 @@ class CloudKeys:
 
 
 def settle_keys(folder: Path) -> CloudKeys:
-    """Those of the cloud whose state is in this folder; made where there are none."""
+    """The credentials in a cloud's folder; generated if there are none."""
     make_private_folder(folder)
     access_key = "AKIA" + "".join(secrets.choice(_LETTERS) for _ in range(16))
     new = CloudKeys(access_key, secrets.token_urlsafe(30), secrets.token_urlsafe(32))
@@ -36,7 +36,7 @@ def settle_keys(folder: Path) -> CloudKeys:
 
 
 def read_keys(folder: Path) -> CloudKeys:
-    """Raises UcpError, without what was read."""
+    """Raises UcpError, which does not contain the content."""
     try:
         return CloudKeys(**json.loads(_file(folder).read_text("utf-8")))
     except (OSError, ValueError, TypeError):

@@ -1,7 +1,7 @@
-"""The ledger: every call that may have changed the cloud, one JSON line each, only ever added to.
+"""The ledger: an append-only file with one JSON line for every call that may change the cloud.
 
-It is the truth that creations and deletions are counted against, so a line is on the disk before
-its answer leaves.
+Creations and deletions are verified against it, so a line is synced to disk before the response is
+sent.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from pathlib import Path
 from k8s_ucp.cloud.json_lines import JsonLines
 
 RESET = "Reset"
-"""Operation of the layer's own: nothing is left of what was made before."""
+"""Operation of the cloud's own API: everything created before is gone."""
 
 
 @dataclass(frozen=True)
 class CloudLedgerEntry:
-    """One call. time: seconds since 1970. kind and id: of the resource that it made or deleted,
-    "" for other changes. status: of HTTP. answered: False where the answer was lost on purpose.
+    """One call. time: seconds since 1970. status: HTTP status.
+
+    kind and id: of the resource that it created or deleted; "" for other changes. answered: False
+    if a fault dropped the response.
     """
 
     number: int
@@ -37,27 +39,27 @@ class CloudLedgerEntry:
 
     @property
     def succeeded(self) -> bool:
-        """The cloud did it."""
+        """Whether the cloud performed it."""
         return self.status < 400
 
 
 class CloudLedger:
-    """A journal of entries."""
+    """The ledger's file."""
 
     def __init__(self, file: Path) -> None:
         self._journal = JsonLines(file)
 
     def append(self, entry: CloudLedgerEntry) -> None:
-        """Write an entry to the disk."""
+        """Append an entry and sync it to disk."""
         self._journal.append(asdict(entry))
 
     def entries(self) -> Iterator[CloudLedgerEntry]:
-        """All, oldest first."""
+        """All entries, oldest first."""
         return (CloudLedgerEntry(**each) for each in self._journal.items())
 
 
 def remaining(entries: Iterable[CloudLedgerEntry]) -> Counter[tuple[str, str, str]]:
-    """{(region, kind, id): how often it was made more than deleted}, zeros left out."""
+    """{(region, kind, id): creations minus deletions}, without zeros."""
     count: Counter[tuple[str, str, str]] = Counter()
     for entry in entries:
         if entry.operation == RESET:

@@ -1,7 +1,7 @@
-"""The requests that changed the cloud, in order: played again, they make the same cloud.
+"""The requests that changed the cloud, in order: replaying them recreates the same cloud.
 
-moto draws its ids from one source of random numbers; with the number of the request as its seed,
-a request makes the same ids whenever it is played.
+moto draws its ids from one random number generator, which is seeded with the number of the request,
+so that a replayed request creates the same ids.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from k8s_ucp.cloud.call import HttpRequest
 from k8s_ucp.cloud.json_lines import JsonLines
 
 ACCOUNT_HEADER = "x-moto-account-id"
-"""By which moto is told whose call it is. Requests recorded without it are played without it."""
+"""Tells moto the account of the call. Requests recorded without it are replayed without it."""
 _KEPT = ("authorization", "content-type", "host", "x-amz-target", "x-amz-date", ACCOUNT_HEADER)
 
 
@@ -28,13 +28,13 @@ class RecordedRequest:
 
 
 class Recording:
-    """A journal of requests; they hold passwords of databases."""
+    """A file of requests; they contain passwords of databases."""
 
     def __init__(self, file: Path) -> None:
         self._journal = JsonLines(file)
 
     def append(self, number: int, request: HttpRequest) -> None:
-        """Write a request to the disk."""
+        """Append a request and sync it to disk."""
         headers = {name: request.headers[name] for name in _KEPT if name in request.headers}
         body = base64.b64encode(request.body).decode("ascii")
         self._journal.append(
@@ -42,11 +42,11 @@ class Recording:
         )
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Delete all requests."""
         self._journal.clear()
 
     def requests(self) -> Iterator[RecordedRequest]:
-        """All, oldest first."""
+        """All requests, oldest first."""
         for item in self._journal.items():
             body = base64.b64decode(item.pop("body"))
             yield RecordedRequest(item.pop("number"), HttpRequest(**item, body=body))

@@ -1,6 +1,6 @@
-"""Which operations create and delete a resource, and where its id is. Pure.
+"""The operations that create or delete resources, and where the resource's id is. Pure.
 
-What isn't listed is in the ledger too, without an id.
+Other operations are in the ledger without an id.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Effect:
-    """What an operation does to a resource. id: the parameter that holds its id; where the cloud
-    gives it one, a path in the answer.
+    """An operation's effect on a resource.
+
+    id: the parameter with its id, or, if the cloud assigns the id, a path in the response.
     """
 
     kind: str
@@ -106,12 +107,12 @@ EFFECTS: Mapping[str, Mapping[str, Effect]] = {
 
 
 def effect_of(service: str, operation: str) -> Effect | None:
-    """What an operation does to a resource; None where it makes and deletes none."""
+    """An operation's effect on a resource; None if it neither creates nor deletes one."""
     return EFFECTS.get(service, {}).get(operation)
 
 
 def id_of(effect: Effect, parameters: Mapping[str, Any], answer: Any) -> str:
-    """The id of the resource; "" where it isn't there."""
+    """The id of the resource; "" if there is none."""
     asked = parameters.get(effect.id)
     if asked is not None or not effect.makes:
         return str(asked or "").rpartition("/")[2]
@@ -121,5 +122,5 @@ def id_of(effect: Effect, parameters: Mapping[str, Any], answer: Any) -> str:
             found = found[int(part)] if part.isdigit() and int(part) < len(found) else None
         else:
             found = found.get(part) if isinstance(found, Mapping) else None
-    # Hosted zones answer with a path.
+    # Hosted zones have a path as id.
     return str(found or "").rpartition("/")[2]

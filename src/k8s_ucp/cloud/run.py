@@ -22,7 +22,7 @@ ADDRESS = "127.0.0.1"
 
 
 def run(folder: Path, port: int) -> None:
-    """Answer until the process ends. Raises UcpError."""
+    """Serve until the process ends. Raises UcpError."""
     keys = read_keys(folder)
     with locked_now(folder / "lock") as alone:
         if not alone:
@@ -39,7 +39,7 @@ def run(folder: Path, port: int) -> None:
 
 
 def _restart() -> None:
-    """Some moments later, when the answer has left; the process keeps its id."""
+    """Restart after the response is sent; the process keeps its PID."""
     threading.Timer(0.2, os.execv, (sys.executable, sys.orig_argv)).start()
 
 
@@ -52,7 +52,7 @@ def main() -> None:
         stream=sys.stdout, level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s"
     )
     LOG.setLevel(logging.INFO)
-    # It would log every look, with an address that may hold what is nobody's business.
+    # It would log every read, with URLs that may contain confidential data.
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     try:
         run(options.folder, options.port)

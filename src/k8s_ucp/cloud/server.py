@@ -1,7 +1,7 @@
-"""The cloud's process: moto behind a layer that keeps the ledger, makes faults and remembers.
+"""The process of the simulated cloud: moto behind a layer with ledger, faults and recording.
 
-One call at a time: the ledger's order is the order in which things happened, and moto's ids follow
-from the number of the call.
+Calls are serialized: the ledger has the order in which things happened, and moto's ids depend on
+the number of the call.
 """
 
 from __future__ import annotations
@@ -29,20 +29,19 @@ from k8s_ucp.errors import UcpError
 LOG = logging.getLogger("cloud")
 ADMIN = "/_ucp/"
 HANG = 600.0
-"""Seconds until a hanging call is dropped; clients give up earlier."""
+"""Seconds until a hanging call is dropped; clients time out earlier."""
 _ACCOUNT = "123456789012"
-"""moto's default. Untold, it looks for the access key in IAM of all partitions, and makes each of
-these with all of AWS's own policies, which takes most of a second.
-"""
+"""moto's default account. Without it, moto looks the access key up in IAM of all partitions, and
+creates each of these with all of AWS's managed policies, which takes most of a second."""
 _FIRST = ("ec2", "iam", "rds")
-"""Services that environments and databases are made with; EKS draws an id when it is imported."""
+"""Services for environments and databases. Not EKS, which draws an id when it is imported."""
 
 StartResponse = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """moto's, to one request."""
+    """moto's response to a request."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -50,10 +49,10 @@ class _Answer:
 
 
 class SimulatedCloud:
-    """A WSGI application: AWS's interface, and the layer's own below `/_ucp/`.
+    """A WSGI application: AWS's API, and the cloud's own API below `/_ucp/`.
 
-    folder: where the ledger and the recording are kept. access_key: the only one that may call;
-    token: for the layer's own interface. restart: has this process begin anew, a moment later.
+    folder: of the ledger and the recording. access_key: the only valid one. token: for the own API.
+    restart: restarts this process, a moment later.
     """
 
     def __init__(
@@ -71,7 +70,8 @@ class SimulatedCloud:
         self._rules = threading.Lock()
         self._faults: tuple[CloudFault, ...] = ()
         self._touched: set[tuple[str, str]] = set()
-        """(service, region): moto makes what a region has from the beginning at its first call."""
+        """(service, region) pairs already used: the first call makes moto create a region's
+        defaults."""
         self._number = max((each.number for each in self.ledger.entries()), default=0)
         self._application = _moto()
         self._replay()
@@ -154,7 +154,7 @@ class SimulatedCloud:
         return answer
 
     def _replay(self) -> None:
-        """Make the cloud that was there; what a crash kept out of the ledger is added to it."""
+        """Recreate the cloud by replay; adds calls to the ledger that a crash kept out of it."""
         told, emptied = set[int](), 0
         for entry in self.ledger.entries():
             told.add(entry.number)
@@ -169,11 +169,11 @@ class SimulatedCloud:
                 self._tell(_entry(each.number, call, answer, answered=False))
 
     def reset(self) -> None:
-        """Empty the cloud; this process does nothing more.
+        """Empty the cloud; this process serves nothing more.
 
-        moto keeps much of what it made through a reset of its own, so that ids would depend on the
-        time before. The ledger notes it first: what was recorded earlier is never played again.
-        Numbers go on, so no id comes again.
+        moto keeps state through its own reset, so that ids would depend on the past. The ledger
+        records the reset first, so that earlier requests are never replayed. Numbers continue, so
+        no id is reused.
         """
         self._moto.acquire()
         self._emptied = True
@@ -207,10 +207,10 @@ class SimulatedCloud:
 
 
 def warm_up() -> None:
-    """Import what a topology calls first, which takes seconds, while nobody waits for it.
+    """Import the modules that a topology calls first, which takes seconds, while nobody waits.
 
-    No more than that: moto's applications draw ids for what their regions have from the beginning.
-    These belong to the first call, and have to be the same when it is played again.
+    No more than that: moto's applications draw ids for their regions' default resources, which
+    belong to the first call and must be the same when it is replayed.
     """
     for service in _FIRST:
         service_model(service)
@@ -220,7 +220,7 @@ def warm_up() -> None:
 
 
 def serve(listener: socket.socket, cloud: SimulatedCloud) -> None:
-    """Answer on a socket that listens, until the process ends."""
+    """Serve on a listening socket until the process ends."""
     from werkzeug.serving import make_server
 
     host, port = listener.getsockname()
@@ -228,10 +228,11 @@ def serve(listener: socket.socket, cloud: SimulatedCloud) -> None:
 
 
 def read_endpoints_once() -> None:
-    """For each list of regions and each role of EKS moto makes a session of boto3, and each of them
-    would read all of AWS's endpoints again: a tenth of a second, most of what such a call takes.
+    """Cache AWS's endpoints between sessions of boto3.
 
-    Models of services are read by each session: their clients change them.
+    moto creates a session for each list of regions and for each role of EKS. Each would read all of
+    AWS's endpoints again: a tenth of a second, most of the time of such a call. Models of services
+    are still read by each session, because clients change them.
     """
     from botocore.loaders import JSONFileLoader, Loader
 
@@ -249,7 +250,7 @@ def read_endpoints_once() -> None:
 
 
 def _moto() -> Any:
-    # Roles of EKS take AWS's own policies, which moto knows only when it is told to.
+    # EKS roles use AWS's managed policies, which moto loads only with this variable.
     os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
     read_endpoints_once()
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -277,7 +278,7 @@ def _read(environ: Mapping[str, Any]) -> HttpRequest:
 def _before(
     fault: CloudFault, call: ApiCall, environ: Mapping[str, Any], start: StartResponse
 ) -> Iterable[bytes] | None:
-    """The answer of a fault that keeps a call from being done; None where it is to be done."""
+    """The response of a fault that prevents a call; None if the call is to be performed."""
     if fault.kind == "unavailable":
         return _refuse(call, 503, "ServiceUnavailable", "the service is not available", start)
     if fault.kind == "throttle":
@@ -309,7 +310,7 @@ def _refuse(
 
 
 def _drop(environ: Mapping[str, Any]) -> Iterable[bytes]:
-    """Close the connection without an answer."""
+    """Close the connection without a response."""
     environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
     raise ConnectionAbortedError("the answer is lost on purpose")
 
@@ -332,7 +333,7 @@ def _entry(number: int, call: ApiCall, answer: _Answer, *, answered: bool) -> Cl
 
 
 def _parsed(call: ApiCall, answer: _Answer) -> Any:
-    """The answer as botocore's clients read it; nothing for an error."""
+    """The response as parsed by botocore's clients; empty for an error."""
     from botocore.parsers import create_parser
 
     model = service_model(call.service)

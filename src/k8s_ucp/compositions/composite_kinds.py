@@ -1,6 +1,6 @@
 """The CRD that Crossplane generates for a CompositeResourceDefinition. Pure.
 
-Where it is there before Crossplane is, an API server needn't learn it later, among its others.
+If it exists before Crossplane starts, the API server need not add it later, among others.
 https://github.com/crossplane/crossplane-runtime, pkg/xcrd
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 Object = dict[str, Any]
 
 NAME_LENGTH = 63
-"""The longest name of a composite: it is the value of a label."""
+"""Maximum length of a composite's name, because it is the value of a label."""
 _CROSSPLANE = ".spec.crossplane"
 _CONDITION = ".status.conditions[?(@.type=='{}')].status"
 _COLUMNS = (
@@ -35,9 +35,9 @@ _COLUMNS = (
 
 
 def composite_kind(definition: Mapping[str, Any]) -> Object:
-    """The CustomResourceDefinition of a namespaced definition of v2.
+    """The CustomResourceDefinition of a namespaced v2 definition.
 
-    What Crossplane would make otherwise it makes so when it comes, as the kind's controller.
+    If Crossplane would generate it differently, it updates it later, as the controller of the kind.
     """
     spec = definition["spec"]
     names = spec["names"]
@@ -110,7 +110,7 @@ def _taken(given: Mapping[str, Any], *fields: str) -> Object:
 
 
 def _machinery(policy: str) -> Object:
-    """What says how Crossplane composes it. policy: for new revisions of a Composition."""
+    """The fields that configure composition. policy: for new revisions of a Composition."""
     text = {"type": "string"}
     policies = {"type": "string", "enum": ["Automatic", "Manual"], "default": policy}
     labels = {"matchLabels": {"type": "object", "additionalProperties": text}}

@@ -1,6 +1,6 @@
-"""CompositeResourceDefinitions and Compositions: which ones a claim is for, and if it fits. Pure.
+"""Finds a claim's CompositeResourceDefinition and Composition, and validates it. Pure.
 
-The API server judges a claim by the same schema; rules in CEL are left to it.
+The API server validates claims by the same schema; CEL rules are left to it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 _CROSSPLANE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-"""What Crossplane adds to the spec of every kind itself."""
+"""Field that Crossplane adds to the spec of every kind."""
 
 
 @dataclass(frozen=True)
 class Definitions:
-    """definitions, compositions: as they are in files or in a cluster."""
+    """definitions, compositions: objects as in files or in a cluster."""
 
     definitions: tuple[Object, ...]
     compositions: tuple[Object, ...]
 
     @classmethod
     def among(cls, objects: Iterable[Object]) -> Definitions:
-        """Of one name the last one counts."""
+        """The definitions among objects; the last one of the same name wins."""
         found: dict[tuple[str, str], Object] = {}
         for each in objects:
             kind = str(each.get("kind"))
@@ -49,7 +49,7 @@ class Definitions:
         return cls(*chosen)
 
     def complete(self, claim: Object) -> dict[str, Any]:
-        """The claim with its kind's defaults. Raises UsageError with all that is wrong in it."""
+        """The claim with its kind's defaults. Raises UsageError with all validation errors."""
         schema = self._schema(claim)
         found: dict[str, Any] = _with_defaults(copy.deepcopy(dict(claim)), schema)
         found.setdefault("spec", {}).setdefault("crossplane", {})
@@ -58,7 +58,7 @@ class Definitions:
         return found
 
     def composition(self, claim: Object) -> Object:
-        """The one that Crossplane would take. Raises UsageError."""
+        """The Composition that Crossplane would use. Raises UsageError."""
         of_kind = [
             each
             for each in self.compositions

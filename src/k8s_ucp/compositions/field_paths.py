@@ -1,4 +1,4 @@
-"""Field paths as Compositions write them: `spec.items[0].labels["example.org/name"]`. Pure."""
+"""Field paths in Compositions: `spec.items[0].labels["example.org/name"]`. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEGMENT = re.compile(
     r"""\.?(?P<name>[^.\[\]"']+)|\[(?P<index>\d+)\]|\[(?P<q>["']?)(?P<key>[^\]"']+)(?P=q)\]"""
 )
 _MOST_ITEMS = 1024
-"""An index beyond it is a slip: the list up to it would be made."""
+"""A larger index is a mistake: the list up to it would be created."""
 
 
 class FieldMissing(Exception):
@@ -24,7 +24,7 @@ class FieldMissing(Exception):
 
 
 def parse(path: str) -> list[Segment]:
-    """Raises CompositionError for what can't be read."""
+    """Parse a path. Raises CompositionError if it is not supported."""
     found: list[Segment] = []
     at = 0
     while at < len(path):
@@ -40,7 +40,7 @@ def parse(path: str) -> list[Segment]:
 
 
 def get(item: Any, path: str) -> Any:
-    """Raises FieldMissing where nothing stands at the path."""
+    """The value at a path. Raises FieldMissing if there is none."""
     for segment in parse(path):
         if isinstance(segment, int):
             if not isinstance(item, list) or segment >= len(item):
@@ -54,7 +54,7 @@ def get(item: Any, path: str) -> Any:
 
 
 def put(item: dict[str, Any], path: str, value: Any, policy: str = "Replace") -> None:
-    """Set what stands at the path, with the objects and lists on the way to it."""
+    """Set the value at a path; creates missing objects and lists on the way."""
     segments = parse(path)
     last = segments[-1]
     here: Any = item
@@ -65,7 +65,7 @@ def put(item: dict[str, Any], path: str, value: Any, policy: str = "Replace") ->
 
 
 def _step(here: Any, segment: Segment, path: str, missing: Any) -> Any:
-    """What stands at a segment; `missing` is put there where nothing does."""
+    """The value at a segment; if there is none, `missing` is inserted."""
     if isinstance(segment, int):
         if not isinstance(here, list):
             raise CompositionError(f"{path!r}: there is no list before [{segment}]")
@@ -80,7 +80,7 @@ def _step(here: Any, segment: Segment, path: str, missing: Any) -> Any:
 
 
 _POLICIES = {
-    # (what is there gives way, lists are joined)
+    # (existing values are replaced, lists are joined)
     "MergeObjects": (False, False),
     "MergeObject": (False, False),
     "MergeObjectsAppendArrays": (False, True),

@@ -10,12 +10,12 @@ Object = Mapping[str, Any]
 
 
 class CompositionError(Exception):
-    """A function can't go on; the message becomes a condition of the composite resource."""
+    """A function can't continue; the message becomes a condition of the composite resource."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A composed resource as it is in the cluster, with the keys of its connection Secret."""
+    """A composed resource in the cluster, with the data of its connection Secret."""
 
     object: Object
     connection: Mapping[str, bytes] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Desired:
-    """A composed resource as it is to be. ready: what the function knows of it."""
+    """A desired composed resource. ready: according to the function."""
 
     object: Object
     ready: bool = False
@@ -31,9 +31,7 @@ class Desired:
 
 @dataclass(frozen=True)
 class Request:
-    """desired, environment: what functions before this one in the pipeline have composed, and what
-    they hand on.
-    """
+    """desired, environment: results of the earlier functions of the pipeline."""
 
     composite: Object
     input: Object = field(default_factory=dict)
@@ -44,9 +42,9 @@ class Request:
 
 @dataclass
 class Response:
-    """resources: all that is desired, by the name that the Composition has for each.
+    """resources: everything desired, by resource name in the Composition.
 
-    composite: fields of the composite's own status. unready: it waits for something that isn't
+    composite: fields of the composite's status. unready: it waits for a resource that isn't
     composed yet.
     """
 

@@ -1,4 +1,4 @@
-"""Crossplane's messages to functions, and what they say in plain values; both ways."""
+"""Converts between Crossplane's messages for functions and plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from k8s_ucp.compositions.function import (
 )
 
 _ENVIRONMENT = "apiextensions.crossplane.io/environment"
-"""Key of the pipeline's context."""
+"""Key in the pipeline's context."""
 
 
 def request_of(message: Any) -> Request:
@@ -51,7 +51,7 @@ def message_of(request: Request) -> Any:
 
 
 def answer(message: Any, found: Response) -> Any:
-    """A function's answer to a RunFunctionRequest."""
+    """A function's response to a RunFunctionRequest."""
     answered = response.to(message)
     for name, each in found.resources.items():
         _add(answered, name, each)
@@ -69,14 +69,14 @@ def answer(message: Any, found: Response) -> Any:
 
 
 def failure(message: Any, text: str) -> Any:
-    """The answer that tells why there is none; Crossplane shows the text."""
+    """A response with a fatal result; Crossplane shows the text."""
     answered = response.to(message)
     response.fatal(answered, text)
     return answered
 
 
 def response_of(answered: Any) -> Response:
-    """The inverse of `answer`. Raises CompositionError where the answer is a failure."""
+    """The inverse of `answer`. Raises CompositionError for a fatal result."""
     for each in answered.results:
         if each.severity == messages.SEVERITY_FATAL:
             raise CompositionError(each.message)

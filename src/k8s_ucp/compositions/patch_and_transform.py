@@ -1,8 +1,8 @@
-"""function-patch-and-transform for embedded cores: the same input, so one Composition for both.
+"""function-patch-and-transform for embedded cores; same input, so the same Composition works.
 
-The package itself is an image, which a core without pods can't run. What is left out says so when
-it is asked for: patches between composite and environment, and wildcards in field paths.
-Described at https://docs.crossplane.io/latest/guides/function-patch-and-transform/. Pure.
+The package itself is an image, which a core without pods can't run. Unsupported features are
+reported when they are used: patches between composite and environment, and wildcards in field
+paths. Described at https://docs.crossplane.io/latest/guides/function-patch-and-transform/. Pure.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Patch = Mapping[str, Any]
 
 
 class _Waits(Exception):
-    """A required field isn't there yet."""
+    """A required field doesn't exist yet."""
 
 
 @dataclass
 class _Scope:
-    """What one template's patches read and write."""
+    """What the patches of one template read and write."""
 
     composite: Object
     observed: Object
@@ -44,11 +44,11 @@ class _Scope:
     answer: dict[str, Any]
     """The composite's own fields."""
     environment: dict[str, Any]
-    """What patches of this run hand on to later ones."""
+    """Values that patches of this run pass to later ones."""
 
 
 def compose(request: Request) -> Response:
-    """Raises CompositionError, naming the resource and the patch."""
+    """Compose the resources. Raises CompositionError with the resource and the patch."""
     head = (request.input.get("apiVersion"), request.input.get("kind"))
     if head != INPUT:
         raise CompositionError(f"input is {head[1]} of {head[0]}, not {INPUT[1]} of {INPUT[0]}")
@@ -144,7 +144,7 @@ def _value(patch: Patch, source: Object) -> Any:
 
 
 def _connection(template: Mapping[str, Any], observed: Observed) -> dict[str, bytes]:
-    """What an existing resource adds to the composite's connection."""
+    """Connection details that an existing resource adds to the composite."""
     found: dict[str, bytes] = {}
     for each in template.get("connectionDetails") or ():
         match each.get("type"):
@@ -157,7 +157,7 @@ def _connection(template: Mapping[str, Any], observed: Observed) -> dict[str, by
                 try:
                     value = text(get(observed.object, each["fromFieldPath"])).encode()
                 except FieldMissing:
-                    continue  # It may come.
+                    continue  # It may appear later.
                 found[each["name"]] = value
             case other:
                 raise CompositionError(f"connection detail of type {other!r} is not supported")
@@ -202,7 +202,7 @@ _CONNECTION = "k8s-ucp.io/connection"
 
 
 def _add_connection_secret(request: Request, found: Response) -> None:
-    """Composites of Crossplane v2 have no connection of their own: a Secret is composed."""
+    """Compose a Secret: composites of Crossplane v2 have no connection details of their own."""
     composite = request.composite
     spec = composite.get("spec") or {}
     if not found.connection or "crossplane" not in spec:
@@ -215,7 +215,7 @@ def _add_connection_secret(request: Request, found: Response) -> None:
     namespace = ref.get("namespace") or metadata.get("namespace")
     place: dict[str, Any] = {"name": ref["name"]} | ({"namespace": namespace} if namespace else {})
     if isinstance(spec.get("environment"), str):
-        # By it the mirror of a team finds the connections that an environment gets.
+        # The label by which a team's mirror finds an environment's connection Secrets.
         place["labels"] = {_CONNECTION: spec["environment"]}
     data = {key: base64.b64encode(each).decode() for key, each in sorted(found.connection.items())}
     secret = {

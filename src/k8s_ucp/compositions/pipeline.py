@@ -29,7 +29,7 @@ def render(
 ) -> list[dict[str, Any]]:
     """The composed resources, in the Composition's order. Raises UsageError.
 
-    functions: by the names in `functionRef`. observed: composed resources that are there.
+    functions: by the names in `functionRef`. observed: existing composed resources.
     """
     composite = definitions.complete(claim)
     if not (composite.get("metadata") or {}).get("name"):
@@ -54,7 +54,7 @@ def render(
 
 
 def _composed(name: str, found: Object, composite: Object) -> dict[str, Any]:
-    """With what Crossplane adds to it."""
+    """A composed resource with the metadata that Crossplane adds."""
     head = composite["metadata"]
     given = copy.deepcopy(dict(found))
     metadata = given.pop("metadata", None) or {}

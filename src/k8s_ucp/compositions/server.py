@@ -1,9 +1,9 @@
-"""Answers Crossplane: composition functions as gRPC servers with mutual TLS on this machine.
+"""Serves composition functions to Crossplane: gRPC with mutual TLS on this machine.
 
-`python -m k8s_ucp.compositions.server --address HOST:PORT --certificates DIR`. The folder holds
-tls.crt, tls.key and the ca.crt that also signed Crossplane's client certificate. No request tells
-which function it is for, so each of users has a socket of its own: `--function NAME=PATH`, with
-`--repository` and `--branch` to read its code from, and `--code`, a folder to run it in.
+`python -m k8s_ucp.compositions.server --address HOST:PORT --certificates DIR`. The folder contains
+tls.crt, tls.key and the ca.crt that also signed Crossplane's client certificate. Requests do not
+name their function, so each user function has its own socket: `--function NAME=PATH`, with
+`--repository` and `--branch` of its code, and `--code`, a folder to run it in.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _of_users(function: CommittedFunction) -> Answer:
 
 
 async def _serve(answers: dict[str, Answer], credentials: Any) -> None:
-    """By address, until SIGTERM."""
+    """Serve until SIGTERM. answers: by address."""
     servers = []
     for address, each in answers.items():
         server = grpc.aio.server()

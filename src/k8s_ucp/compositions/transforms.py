@@ -1,7 +1,7 @@
 """Transforms of patches, compatible with function-patch-and-transform.
 
-Pure. Formats are Go's; a verb that doesn't go with its value is an error here, where Go would
-write `%!d(string=…)` into the name of something.
+Pure. Formats are Go's; a verb that doesn't match its value is an error here, while Go would write
+`%!d(string=…)` into the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 
 
 def transformed(value: Any, transforms: Sequence[Mapping[str, Any]]) -> Any:
-    """Raises CompositionError."""
+    """Apply transforms in order. Raises CompositionError."""
     for number, each in enumerate(transforms):
         kind = str(each.get("type"))
         if kind not in _TRANSFORMS:
@@ -39,7 +39,7 @@ def transformed(value: Any, transforms: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def formatted(pattern: str, values: Sequence[Any]) -> str:
-    """Go's fmt.Sprintf for text, numbers and booleans."""
+    """Go's fmt.Sprintf for strings, numbers and booleans."""
     left = list(values)
 
     def filled(found: re.Match[str]) -> str:
@@ -69,7 +69,7 @@ def formatted(pattern: str, values: Sequence[Any]) -> str:
 
 
 def text(value: Any) -> str:
-    """A scalar as Go writes it; anything else as JSON."""
+    """A scalar in Go's notation; anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
@@ -186,7 +186,7 @@ def _convert(value: Any, convert: Mapping[str, Any]) -> Any:
 
 
 def quantity(value: str) -> float:
-    """Kubernetes' quantities: 10Gi, 500m."""
+    """Parse a Kubernetes quantity, such as 10Gi or 500m."""
     found = _QUANTITY.fullmatch(value)
     if not found:
         raise CompositionError(f"{value!r} is not a quantity")

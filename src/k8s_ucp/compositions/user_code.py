@@ -1,4 +1,4 @@
-"""Where users put functions of their own: `api/functions/<name>/main.py` of the core repository."""
+"""User functions in the core repository: `api/functions/<name>/main.py`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def names(paths: Iterable[str], *, reserved: str = "") -> list[str]:
-    """The functions among files of the core repository. Raises UsageError.
+    """Names of the functions among files of the core repository. Raises UsageError.
 
-    reserved: a name that is taken.
+    reserved: a name that may not be used.
     """
     below = [PurePosixPath(path) for path in paths if path.startswith(f"{FOLDER}/")]
     found = sorted(path.parent.name for path in below if path == _main(path.parent.name))

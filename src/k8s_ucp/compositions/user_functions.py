@@ -1,7 +1,7 @@
-"""Functions that users wrote, `api/functions/<name>/main.py` of the core repository.
+"""Runs functions that users wrote, `api/functions/<name>/main.py` of the core repository.
 
-Each has a process of its own for as long as its code stays the same. One that hangs is ended, one
-that died begins anew with the next request; why is the answer.
+Each has its own process as long as its code stays the same. A process that hangs is killed; one
+that exited is restarted by the next request. The reason is the response.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 
 SECONDS = 10.0
-"""A function may think about one request."""
+"""Timeout of one request."""
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"),
     *("UCP_SUPERVISOR", "SUPERVISOR_SERVER_URL"),
 )
-"""The last two tell whose process it is."""
+"""The last two identify the topology that the process belongs to."""
 
 
 @dataclass
 class UserFunction:
-    """folder: where main.py lies. seconds: until a request is given up."""
+    """folder: contains main.py. seconds: timeout of a request."""
 
     folder: Path
     seconds: float = SECONDS
@@ -45,12 +45,12 @@ class UserFunction:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def answer(self, request: bytes) -> bytes:
-        """Messages as Crossplane sends and expects them. Raises CompositionError."""
+        """Serialized response to a serialized request. Raises CompositionError."""
         async with self._turn:
             process = self._process
             if process is None or process.returncode is not None:
                 process = await self._launch()
-            # Until it has answered: a late answer must never be taken for the next request's.
+            # Unset until it responds: a late response must not be taken for the next request's.
             self._process = None
             try:
                 answered = await asyncio.wait_for(_ask(process, request), self.seconds)
@@ -66,7 +66,7 @@ class UserFunction:
                     await _end(process)
 
     async def replace(self, files: Mapping[str, bytes]) -> None:
-        """Other code from the next request on."""
+        """Use other code from the next request on."""
         async with self._turn:
             await self._stop()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -98,7 +98,7 @@ class UserFunction:
 
 @dataclass
 class CommittedFunction:
-    """A function as the core repository's branch has it: a push counts from the next request."""
+    """A function from the core repository's branch: a push applies from the next request on."""
 
     name: str
     repository: Repository
@@ -108,7 +108,7 @@ class CommittedFunction:
     """Object ids of its files."""
 
     async def answer(self, request: bytes) -> bytes:
-        """Raises CompositionError."""
+        """Like UserFunction.answer. Raises CompositionError."""
         try:
             await self._settle()
         except UcpError as error:
@@ -133,7 +133,7 @@ class CommittedFunction:
 
 
 def in_folder(folder: Path) -> Function:
-    """A function from a folder, for one process after another. Raises CompositionError."""
+    """A function from a folder, with one process per request. Raises CompositionError."""
 
     async def once(request: bytes) -> bytes:
         process = UserFunction(folder)
@@ -164,7 +164,7 @@ async def _ask(process: Process, request: bytes) -> bytes:
 
 
 async def _ending(process: Process) -> str:
-    """What became of a process that says nothing any more."""
+    """Why a process does not respond any more."""
     with suppress(TimeoutError):
         code = await asyncio.wait_for(process.wait(), 1)
         if code < 0:

@@ -1,8 +1,8 @@
-"""The process of one function that a user wrote; its own, so that it can only fail for itself.
+"""The process of one user function, separate so that a crash affects no other function.
 
 `python -m k8s_ucp.compositions.user_worker FOLDER` calls `compose(req, rsp)` of FOLDER/main.py for
-each request that comes in on stdin, a RunFunctionRequest after its length in four bytes, and
-writes the response to stdout in the same way. What the function prints goes to stderr.
+each request on stdin (a RunFunctionRequest, preceded by its length in four bytes), and writes the
+response to stdout in the same format. Output of the function goes to stderr.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from k8s_ucp.compositions.user_code import MAIN
 
 LENGTH_BYTES = 4
 ALARM_SECONDS = 60
-"""Ends this process when nobody is left who would."""
+"""Ends this process if its parent is gone and can't."""
 
 Compose = Callable[[Any, Any], None]
 
@@ -34,7 +34,7 @@ def frame(content: bytes) -> bytes:
 
 
 def answer(request: Any, compose: Compose) -> Any:
-    """What `compose` makes of a request, or why it can't."""
+    """The response of `compose`, or the error that it raised."""
     found = response.to(request)
     try:
         compose(request, found)
@@ -44,7 +44,7 @@ def answer(request: Any, compose: Compose) -> Any:
 
 
 def load(folder: Path) -> Compose:
-    """`compose` of main.py; where that can't be loaded, a function that says why."""
+    """`compose` of main.py; if that can't be loaded, a function that reports the reason."""
     sys.path.insert(0, str(folder))
     try:
         found: Compose = importlib.import_module(MAIN.removesuffix(".py")).compose
@@ -59,7 +59,7 @@ def load(folder: Path) -> Compose:
 
 
 def _reason(error: BaseException) -> str:
-    """With the line of the user's code; all of it goes to the log."""
+    """The error with the line of the user's code; the whole traceback goes to the log."""
     traceback.print_exception(error)
     frames = traceback.extract_tb(error.__traceback__)
     own = [each for each in frames if each.filename.startswith(sys.path[0] + os.sep)]

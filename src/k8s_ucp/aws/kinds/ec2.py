@@ -1,4 +1,4 @@
-"""EC2: networks, who may talk in them, and machines."""
+"""EC2: networks, security groups and machines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _ec2(
     id: str = "",
     **more: Any,
 ) -> AwsKind:
-    """What EC2's resources have in common: `CreateVpc`, `DescribeVpcs` by `VpcIds`, `DeleteVpc`."""
+    """Common parts of EC2's resources: `CreateVpc`, `DescribeVpcs` by `VpcIds`, `DeleteVpc`."""
     id = id or f"{noun}Id"
     return AwsKind(
         kind_of("ec2", kind, plural),
@@ -38,7 +38,7 @@ def _ec2(
 
 
 def _rule(declared: Declared) -> dict[str, Any]:
-    """One rule, as permissions have it."""
+    """One rule in the format of permissions."""
     asked = declared.parameters
     permission: dict[str, Any] = {
         "IpProtocol": str(asked.get("protocol", "-1")),
@@ -73,7 +73,7 @@ def _rule_operation(verb: str) -> Callable[[Declared], str]:
 
 
 def _attribute(field: str) -> Describe:
-    """An attribute of a VPC; each has a call of its own."""
+    """An attribute of a VPC; each needs a separate call."""
     return Describe(
         "DescribeVpcAttribute",
         lambda declared: {"VpcId": declared.name, "Attribute": field},
@@ -129,7 +129,7 @@ def _route(declared: Declared) -> Parameters:
 
 
 def _changed_instance(declared: Declared, _: Found) -> Iterable[Call]:
-    """AWS changes the type of a machine that is stopped, and no other."""
+    """AWS changes the type of stopped machines only."""
     wanted = declared.parameters["instanceType"]
     yield "StopInstances", {"InstanceIds": [declared.name]}
     yield (
@@ -282,7 +282,7 @@ INSTANCE = AwsKind(
             "Values": ["pending", "running", "stopping", "stopped"],
         },
     ),
-    # Asked of what is there alone: a terminated one stays in sight for a while.
+    # Called only for existing ones: terminated ones stay visible for a while.
     deletion=lambda declared, _: [("TerminateInstances", {"InstanceIds": [declared.name]})],
     fields=fields_of(
         "instanceType", "keyName", "subnetId", ami="ImageId", vpcSecurityGroupIds="SecurityGroupIds"

@@ -1,4 +1,4 @@
-"""EKS: clusters, their nodes, and the kubeconfig that leads into one."""
+"""EKS: clusters, their nodes, and the kubeconfig of a cluster."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from k8s_ucp.aws.kind import AwsKind, Call, Describe, Found, Parameters, by_name
 from k8s_ucp.managed.external import CloudFailed, Declared
 
 CONTROL_PLANE = "control-plane"
-"""The backing of a cluster."""
+"""The program behind a cluster."""
 
 
 def _cluster_name(declared: Declared) -> str:
@@ -16,7 +16,7 @@ def _cluster_name(declared: Declared) -> str:
 
 
 def _deletion(declared: Declared, _: Found) -> Iterable[Call]:
-    # EKS refuses this itself; moto doesn't know the flag.
+    # EKS refuses this itself; moto doesn't support the flag.
     if declared.parameters.get("deletionProtection"):
         raise CloudFailed(
             f"DeleteCluster: InvalidRequestException: deletion protection of {declared.name} is on"
@@ -33,7 +33,7 @@ def _scaled(declared: Declared) -> Parameters:
 
 
 def _access(_: Declared, found: Found) -> Mapping[str, str]:
-    """The keys that the provider's own controller writes."""
+    """The keys that the real provider writes."""
     if not found.get("kubeconfig"):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""IAM: roles and what they may do."""
+"""IAM: roles and their policies."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from k8s_ucp.aws.kind import AwsKind, Describe, by_name, kind_of
 
 
 def _same_policy(declared: Any, found: Any) -> bool:
-    """They mean the same, however they are written."""
+    """Whether they are equal as JSON, regardless of formatting."""
     try:
         return bool(json.loads(declared) == found)
     except (TypeError, ValueError):
-        # The cloud tells what is wrong with it, when it is made.
+        # The cloud reports what is wrong with it at its creation.
         return True
 
 

@@ -8,7 +8,7 @@ from k8s_ucp.aws.kind import AwsKind, Describe, Found, Parameters, by_name, fiel
 from k8s_ucp.managed.external import Declared
 
 DATABASE_SERVER = "database"
-"""The backing of an instance."""
+"""The program behind an instance."""
 
 
 def _database_details(declared: Declared, found: Found) -> Mapping[str, str]:

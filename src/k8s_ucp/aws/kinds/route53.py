@@ -10,7 +10,7 @@ from k8s_ucp.managed.external import Declared
 
 
 def _token(declared: Declared) -> str:
-    """What makes a zone ours: several may have one name."""
+    """Identifies our zone, since several can have the same name."""
     return f"{declared.namespace}/{declared.object_name}"
 
 

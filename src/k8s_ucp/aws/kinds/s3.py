@@ -6,7 +6,7 @@ from k8s_ucp.aws.kind import AwsKind, Describe, Parameters, by_name, kind_of
 from k8s_ucp.managed.external import Declared
 
 HOME = "us-east-1"
-"""The region that S3 takes for none."""
+"""The region for which S3 requires the absence of a location constraint."""
 
 
 def _place(declared: Declared) -> Parameters:

@@ -1,4 +1,4 @@
-"""All kinds. A new one is an entry in its service's module; a new service is a line here."""
+"""The table of all kinds. Add a kind to its service's module; add a service here."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ _SERVICES = (ec2, eks, iam, rds, route53, s3)
 KINDS: Mapping[str, AwsKind] = {
     f"{each.kind.kind}.{each.kind.group}": each for service in _SERVICES for each in service.KINDS
 }
-"""By kind and group, as `kubectl get` takes them."""
+"""Keys: KIND.GROUP, as in `kubectl get`."""
