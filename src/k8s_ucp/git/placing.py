@@ -105,7 +105,7 @@ def _refuse_broken(place: Path) -> None:
 
 
 def _is_half_of(left: Path, made: Path) -> bool:
-    """`left` contains only what a newly created repository contains, and less than that."""
+    """`left` contains only part of what the newly created repository `made` contains."""
     if not left.is_dir() or left.is_symlink() or left.stat().st_uid != os.getuid():
         return False
     return _adds_nothing(left, made) and not _adds_nothing(made, left)

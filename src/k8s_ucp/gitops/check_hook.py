@@ -220,7 +220,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.alarm(_SECONDS)
     try:
         checked = _checked(wanted)
-    except Exception as error:  # noqa: BLE001 (a push decides what is met here: no pass)
+    except Exception as error:  # noqa: BLE001 (never accept a push because of an error)
         words = f"failed to check: {_words(error)}"
         checked = CheckResult([CheckFinding(wanted.repository, ".", words, "check-failed")])
     signal.alarm(0)

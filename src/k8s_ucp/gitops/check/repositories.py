@@ -268,7 +268,7 @@ def _guarded(path: str, faults: Callable[[], Iterator[Fault]]) -> Iterator[Fault
     """
     try:
         yield from faults()
-    except Exception as error:  # noqa: BLE001 (said above)
+    except Exception as error:  # noqa: BLE001 (see the docstring)
         yield Fault("check-failed", f"failed to check: {type(error).__name__}: {error}", path)
 
 
@@ -334,7 +334,7 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     for folder, _, environment in sorted(tree.places):
         routed = routes.setdefault(environment, {})
         items = built.objects.get(folder)
-        if items is None:  # Not built this time: what the overlay itself says.
+        if items is None:  # Not built this time: use the overlay's own files.
             items = [
                 each
                 for path, content in tree.documents.items()

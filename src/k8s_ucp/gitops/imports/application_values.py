@@ -48,9 +48,9 @@ def chart_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
 def values_for_applications(
     tree: RepositoryTree, chart: str, helm: Mapping[str, Any]
 ) -> str | bytes | None:
-    """What an Application gives to a chart of Applications, together; None for nothing.
+    """Merge the values that an Application passes to a chart of Applications; None without any.
 
-    Files that lie elsewhere are left out. Raises NotImportable.
+    Files in other repositories are left out. Raises NotImportable.
     """
     names = [each for each in _value_files(helm) if each != "values.yaml" and each[:1] != "$"]
     paths = [resolve(chart, each) for each in names]
