@@ -23,7 +23,7 @@ class BackedResource:
 
 @dataclass(frozen=True)
 class BackingState:
-    """What runs. told: in the place of what the cloud's record says; why: it isn't ready."""
+    """State of the program. told: overrides of the cloud's record; why: why it is not ready."""
 
     ready: bool
     why: str = ""

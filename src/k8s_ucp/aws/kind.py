@@ -25,7 +25,7 @@ GROUP = "aws.m.upbound.io"
 
 @dataclass(frozen=True)
 class Describe:
-    """How a resource is looked at: the operation, what it is asked, where the resource stands."""
+    """How to observe a resource: operation, parameters, and its place in the response."""
 
     operation: str
     ask: Callable[[Declared], Parameters]

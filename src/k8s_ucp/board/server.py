@@ -274,7 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def _headers(self) -> Mapping[str, str]:
-        """Names as they are looked for, whatever their case; twice the same is no valid one."""
+        """Headers by their usual spelling; duplicates are joined, which makes them invalid."""
         found = {}
         for name in ("Host", "Origin", "Sec-Fetch-Site", "Cookie", "Content-Type",
                      security.CSRF_HEADER):  # fmt: skip

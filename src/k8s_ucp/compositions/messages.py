@@ -113,7 +113,7 @@ def _object(struct: Any) -> Object:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """A Struct knows floating numbers only; Kubernetes and formats tell 20 from 20.0."""
+    """Convert whole floats to integers: a Struct has only floats, Kubernetes has both."""
     if isinstance(value, dict):
         return {key: _whole_numbers(each) for key, each in value.items()}
     if isinstance(value, list):

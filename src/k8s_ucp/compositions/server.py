@@ -43,7 +43,7 @@ class FunctionServer(FunctionRunnerServiceServicer):  # type: ignore[misc]
 
 
 def answer(request: Any, function: Function) -> Any:
-    """The response to a RunFunctionRequest. A failure is one, too: Crossplane shows its text."""
+    """The response to a RunFunctionRequest; also for a failure, whose text Crossplane shows."""
     try:
         return messages.answer(request, function(messages.request_of(request)))
     except CompositionError as error:
