@@ -294,7 +294,7 @@ def _before(
 def _refuse(
     call: ApiCall | None, status: int, code: str, message: str, start: StartResponse
 ) -> Iterable[bytes]:
-    """An error as the service's protocol has it."""
+    """An error in the service's protocol."""
     model = service_model(call.service) if call else None
     protocol = model.resolved_protocol if model else "query"
     if "json" in protocol:
