@@ -1,8 +1,8 @@
-"""The document in backup/state.age: what only the core cluster knows and can't be recreated.
+"""The content of backup/state.age: what only the core cluster knows and can't be recreated.
 
-Generated passwords; kubeconfig Secrets that a person vouched for by a label (those of LocalClusters
-and of Crossplane are made anew); external names of managed resources, by which a new core finds
-what an old one made in a cloud. Pure.
+It contains generated passwords; kubeconfig Secrets that a user approved with a label (those of
+LocalClusters and of Crossplane are recreated); and external names of managed resources, with which
+a new core finds the existing cloud resources. Pure.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from k8s_ucp.errors import UcpError
 
 VERSION = 1
 PATH = "backup/state.age"
-"""In the core repository."""
+"""Path in the core repository."""
 
 PASSWORDS, SOURCES, EXTERNAL_NAMES = "passwords", "registrationSources", "externalNames"
 SECTIONS = (PASSWORDS, SOURCES, EXTERNAL_NAMES)
 
 Gone = Callable[[str, str], bool]
-"""(section, key): the core says that there is no such thing any more."""
+"""(section, key): whether the core says that the object does not exist any more."""
 
 
 @dataclass(frozen=True)
 class Backup:
     """passwords: {`<namespace>/<Secret>`: {key: value in base64}}.
 
-    sources: {`<namespace>/<Secret>`: what of its labels, annotations, type and data is kept}.
+    sources: {`<namespace>/<Secret>`: the labels, annotations, type and data to keep}.
     external_names: {`<kind>.<group>/<namespace>/<name>`: the name in the cloud}.
     """
 
@@ -50,13 +50,13 @@ _FIELDS = {PASSWORDS: "passwords", SOURCES: "sources", EXTERNAL_NAMES: "external
 
 
 def dump(backup: Backup) -> bytes:
-    """As it is closed: the same content is the same bytes."""
+    """Serialize for encryption; equal content gives equal bytes."""
     content = {"version": VERSION, **{name: backup.section(name) for name in SECTIONS}}
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
 def parse(text: bytes) -> Backup:
-    """Raises UcpError, which quotes nothing of the text."""
+    """Parse a decrypted backup. Raises UcpError, which does not contain any of the text."""
     try:
         content = json.loads(text)
         version = content["version"]
@@ -76,7 +76,7 @@ def parse(text: bytes) -> Backup:
 
 
 def updated(known: Backup, seen: Backup, gone: Gone) -> Backup:
-    """What to keep from now on: all that is there, and of the rest what isn't known to be gone."""
+    """The backup to keep: everything that exists, and of the rest what isn't known to be gone."""
 
     def of(name: str) -> dict[str, Any]:
         left = {
@@ -90,7 +90,7 @@ def updated(known: Backup, seen: Backup, gone: Gone) -> Backup:
 
 
 def is_renewal(known: Backup, wanted: Backup) -> bool:
-    """The same things, but for the content of kubeconfigs: somebody renews their tokens."""
+    """Whether only the content of kubeconfigs differs, such as renewed tokens."""
 
     def without_content(backup: Backup) -> Backup:
         bare = {

@@ -1,7 +1,7 @@
-"""The door to age: the key in creds/backup.key, and what it closes and opens.
+"""The key in creds/backup.key; encrypts and decrypts the backup with age.
 
-The file has age-keygen's own form, so that `age -d -i creds/backup.key` opens a backup without us.
-pyrage is imported when something is closed or opened, never before.
+The file has age-keygen's format, so that `age -d -i creds/backup.key` decrypts a backup without
+ucp. pyrage is imported only when it is used.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _IGNORED = "*\n!README.md\n!*.example\n"
 
 
 class BadKey(UcpError):
-    """A key that is none, or not the one that the backup was closed with."""
+    """A key that is invalid, or not the one that the backup was encrypted with."""
 
 
 @dataclass(frozen=True)
 class BackupKey:
-    """path: where it lies, for errors."""
+    """path: file of the key, for errors."""
 
     path: Path
     _secret: str = field(repr=False)
 
     def close(self, text: bytes) -> bytes:
-        """Encrypted to this key, as ASCII; two calls never give the same."""
+        """Encrypt to this key, in ASCII armor; the result differs in every call."""
         import pyrage
 
         identity = pyrage.x25519.Identity.from_str(self._secret)
@@ -44,7 +44,7 @@ class BackupKey:
         return sealed
 
     def open(self, sealed: bytes) -> bytes:
-        """What was closed. Raises BadKey."""
+        """Decrypt. Raises BadKey."""
         import pyrage
 
         try:
@@ -58,7 +58,7 @@ class BackupKey:
 
 
 def load_key(path: Path) -> BackupKey | None:
-    """The key in a file, None where there is no file. Raises BadKey."""
+    """The key in a file; None if there is no file. Raises BadKey."""
     try:
         lines = path.read_text("utf-8-sig").split()
     except FileNotFoundError:
@@ -79,9 +79,9 @@ def load_key(path: Path) -> BackupKey | None:
 
 
 def key_for(path: Path, waiting: Callable[[], bool]) -> BackupKey:
-    """The key; made where there is none, and never written over. Raises BadKey, UcpError.
+    """The key; generated if there is none, never overwritten. Raises BadKey, UcpError.
 
-    waiting: there is a backup already, which a new key would not open.
+    waiting: whether there is a backup already, which a new key could not decrypt.
     """
     known = load_key(path)
     if known:
@@ -101,14 +101,14 @@ def key_for(path: Path, waiting: Callable[[], bool]) -> BackupKey:
             f"failed to write the backup key {path}: {error.strerror}",
             next=f"make the folder {path.parent} writable",
         ) from error
-    # Another start may have been quicker: what lies there now counts.
+    # Another start may have written the file first; its key is the valid one.
     made = load_key(path)
     assert made is not None, "it was just created"
     return made
 
 
 def missing(path: Path) -> BadKey:
-    """There is a backup and no key."""
+    """The error if there is a backup, but no key."""
     return BadKey(
         f"the core repository has a backup of passwords, but its key {path} is missing",
         next=(

@@ -1,6 +1,6 @@
 """The rules of `ucp check`: what each finds, why it matters, how to fix it.
 
-The one source of ids, severities and texts: ucp.yaml, the check, its output and docs/checks.md take
+The only source of ids, severities and texts: ucp.yaml, the check, its output and docs/checks.md use
 them from here.
 """
 
@@ -18,9 +18,9 @@ Severity = Literal["error", "warning"]
 IgnorableIn = Literal["anywhere", "topology", "never"]
 """Where a finding may be ignored.
 
-anywhere: in ucp.yaml and at the place. topology: in ucp.yaml and in the core repository, not in the
-app repository, since it breaks other apps. never: it would let an app out of its project, or hide
-what nobody has looked at.
+anywhere: in ucp.yaml and in the file. topology: in ucp.yaml and in the core repository, but not in
+the app repository, since it breaks other apps. never: ignoring it would let an app exceed its
+project, or hide what was not checked.
 """
 
 RuleId = Literal[
@@ -71,7 +71,7 @@ RuleId = Literal[
 ]
 
 DENY_WARNINGS = "warnings"
-"""In `checks.deny`: every rule that warns."""
+"""In `checks.deny`: every rule with severity warning."""
 
 
 @dataclass(frozen=True)
@@ -533,7 +533,7 @@ RULES: Mapping[str, Rule] = {each.id: each for each in _ALL}
 
 
 def page_text() -> str:
-    """docs/checks.md."""
+    """Content of docs/checks.md."""
     sections = "\n".join(_section(each) for each in _ALL)
     table = "\n".join(f"| [{e.id}](#{e.id}) | {e.severity} | {e.title} |" for e in _ALL)
     return _PAGE.format(table=table, sections=sections)

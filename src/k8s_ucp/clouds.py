@@ -1,8 +1,8 @@
-"""The clouds, a row each: the one place where a cloud is added.
+"""The table of clouds: the one place where a cloud is added.
 
-A provider of clusters (gke) is one thing, the cloud that bills it (gcp) another: databases and the
-platform's own kinds name clouds. How the reconciler gets into a cloud's clusters is a module of its
-own, which the row names: `reconciler/access/authenticators/<name>.py`. Pure.
+A provider of clusters (gke) is different from the cloud that bills it (gcp): databases and the
+platform's own kinds name clouds. Access to a cloud's clusters is a separate module, which the row
+names: `reconciler/access/authenticators/<name>.py`. Pure.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
 
 @dataclass(frozen=True)
 class CredentialForm:
-    """What a credential looks like. normalise: raises ValueError, without the text."""
+    """Format of a credential. normalise: raises ValueError, which does not contain the text."""
 
     expected: str
     normalise: Callable[[str], str]
@@ -26,50 +26,50 @@ class CredentialForm:
 
 @dataclass(frozen=True)
 class CloudServices:
-    """What the platform's own kinds (api/) are composed of: databases and machines."""
+    """Packages and fields for the platform's own kinds (api/): databases and machines."""
 
     packages: tuple[str, ...]
     region: str
-    """Of a database whose environment is elsewhere."""
+    """Default for a database whose environment is in another cloud."""
     access: tuple[str, ...] = ()
-    """Fields with an environment's suffix in `databases/base/<cloud>-access`, which databases need
-    of a network; none where there is no such base."""
+    """Fields in `databases/base/<cloud>-access` that get an environment's suffix; databases need
+    that base for access to a network. Empty if there is no such base."""
 
 
 @dataclass(frozen=True)
 class CloudInfo:
-    """What a cloud is like: everything that others decide by it."""
+    """Properties of a cloud, on which all other code bases its decisions."""
 
     name: str
     family: str
-    """The package of Crossplane that the others of the cloud depend on, without its version."""
+    """The Crossplane package on which the cloud's other packages depend, without version."""
     version: str
-    """Of all its packages."""
+    """Version of all its packages."""
     api_version: str
-    """Of its ProviderConfigs."""
+    """API version of its ProviderConfigs."""
     secret: str
-    """In crossplane-system, key `creds`: holds its credential."""
+    """Secret in crossplane-system with its credential, key `creds`."""
     file: str
-    """Below creds/: its credential, where the topology says nothing."""
+    """Default file of its credential, below creds/."""
     credential: CredentialForm
     authenticator: str
-    """`module:class` that gets into its clusters."""
+    """`module:class` that authenticates to its clusters."""
     plugins: tuple[str, ...]
-    """Programs that kubeconfigs of its clusters ask for."""
+    """Credential plugins that kubeconfigs of its clusters use."""
     services: CloudServices | None = None
-    """None: the platform's own kinds can't be made on it."""
+    """None: the platform's own kinds are not available on it."""
     simulated: bool = False
-    """This machine can play it: `ucp start --cloud local`."""
+    """Whether it can be simulated on this machine: `ucp start --cloud local`."""
     needs_project: bool = False
     dns: str = ""
-    """external-dns's name of it; empty where that can't use the credential that Crossplane has."""
+    """Its name in external-dns; empty if external-dns can't use Crossplane's credential."""
     velero_plugin: str = ""
-    """Image that lets Velero keep backups there, under the cloud's name: v1.14.x goes with Velero
-    v1.18.x, by the plugins' own tables (looked at for v1.14.2)."""
+    """Image of the Velero plugin for backups there, with the cloud's name: v1.14.x is for Velero
+    v1.18.x, according to the plugins' own tables (verified for v1.14.2)."""
 
 
 def read_object(text: str, *keys: str) -> Mapping[str, Any]:
-    """JSON that has text for these keys. Raises ValueError, without the text."""
+    """Parse JSON with text values for these keys. Raises ValueError, without the text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -180,7 +180,7 @@ _ROWS = (
     ),
     CloudInfo(
         "digitalocean",
-        # One package with all services; it is published in this registry only.
+        # One package with all services, published in this registry only.
         family="xpkg.upbound.io/crossplane-contrib/provider-upjet-digitalocean",
         version="v1.0.1",
         api_version="digitalocean.m.crossplane.io/v1beta1",
@@ -198,5 +198,5 @@ CLOUDS = {each.name: each for each in _ROWS}
 
 
 def database_providers() -> tuple[str, ...]:
-    """Of databases: clouds, and the machine of the user with a connection that leads nowhere."""
+    """Providers of databases: clouds, and `local`, which is a connection that leads nowhere."""
     return (*(each.name for each in CLOUDS.values() if each.services), "local")

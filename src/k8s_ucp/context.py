@@ -63,22 +63,22 @@ from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
 AWAY_SECONDS = 60.0
-"""So long a step goes on asking an API server that doesn't respond: a busy one comes back."""
+"""How long a step retries while an API server does not respond, since it may only be busy."""
 PORTS = (*redis.PORTS, *argocd.PORTS, *crossplane.PORTS, *reconciler.PORTS)
 SIMULATED_PORTS = (*cloud.PORTS, *composition_functions.PORTS)
-"""Where a cloud is simulated: what is declared of it is composed here."""
+"""With a simulated cloud: composite resources for it are composed on this machine."""
 POD_PORTS = (*argocd_pods.PORTS, *reconciler.PORTS)
-"""Of this machine, where the components run in pods."""
+"""Ports of this machine if the components run in pods."""
 
 
 @dataclass
 class TopologyView:
-    """A topology and what can be seen of it: all that status, doctor, logs, get and open need."""
+    """A topology and its visible state: sufficient for status, doctor, logs, get and open."""
 
     workspace: Workspace
     topology: Topology
     toolbox: Toolbox = field(default_factory=lambda: Toolbox({}, {}), kw_only=True)
-    """The pinned programs, once install-tools has run; what is only looked at needs none."""
+    """The pinned programs, after install-tools has run; read-only use needs none."""
 
     @property
     def state(self) -> StateFolder:
@@ -94,38 +94,38 @@ class TopologyView:
 
     @property
     def providers(self) -> Mapping[str, ClusterProvider]:
-        """The makers of this topology's clusters on this machine, by name."""
+        """Providers of this topology's clusters on this machine, by name."""
         return local.used_providers(
             self.workspace, self.topology, self.toolbox if self.toolbox.programs else None
         )
 
     @property
     def provider(self) -> ClusterProvider:
-        """Of the core cluster."""
+        """Provider of the core cluster."""
         return self.providers[self.topology.spec.core.provider]
 
     def core_is_adopted(self) -> bool:
-        """Others made the core cluster, and this topology uses it."""
+        """Whether the core cluster is an existing one that this topology has adopted."""
         makers = [each for each in self.providers.values() if each.info.adopts]
         return any(self.topology.core_cluster in each.names() for each in makers)
 
     @property
     def in_pods(self) -> bool:
-        """The components run as pods of the core cluster."""
+        """Whether the components run as pods of the core cluster."""
         return in_pods(self.topology)
 
     @property
     def simulates_cloud(self) -> bool:
-        """A cloud runs on this machine, beside the components."""
+        """Whether a simulated cloud runs on this machine, beside the components."""
         return bool(self.topology.spec.clouds.simulated)
 
     def adopts(self, component: str) -> bool:
-        """It is there already, on a core of others, and theirs."""
+        """Whether a component is an existing installation on the core cluster."""
         return component in self.topology.spec.core.adopt
 
     @cached_property
     def kube(self) -> Kube:
-        """The core cluster, as its admin; start-core comes first. Raises UcpError."""
+        """Admin client of the core cluster; requires start-core. Raises UcpError."""
         core = self.topology.core_cluster
         file = self.state.kubeconfig(core)
         if not file.exists():
@@ -133,20 +133,20 @@ class TopologyView:
         return Kube.from_file(file)
 
     def core_answers(self) -> bool:
-        """Its API server is ready, and there is a way in."""
+        """Whether its API server is ready, and there is a kubeconfig."""
         try:
             return self.kube.ready()
         except UcpError:
             return False
 
     def applications(self) -> list[Object]:
-        """Of Argo CD, but for what others have in one that is theirs. Raises KubeError."""
+        """Our Applications in Argo CD; others' are left out of an adopted one. Raises KubeError."""
         items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         return adopted_argocd.of_ours(items, self.topology.spec.core.adopt)
 
     @property
     def core_state(self) -> CoreState:
-        """What the core alone knows; start-core comes first."""
+        """State that only the core has; requires start-core."""
         return CoreState(
             self.kube,
             password_namespaces(self.topology),
@@ -160,7 +160,7 @@ class TopologyView:
 
     @cached_property
     def host(self) -> Host:
-        """install-tools comes first. Reserves the components' ports."""
+        """The components' host; reserves their ports. Requires install-tools."""
         return Host(
             state=self.state,
             runtime=self.runtime,
@@ -190,7 +190,7 @@ class TopologyView:
 
     @property
     def reconciler(self) -> ReconcilerComponent:
-        """Its part on this machine: all of it, or what no pod can do."""
+        """Its part on this machine: all of it, or what can't run in a pod."""
         adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
         return ReconcilerComponent(
             self.host,
@@ -206,17 +206,17 @@ class TopologyView:
 
     @property
     def cloud(self) -> CloudComponent:
-        """Of topologies that simulate one."""
+        """For topologies that simulate a cloud."""
         return CloudComponent(self.host, self.topology.name)
 
     @property
     def fence(self) -> FenceFiles:
-        """What the guard of this topology's fence is told, and permits."""
+        """Settings for the guard of this topology's fence, and its permit."""
         return FenceFiles(self.state.fence)
 
     @property
     def argocd_port(self) -> int:
-        """Of this machine, where Argo CD's server answers."""
+        """Port of this machine on which Argo CD's server responds."""
         if leads_to_argocd(self.topology):
             return (self.topology.spec.core.ports or CorePorts()).http
         return self.host.ports[argocd_pods.FORWARD if self.in_pods else argocd.SERVER]
@@ -228,13 +228,13 @@ class TopologyView:
         return f"{scheme}://{ADDRESS}" if port == HTTP else f"{scheme}://{ADDRESS}:{port}"
 
     def argocd_answers(self) -> Health:
-        """Its server does, on this machine."""
+        """Whether its server responds on this machine."""
         if self.adopts(argocd.NAME):
             return adopted_argocd.answers(self.argocd_port)[1]
         return probe(self.argocd_port, "/healthz")
 
     def component(self, name: str) -> Component:
-        """A component where this topology runs it."""
+        """A component in this topology's placement."""
         if self.in_pods:
             return self.pod_component(name)
         checks: dict[str, Check] = {
@@ -252,7 +252,7 @@ class TopologyView:
         return checks
 
     def pod_component(self, name: str) -> PodComponent | AdoptedComponent:
-        """A component in pods, ours or adopted; start-core comes first."""
+        """A component in pods, ours or adopted; requires start-core."""
         beside: dict[str, Check] = {
             argocd.NAME: self.argocd_answers,
             reconciler.NAME: lambda: self.reconciler.ready(),
@@ -266,106 +266,107 @@ class TopologyView:
 
 @dataclass
 class StartContext(TopologyView):
-    """One run on one topology. Made by the command line, handed to every step."""
+    """One run on one topology. Created by the command line, passed to every step."""
 
     topology_file: bytes = b""
     """ucp.yaml as the user wrote it."""
     manifests: Manifests = field(default_factory=dict)
-    """Of apps that are given by path."""
+    """Manifests of apps that are given by path."""
     resolutions: Resolutions = field(default_factory=Resolutions)
-    """Conflicts that the user has decided."""
+    """Conflicts that the user has resolved."""
     subject: str = ""
-    """Of the commits in both repositories; without it they name the topology."""
+    """Of the commits in both repositories; default mentions the topology."""
     removed: Scope = EMPTY_SCOPE
-    """Environments and apps whose folders go, with what people added there."""
+    """Environments and apps whose folders are deleted, with users' additions in them."""
     departing: tuple[App, ...] = ()
-    """Apps whose projects stay though ucp.yaml has them no more: Applications are still leaving."""
+    """Apps without an entry in ucp.yaml whose projects stay until their Applications are
+    deleted."""
     before_push: Callable[[], None] = lambda: None
-    """Called once everything that can be checked was, before anything is pushed."""
+    """Called after all checks have passed, before anything is pushed."""
     whole: bool = False
     """Both repositories get the change, or neither."""
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
-    """Commits that the app repository's new one merges: the history of imported apps."""
+    """Commits that the app repository's new commit merges: the history of imported apps."""
     git_credential: Credential | None = None
-    """For repositories of the user's over http(s); their own git settings count without it."""
+    """For the user's repositories over http(s); if None, their own git settings apply."""
     git_read_credential: Credential | None = None
-    """What Argo CD reads them with; without it, the one that pushes."""
+    """For Argo CD to read them; if None, the one that pushes."""
     cancel: Cancel = field(default_factory=Cancel)
     abandon: frozenset[str] = frozenset()
-    """Names of what is given up if it can't be deleted; the core cluster's, where it is silent."""
+    """Names of resources to abandon if they can't be deleted; also a core that does not respond."""
     longest_wait: float | None = None
-    """Seconds that each wait of a teardown may take; None: as long as clouds take."""
+    """Timeout in seconds of each wait of a teardown; None: default for clouds."""
     takeover: bool = False
     """This start may take the fence from a core that did not release it."""
     unasked: list[str] = field(default_factory=list)
-    """What may be lost with a core that could not be asked."""
+    """What may be lost with a core that could not be contacted."""
     journal: Journal = field(default_factory=lambda: Journal(None, ""))
-    """Of this run: what a rerun could find nowhere else is kept there."""
+    """Of this run; stores what a rerun could find nowhere else."""
     destroys: bool = False
-    """This run is a teardown: nothing that ends is to come back."""
+    """This run is a teardown, so nothing may be restarted."""
     delete_data: bool = False
-    """A teardown takes databases and machines, too; a stop what clusters of this machine keep."""
+    """A teardown deletes databases and machines too; a stop deletes data of local clusters."""
     kept: list[str] = field(default_factory=list)
-    """What a teardown leaves in clouds, in words."""
+    """Descriptions of what a teardown leaves in clouds."""
     snapshots: list[str] = field(default_factory=list)
-    """What databases that a teardown deleted have left in a cloud."""
+    """Snapshots in a cloud of databases that a teardown deleted."""
     dns_records: list[str] = field(default_factory=list)
-    """Hosts whose records the add-on external-dns deletes, which nobody can look at from here."""
+    """Hosts whose records the add-on external-dns deletes, which can't be verified from here."""
     read_back: int = 0
-    """Resources that a teardown looked for, and that are gone."""
+    """Number of resources that a teardown verified to be gone."""
     adopted: int = 0
-    """Cloud resources of an old core that this run found again, and manages now."""
+    """Number of cloud resources of an old core that this run adopted."""
     differing: list[str] = field(default_factory=list)
-    """Those of them that the cloud has otherwise than git declares, in words."""
+    """Descriptions of those whose state in the cloud differs from git."""
     recreated: list[str] = field(default_factory=list)
-    """What git declares and no cloud has any more, in words."""
+    """Descriptions of resources in git that no longer existed in a cloud."""
     no_orphans: bool = False
-    """The core has said that Crossplane keeps nothing."""
+    """The core has confirmed that Crossplane manages nothing."""
     only: frozenset[str] = frozenset()
-    """Environments that are waited for; empty: all that run."""
+    """Environments to wait for; empty: all that run."""
     notes: list[str] = field(default_factory=list)
-    """What the checks found that is no reason to stop, and that people should know."""
+    """Findings of the checks that don't prevent the run, but that the user should know."""
     pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
-    """What this ucp brings, where an upgrade moves a topology there."""
+    """The programs of this release of ucp, for upgrades."""
     upgraded: frozenset[str] = frozenset()
-    """Names of the parts that an upgrade is about; empty: all."""
+    """Names of the parts to upgrade; empty: all."""
     well: frozenset[str] = frozenset()
-    """What was well before an upgrade, in words."""
+    """Descriptions of what was healthy before an upgrade."""
     moved: list[str] = field(default_factory=list)
-    """What an upgrade has moved so far, with its versions."""
+    """What an upgrade has changed so far, with versions."""
     patience: float = math.inf
-    """Seconds that an upgrade waits for a part before it goes back."""
+    """Seconds that an upgrade waits for a part before it rolls it back."""
     argocd_since: float = 0.0
-    """When this run started Argo CD's controller; 0: it ran before. What it said earlier is old."""
+    """When this run started Argo CD's controller; 0: it ran before. Older status is outdated."""
     published: PublishResult = field(init=False, repr=False)
-    """Of publish-repositories; of its foresight, what it would be."""
+    """Result of publish-repositories, or with --plan the expected one."""
     scratch: Path | None = None
-    """A folder for the clones that foresight works in: those of the user stay as they are."""
+    """A folder for the clones of --plan, which leaves those of the user unchanged."""
 
     @property
     def foreseen(self) -> PublishResult | None:
-        """What the repositories would hold; None where that can't be known yet."""
+        """Expected content of the repositories; None if it can't be known yet."""
         return getattr(self, "published", None)
 
     def settle_runtime(self) -> None:
-        """Make the folder for sockets and write down which one it is. Raises UcpError."""
+        """Create and record the folder for sockets. Raises UcpError."""
         self.workspace.settle_runtime_folder(self.topology.name)
-        self.__dict__.pop("host", None)  # it holds the folder as it was before
+        self.__dict__.pop("host", None)  # it contains the previous folder
 
     def repository_secrets(self) -> list[Object]:
-        """What lets Argo CD read the user's repositories, where a token was given for them."""
+        """Secrets with which Argo CD reads the user's repositories, if there is a token."""
         return repository_secrets(
             self.topology, self.gitops, read=self.git_read_credential, write=self.git_credential
         )
 
     @cached_property
     def engine(self) -> ContainerEngine:
-        """The user's container engine; nothing is asked of it yet."""
+        """The user's container engine; it is not called yet."""
         return ContainerEngine()
 
     @property
     def reconciler_image(self) -> ReconcilerImage:
-        """As it is built here; the topology may name another."""
+        """The image that is built here; the topology may name another."""
         return ReconcilerImage.wanted(self.topology.spec.images.mirror)
 
     def wait(
@@ -378,7 +379,7 @@ class StartContext(TopologyView):
         pause: float = 0.25,
         next: str | None = None,
     ) -> None:
-        """As wait_until; the state is reported, and an API server's failure is one as well."""
+        """Like wait_until, but reports the state, and treats KubeErrors as a state."""
 
         def seen() -> str:
             try:
@@ -392,7 +393,7 @@ class StartContext(TopologyView):
 
 
 def foreseen_cluster(maker: ClusterProvider, name: str) -> Foreseen:
-    """What bringing a cluster up would do."""
+    """What starting a cluster would do."""
     state = maker.state(name)
     what = f"cluster {name}"
     if not state.exists:
@@ -406,7 +407,7 @@ def foreseen_cluster(maker: ClusterProvider, name: str) -> Foreseen:
 
 
 def await_ready(context: StartContext, name: str, check: Check, *, seconds: float = 60) -> None:
-    """Wait until a component says that it is well. Raises DeadlineExceeded with what it said."""
+    """Wait until a component is ready. Raises DeadlineExceeded with its last message."""
 
     def look() -> str:
         health = check()
@@ -419,7 +420,7 @@ def await_ready(context: StartContext, name: str, check: Check, *, seconds: floa
 def persistent(
     run: Callable[[StartContext, Report], None],
 ) -> Callable[[StartContext, Report], None]:
-    """A step's function that begins anew where an API server does not respond."""
+    """Make a step's function start again while an API server does not respond."""
 
     @wraps(run)
     def until_answered(context: StartContext, report: Report) -> None:

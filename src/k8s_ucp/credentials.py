@@ -1,7 +1,7 @@
-"""Credentials of clouds and git: from a file, a variable or 1password to memory, never shown.
+"""Reads credentials of clouds and git from a file, a variable or 1Password into memory.
 
-They are checked. Nothing here writes one to disk, and no error quotes what was read: it names the
-place, the key that is missing and what is expected. argv holds references only.
+They are validated. Nothing here writes one to disk, and errors never quote the content: they name
+the source, the missing key and the expected format. argv contains only references.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from k8s_ucp.workspace import Workspace
 
 OP_SECONDS = 60.0
-"""For 1password: it may ask the user to unlock it."""
+"""For 1Password, which may ask the user to unlock it."""
 MAXIMUM_BYTES = 64 * 1024
 
 
 class BadCredential(UcpError):
-    """A credential that is missing, or isn't what its cloud expects."""
+    """A credential that is missing, or not in the format that its cloud expects."""
 
 
 @dataclass(frozen=True)
 class CredentialRef:
-    """Where a credential comes from: one of the three.
+    """The source of a credential; one of the three is set.
 
-    file: absolute. variable: of the environment. reference: op://vault/item/field.
+    file: absolute path. variable: of the environment. reference: op://vault/item/field.
     """
 
     file: Path | None = None
@@ -45,18 +45,18 @@ class CredentialRef:
 
     def __str__(self) -> str:
         if self.variable:
-            # A token that was pasted there may pass for a name.
+            # It could be a token that was pasted in place of a name.
             known = self.variable in os.environ or _NAME.fullmatch(self.variable)
             return f"the variable {self.variable if known else self.variable[:3] + HIDDEN}"
         return self.reference or str(self.file)
 
 
 _NAME = re.compile(r"(?!AKIA|ASIA)[A-Z_][A-Z0-9_]{0,47}")
-"""What variables are called; not how keys of clouds and tokens of forges begin."""
+"""Valid names of variables, but not the beginnings of cloud keys and forge tokens."""
 
 
 def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialRef:
-    """Where a credential comes from. name: of a cloud, or what `spec.git` says."""
+    """Source of a credential. name: of a cloud, or as given in `spec.git`."""
     source = getattr(topology.spec.credentials, name, None)
     if source is not None and source.env:
         return CredentialRef(variable=source.env)
@@ -69,7 +69,7 @@ def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialR
 
 
 def credential_files(folder: Path) -> list[Path]:
-    """Of the folder `creds/`, sorted; README and examples are no secrets."""
+    """Sorted files of the folder `creds/`, without README and examples."""
     return sorted(
         each
         for each in (folder.iterdir() if folder.is_dir() else ())
@@ -80,17 +80,17 @@ def credential_files(folder: Path) -> list[Path]:
 
 
 def exposed_files(folder: Path) -> list[Path]:
-    """Those that the group or anybody may read."""
+    """Those that the group or others can read."""
     return [each for each in credential_files(folder) if each.stat().st_mode & 0o077]
 
 
 def load(cloud: str, place: CredentialRef) -> str:
-    """The credential as Crossplane's provider reads it. Raises BadCredential."""
+    """The credential in the format of Crossplane's provider. Raises BadCredential."""
     return _load(cloud, place, CLOUDS[cloud].credential)
 
 
 def load_login(name: str, place: CredentialRef) -> tuple[str, str]:
-    """User name, empty where none is said, and password or token. Raises BadCredential."""
+    """(user name, or empty; password or token). Raises BadCredential."""
     login = json.loads(_load(name, place, _LOGIN))
     return login["username"], login["password"]
 
@@ -104,7 +104,7 @@ def _load(name: str, place: CredentialRef, form: CredentialForm) -> str:
 
 
 def expected(cloud: str) -> str:
-    """What the credential of a cloud is, in words."""
+    """Description of the credential that a cloud expects."""
     return CLOUDS[cloud].credential.expected
 
 
@@ -123,7 +123,7 @@ def _read(cloud: str, place: CredentialRef, form: CredentialForm) -> str:
 
 def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialForm) -> str:
     if ".." in file.parts:
-        # A shared ucp.yaml would name files of whoever runs it.
+        # A shared ucp.yaml could otherwise name any file of whoever runs it.
         raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
     try:
         mode = file.stat().st_mode
@@ -143,7 +143,7 @@ def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialFor
     if len(data) > MAXIMUM_BYTES:
         raise _bad(cloud, place, f"it is longer than {MAXIMUM_BYTES} bytes", form)
     try:
-        # Editors of other systems begin a file with a mark.
+        # Editors on other systems write a byte order mark.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise _bad(cloud, place, "it is not valid UTF-8", form) from None
@@ -159,7 +159,7 @@ def _from_onepassword(cloud: str, reference: str) -> str:
             next="install the 1Password CLI, or set another source in spec.credentials",
         ) from error
     except (CommandFailed, DeadlineExceeded) as error:
-        # Its output is left out: part of it may be what we must not show.
+        # Its output is left out, because it may contain part of the secret.
         ended = "timed out" if isinstance(error, DeadlineExceeded) else "it failed"
         raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
 

@@ -1,7 +1,8 @@
-"""The door to file locks: between processes, and gone with their holder.
+"""File locks between processes, which the kernel releases when their holder exits.
 
-`locked` waits with a deadline. Its file may be removed by a holder who removes what it guards;
-who waited on the removed file notices and starts over on a new one, so two holders never meet.
+`locked` waits with a timeout. A holder may delete the lock file together with what it protects; a
+process that waited for the deleted file notices and retries with a new one, so there are never two
+holders.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from k8s_ucp.errors import DeadlineExceeded
 
 PAUSE = 0.02
 FOLDER_SECONDS = 60.0
-"""Longer than anybody holds a folder's lock while something is put into it."""
+"""Longer than any process holds a folder's lock while it writes to the folder."""
 
 
 @contextlib.contextmanager
 def locked(path: Path, what: str, *, timeout: float) -> Iterator[None]:
-    """Hold the lock; its folder exists. what: for the error, such as "the lock of cluster x".
+    """Hold the lock; its folder must exist. what: for the error, such as "the lock of cluster x".
 
-    Raises DeadlineExceeded when somebody else holds it for `timeout` seconds.
+    Raises DeadlineExceeded if another process holds it for `timeout` seconds.
     """
     until = time.monotonic() + timeout
     while (descriptor := _try(path)) is None:
@@ -44,7 +45,7 @@ def locked(path: Path, what: str, *, timeout: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def locked_now(path: Path) -> Iterator[bool]:
-    """Hold the lock if it is free; tells whether it was."""
+    """Hold the lock if it is free; yields whether it was."""
     descriptor = _try(path)
     try:
         yield descriptor is not None
@@ -55,9 +56,9 @@ def locked_now(path: Path) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def folder_locked(folder: Path, *, timeout: float = FOLDER_SECONDS) -> Iterator[None]:
-    """Hold the lock of a folder; where a file system knows no locks, without.
+    """Hold the lock of a folder; without a lock on file systems that don't support them.
 
-    Raises DeadlineExceeded when somebody else holds it for `timeout` seconds.
+    Raises DeadlineExceeded if another process holds it for `timeout` seconds.
     """
     with folder_locked_within(folder, timeout) as holder:
         if holder is not None:
@@ -75,10 +76,9 @@ def folder_locked(folder: Path, *, timeout: float = FOLDER_SECONDS) -> Iterator[
 def folder_locked_within(
     folder: Path, seconds: float, report: Callable[[int | None], None] = lambda _: None
 ) -> Iterator[int | None]:
-    """Wait for the lock of a folder: None once it is held, or whose it still is after so long.
+    """Wait for the lock of a folder; yields None if it is held, or the PID of the other holder.
 
-    The number is that of the process, 0 where it is unknown. report: called once, with it or None,
-    where there is something to wait for.
+    The PID is 0 if unknown. report: called once, with the PID or None, if the lock is not free.
     """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -100,30 +100,30 @@ def _taken_within(
                 return _holder(descriptor) or 0
             time.sleep(PAUSE)
     except OSError:
-        pass  # The file system knows no locks.
+        pass  # The file system does not support locks.
     return None
 
 
 def _holder(descriptor: int) -> int | None:
-    """The process that has the lock of an open file or folder; None where that can't be told."""
+    """PID of the process that holds the lock of an open file or folder; None if unknown."""
     about = os.fstat(descriptor)
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
     with contextlib.suppress(OSError):
         for line in Path("/proc/locks").read_text("ascii", "replace").splitlines():
             words = line.split()
-            # Those who wait follow with an arrow; 0 is a process of another container.
+            # Waiting processes are listed with an arrow; PID 0 is a process of another container.
             if words[1:2] == ["FLOCK"] and words[5:6] == [place] and words[4] != "0":
                 return int(words[4])
     return None
 
 
 def wait(descriptor: int) -> None:
-    """Hold the lock of an open file or folder, however long another process has it."""
+    """Lock an open file or folder; waits without a timeout."""
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def take(descriptor: int) -> bool:
-    """The same, if it is free; tells whether it was."""
+    """Lock it if it is free; returns whether it was."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -132,7 +132,7 @@ def take(descriptor: int) -> bool:
 
 
 def share(descriptor: int) -> None:
-    """Hold it beside others who share it; waits for one who has it alone."""
+    """Lock it in shared mode; waits for an exclusive holder."""
     fcntl.flock(descriptor, fcntl.LOCK_SH)
 
 

@@ -115,7 +115,7 @@ CHECKS = (
     check_collisions,
     check_tools,
 )
-"""What a start checks before it changes anything, in this order."""
+"""The checks of a start before it changes anything, in this order."""
 
 
 def start(topology: Topology) -> Plan[StartContext]:

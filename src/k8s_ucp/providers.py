@@ -1,7 +1,8 @@
-"""The providers of clusters, a row each: the one place where a provider is added.
+"""The table of cluster providers: the one place where a provider is added.
 
-A row says all that others decide by; nobody asks for a name. What makes the clusters is a room of
-its own, which the row names: `clusters/<name>/`. Pure.
+A row has all properties on which other code bases decisions; no code checks for a provider's name.
+The code that creates the clusters is a separate package, which the row names: `clusters/<name>/`.
+Pure.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from k8s_ucp.cluster_provider import (
 )
 
 DEFAULT = "embedded"
-"""Of a topology that names none."""
+"""For topologies that name none."""
 
 _ROWS = (
     ProviderInfo(
@@ -161,14 +162,14 @@ PROVIDERS = {each.name: each for each in _ROWS}
 
 
 def core_providers() -> tuple[str, ...]:
-    """Of core clusters."""
+    """Providers of core clusters."""
     return tuple(each.name for each in PROVIDERS.values() if each.core)
 
 
 def offered_cores(placement: Placement | None = None) -> tuple[str, ...]:
-    """Of core clusters that a flag alone describes. placement: where the components have to run.
+    """Providers of core clusters that need no configuration besides a flag.
 
-    Of others more must be said: the repositories, an image.
+    placement: where the components have to run. Others need more settings: repositories, an image.
     """
     return tuple(
         each.name
@@ -178,15 +179,15 @@ def offered_cores(placement: Placement | None = None) -> tuple[str, ...]:
 
 
 def local_providers() -> tuple[str, ...]:
-    """Of environments whose clusters are LocalCluster objects."""
+    """Providers of environments whose clusters are LocalClusters."""
     return tuple(each.name for each in PROVIDERS.values() if not each.managed)
 
 
 def cloud_providers() -> tuple[str, ...]:
-    """Of environments whose clusters are Crossplane's managed resources."""
+    """Providers of environments whose clusters are Crossplane's managed resources."""
     return tuple(each.name for each in PROVIDERS.values() if each.managed)
 
 
 def environment_providers() -> tuple[str, ...]:
-    """Of environments."""
+    """Providers of environments."""
     return (*local_providers(), *cloud_providers())

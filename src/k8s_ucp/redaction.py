@@ -1,7 +1,7 @@
 """Redacts secrets from text that leaves the machine or that others can read.
 
-Two nets: patterns, for credentials that look like ones, and the very values that are known to be
-secret, however they look.
+Two methods: patterns for text that looks like a credential, and exact values that are known to be
+secret.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 USERINFO = r"(?:[^/@\s]*+@)++"
-"""What stands before the host in a URL, up to the last @: a password may hold one."""
+"""User and password before the host in a URL, up to the last @, since a password may contain
+one."""
 
-# Each pattern begins at a word's edge and gives back nothing of what it took (++, *+): a line of
-# 20,000 characters without a space would take many seconds otherwise.
+# Each pattern starts at a word boundary and uses possessive quantifiers (++, *+): otherwise a line
+# of 20,000 characters without a space would take many seconds.
 _SECRETS = (
     (re.compile(rf"(\b\w++://){USERINFO}"), r"\1…@"),
     (re.compile(r"(?i)(bearer|basic)\s++[\w.~+/=-]++"), r"\1 …"),
@@ -34,44 +35,44 @@ _SECRETS = (
 
 HIDDEN = "…"
 _SHORTEST = 8
-"""Characters of a value that is looked for; a shorter one would be found everywhere."""
+"""Minimum length of a value to search for; shorter ones would match everywhere."""
 _SHORTEST_PASSWORD = 4
 _WORD = re.compile(r"[^\s\"'\[\]{},:]+")
-"""Of a document that can't be read."""
+"""A word of a document that can't be parsed."""
 _LARGEST_DOCUMENT = 64 * 1024
-"""Characters; every line of a longer one is a value."""
+"""Characters; of a longer document, every line is a value."""
 _PASSWORD = re.compile(r"(?i)pass|token|secret|key|credential")
 _PLAIN = (
     "apiVersion kind name namespace namespaces server url type project username user cluster "
     "clusterResources current-context context region host port database"
 )
 _HARMLESS = frozenset(_PLAIN.split(" "))
-"""Keys whose values everybody may see, and which other texts are full of."""
+"""Keys with public values, which are common in other texts."""
 
 
 def without_secrets(text: str) -> str:
-    """The text with everything that looks like a credential blanked out."""
+    """The text with everything that looks like a credential replaced."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
 
 
 class Redaction:
-    """Blanks out known values and whatever looks like a credential."""
+    """Redacts known values and everything that looks like a credential."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        # A value that holds another one goes first.
+        # Longest first, since a value may contain another one.
         self._values = sorted(set(values) - {""}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without them."""
+        """The redacted text."""
         for each in self._values:
             if each in text:
                 text = text.replace(each, HIDDEN)
         return without_secrets(text)
 
     def data(self, value: Any) -> Any:
-        """The same of every text in JSON-like data; keys stay."""
+        """JSON-like data with every text redacted; keys are kept."""
         if isinstance(value, Mapping):
             return {name: self.data(each) for name, each in value.items()}
         if isinstance(value, list | tuple):
@@ -80,7 +81,7 @@ class Redaction:
 
 
 def secret_values(data: Mapping[str, str]) -> Iterator[str]:
-    """What must not be seen of a Secret's `data` (base64): values, their lines, and encoded."""
+    """Values of a Secret's `data` (base64) to redact: decoded, their lines, and encoded."""
     for name, encoded in data.items():
         try:
             text = base64.b64decode(encoded).decode()
@@ -93,7 +94,7 @@ def secret_values(data: Mapping[str, str]) -> Iterator[str]:
 
 
 def values_of(name: str, text: str) -> Iterator[str]:
-    """What must not be seen of one value, which may be a whole document, by its key."""
+    """Values to redact in one text with its key; the text may be a whole document."""
     from k8s_ucp import yaml_io
 
     readable = ":" in text and len(text) <= _LARGEST_DOCUMENT
@@ -125,7 +126,7 @@ def _single(name: str, text: str) -> Iterator[str]:
     if name in _HARMLESS:
         return
     shortest = _SHORTEST_PASSWORD if _PASSWORD.search(name) else _SHORTEST
-    # By lines too: a log cuts texts there.
+    # Lines too, because logs split texts there.
     for each in {text, *map(str.strip, text.splitlines())}:
         if len(each) >= shortest:
             yield each

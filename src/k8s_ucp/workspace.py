@@ -1,7 +1,7 @@
-"""Where things lie: the workspace folder, its hidden state, the user's cache, runtime folders.
+"""Paths of the workspace folder, its hidden state, the user's cache and runtime folders.
 
-Layout (design, "Sources of truth"): `ucp.yaml`, `creds/`, `gitops/<topology>/`, `.ucp/<topology>/`.
-Folders with state are 0700 and their files 0600: certificates and kubeconfigs lie there.
+Layout: `ucp.yaml`, `creds/`, `gitops/<topology>/`, `.ucp/<topology>/`. Folders with state are 0700
+and their files 0600, because they contain keys and kubeconfigs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ FILE_MODE = 0o600
 
 _MACHINE_ID = Path("/etc/machine-id")
 _PARENTS = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (private 0700 folders below them)
-"""Where a folder for sockets can be: on every machine, whoever is logged in."""
+"""Parents of folders for sockets: they exist on every machine, whoever is logged in."""
 
 
 @dataclass(frozen=True)
 class StateFolder:
-    """`.ucp/<topology>/`: can be rebuilt from the repositories; never holds the only copy."""
+    """`.ucp/<topology>/`: can be rebuilt from the repositories; never contains the only copy."""
 
     root: Path
 
@@ -41,11 +41,11 @@ class StateFolder:
 
     @property
     def unfinished(self) -> Path:
-        """Journals of commands about one thing, each until it is done."""
+        """Journals of commands that concern a single object, each until it is done."""
         return self.root / "unfinished"
 
     def unfinished_file(self, name: str) -> Path:
-        """The one of these that is called so."""
+        """Journal of one of these commands."""
         return self.unfinished / f"{name}.json"
 
     @property
@@ -68,22 +68,22 @@ class StateFolder:
 
     @property
     def ledger(self) -> Path:
-        """What we put on a core cluster that others made."""
+        """Record of ucp's objects on an existing core cluster."""
         return self.root / "ledger.json"
 
     @property
     def cloud_record(self) -> Path:
-        """What a teardown deletes in clouds, until it was seen gone."""
+        """Cloud resources that a teardown deletes, until they were verified to be gone."""
         return self.root / "cloud-resources.json"
 
     @property
     def abandoned(self) -> Path:
-        """What could not be deleted in clouds and was given up."""
+        """Cloud resources that could not be deleted and were abandoned."""
         return self.root / "abandoned.json"
 
     @property
     def destroyed(self) -> Path:
-        """How far it is destroyed, until the next start."""
+        """Progress of its destruction, until the next start."""
         return self.root / "destroyed.json"
 
     @property
@@ -93,12 +93,12 @@ class StateFolder:
 
     @property
     def backup(self) -> Path:
-        """The backup controller's own."""
+        """Files of the backup controller."""
         return self.components / "backup"
 
     @property
     def fence(self) -> Path:
-        """What its guard is told, and what the guard permits."""
+        """Settings for the fence's guard, and the guard's permit."""
         return self.components / "fence"
 
     @property
@@ -107,17 +107,17 @@ class StateFolder:
 
     @property
     def versions(self) -> Path:
-        """Which of the installed programs it runs on."""
+        """The cache entries of the programs that it runs."""
         return self.root / "versions.json"
 
     @property
     def identifier(self) -> str:
-        """Of this folder among all of this machine: what its processes are known by."""
+        """Unique identifier of this folder on this machine, which its processes carry."""
         return f"ucp-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}"
 
     @property
     def runtime_record(self) -> Path:
-        """Which folder the sockets are in."""
+        """Record of the folder for sockets."""
         return self.root / "runtime.json"
 
     @property
@@ -128,7 +128,7 @@ class StateFolder:
         return self.kubeconfigs / f"{cluster}.yaml"
 
     def make(self) -> None:
-        """Create the folders, private to the user. Raises UcpError where that is impossible."""
+        """Create the folders, private to the user. Raises UcpError if that fails."""
         for folder in (
             self.root.parent,
             self.root,
@@ -142,7 +142,7 @@ class StateFolder:
 
 @dataclass(frozen=True)
 class GitopsFolder:
-    """`gitops/<topology>/`: working clones and, when git is local, the bare remotes."""
+    """`gitops/<topology>/`: working clones and, if git is local, the bare remotes."""
 
     root: Path
 
@@ -172,10 +172,10 @@ class GitopsFolder:
 
 @dataclass(frozen=True)
 class WorkspaceIdentity:
-    """What tells a workspace from all others, and from its own copies.
+    """Distinguishes a workspace from all others, and from its own copies.
 
     id: random. root, machine: where it was used last; a folder elsewhere with the same id is a copy
-    as long as the original is there. former: by topology, ids made by versions without all this.
+    as long as the original exists. former: by topology, ids created by versions without this file.
     """
 
     id: str
@@ -186,7 +186,7 @@ class WorkspaceIdentity:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The folder a user works in; `root` is absolute."""
+    """The folder that a user works in; `root` is absolute."""
 
     root: Path
 
@@ -204,7 +204,7 @@ class Workspace:
 
     @property
     def backup_key(self) -> Path:
-        """Opens the backups in the core repositories of this workspace's topologies."""
+        """Decrypts the backups in the core repositories of this workspace's topologies."""
         return self.credentials / "backup.key"
 
     @property
@@ -219,25 +219,26 @@ class Workspace:
         return GitopsFolder(self.root / "gitops" / topology)
 
     def topologies(self) -> list[str]:
-        """Names of the topologies with state here, sorted."""
+        """Sorted names of the topologies with state here."""
         if not self.states.is_dir():
             return []
         return sorted(each.name for each in self.states.iterdir() if each.is_dir())
 
     def runtime_folder(self, topology: str) -> Path:
-        """A short private folder for sockets: UNIX socket paths end at 107 bytes. Not made here.
+        """A short private folder for sockets (paths are limited to 107 bytes). Creates nothing.
 
-        It belongs to the topology, not to the caller: a command from cron, under sudo or in
-        another login finds the sockets where the first start put them. Before that start, the
-        folder that it will take.
+        It depends on the topology, not on the caller: a command from cron, under sudo or in another
+        login finds the sockets of the first start. Before that start, it is the folder that will be
+        used.
         """
         return _recorded_runtime(self.state(topology)) or self._default_runtime(topology, _PARENTS)
 
     def settle_runtime_folder(self, topology: str) -> Path:
-        """The folder for sockets, made and written down. Raises UcpError where none can be made.
+        """Create and record the folder for sockets. Raises UcpError if none can be created.
 
-        Never below a login's folder: /run/user/UID goes with the last session, and its sockets
-        with it, while the processes stay. A name that another user took first is passed over.
+        Never below a login's folder: /run/user/UID is deleted with the last session, and the
+        sockets with it, while the processes keep running. A path that another user took first is
+        skipped.
         """
         state = self.state(topology)
         recorded = _read_runtime_record(state)
@@ -269,16 +270,16 @@ class Workspace:
         self, topology: str, parents: tuple[Path, ...], *, own: bool = True
     ) -> Path:
         parent = parents[0] / f"ucp-{os.getuid()}" if own else parents[0]
-        # Workspaces side by side don't meet.
+        # Different workspaces get different folders.
         digest = hashlib.sha256(f"{self.root}\0{topology}".encode()).hexdigest()[:12]
         return parent / digest
 
     def machine_id(self, topology: str) -> str:
-        """Who makes clusters here: stable for this workspace, wherever it is moved to.
+        """Identifies the creator of clusters: stable for this workspace, even if it is moved.
 
-        A LocalCluster carries it as `spec.machine`, a kind cluster in its owner's mark; a
-        controller elsewhere never touches them. Nothing is written: before the first start it is
-        what versions without `settle_identity` took.
+        A LocalCluster has it in `spec.machine`, a kind cluster in its owner's mark; controllers
+        elsewhere never touch these clusters. Writes nothing: before the first start it is the id of
+        versions without `settle_identity`.
         """
         identity = self._identity()
         if identity is None:
@@ -288,11 +289,11 @@ class Workspace:
         return hashlib.sha256(f"{identity.id}\0{topology}".encode()).hexdigest()[:16]
 
     def settle_identity(self) -> None:
-        """Give this workspace a random identity, once; one that was moved here keeps its own.
+        """Give this workspace a random identity, once; a workspace that was moved keeps its own.
 
-        Machine id, user and path are the same for two jobs in containers of one image: each
-        would take the other's kind clusters for its own. It lies outside `.ucp`, so that removing
-        that folder leaves nothing without an owner. Topologies that were started without it keep
+        Machine id, user and path are the same for two jobs in containers of one image, so that each
+        would consider the other's kind clusters its own. The file is outside `.ucp`, so that
+        deleting that folder doesn't orphan clusters. Topologies that were started without it keep
         the id that their clusters are marked with.
         """
         folder = self._identity_file.parent
@@ -304,7 +305,8 @@ class Workspace:
                     former = {each: self._former_machine_id(each) for each in self._begun()}
                     identity = WorkspaceIdentity(secrets.token_hex(16), "", "", former)
                     if self._identity_file.exists():
-                        # A copy: its clusters are the original's.
+                        # In a copy of a workspace, the former ids belong to the original's
+                        # clusters.
                         identity = replace(identity, former={})
                 settled = replace(
                     identity, root=str(self.root), machine=_machine() or identity.machine
@@ -323,7 +325,7 @@ class Workspace:
         return self.root / "gitops" / ".workspace.json"
 
     def _identity(self) -> WorkspaceIdentity | None:
-        """None where there is none yet, or the folder is a copy of another workspace."""
+        """None if there is none yet, or the folder is a copy of another workspace."""
         identity = _read_identity(self._identity_file)
         if identity is None:
             return None
@@ -337,25 +339,25 @@ class Workspace:
         return identity
 
     def _begun(self) -> list[str]:
-        """Topologies of which there are repositories or a journal."""
+        """Topologies that have repositories or a journal."""
         bare = self.root.glob("gitops/*/core.git")
         found = [*self.root.glob("gitops/*/core"), *bare, *self.root.glob(".ucp/*/journal.json")]
         return sorted({each.parent.name for each in found})
 
     def _former_machine_id(self, topology: str) -> str:
-        """As versions made it that kept no identity; to the letter, for their clusters bear it."""
+        """The id of versions without an identity; must not change: clusters are marked with it."""
         try:
             machine = _MACHINE_ID.read_text(encoding="ascii").strip()
         except OSError:
             machine = os.uname().nodename
-        # Its owner's also under sudo.
+        # The folder's owner, also under sudo.
         owner = self.states.stat().st_uid if self.states.is_dir() else os.getuid()
         text = f"{machine}\0{owner}\0{self.root}\0{topology}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _machine() -> str:
-    """A digest of this machine's id; empty where it has none, as in containers and fresh images."""
+    """A digest of this machine's id; empty if it has none, as in containers and fresh images."""
     try:
         found = _MACHINE_ID.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -379,9 +381,9 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def home_folder(instead: str) -> Path:
-    """The user's home. instead: variables that say the same. Raises UcpError where there is none.
+    """The user's home. instead: alternative variables. Raises UcpError if there is none.
 
-    As in a container that runs under a user that it doesn't know.
+    There is none in a container that runs as an unknown user, for example.
     """
     try:
         return Path.home()
@@ -393,9 +395,9 @@ def home_folder(instead: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, else the XDG cache folder.
+    """The user's cache, shared by all workspaces: $UCP_CACHE_DIR, or else the XDG cache folder.
 
-    Raises UcpError where neither is known.
+    Raises UcpError if neither is known.
     """
     named = os.environ.get("UCP_CACHE_DIR")
     if named:
@@ -405,7 +407,7 @@ def cache_folder() -> Path:
 
 
 def advise_writable(path: Path) -> str:
-    """What to type where a file or folder of ours can't be written: it may be in the cache."""
+    """Advice for a file or folder of ours that isn't writable; it may be in the cache."""
     with contextlib.suppress(UcpError):
         if path.is_relative_to(cache_folder()):
             return "set UCP_CACHE_DIR to a writable folder"
@@ -425,16 +427,16 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_socket_folder(folder: Path) -> None:
-    """Create a folder for sockets and the one above it, both 0700 and the user's own.
+    """Create a folder for sockets and its parent, both 0700 and owned by the user.
 
-    Raises UcpError where that is impossible: in /tmp anybody may have made either of them first.
+    Raises UcpError if that fails: in /tmp, any user may have created either of them first.
     """
     for each in (folder.parent, folder):
         try:
             with contextlib.suppress(FileExistsError):
                 each.mkdir(mode=FOLDER_MODE)
             found = each.lstat()
-            # Before anything is changed: a link may lead to somebody else's folder.
+            # Checked before any change: a link may lead to another user's folder.
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 raise UcpError(
                     f"{each}, needed for sockets, is not a folder owned by this user",
@@ -457,7 +459,7 @@ def _recorded_runtime(state: StateFolder) -> Path | None:
 
 
 def _read_runtime_record(state: StateFolder) -> Path | None:
-    """What a start wrote down; None where none did, or for a folder that was moved or copied."""
+    """The folder that a start recorded; None if there is none, or the state was moved or copied."""
     try:
         note = json.loads(state.runtime_record.read_text("utf-8"))
         if note["state"] != state.identifier:
@@ -469,9 +471,9 @@ def _read_runtime_record(state: StateFolder) -> Path | None:
 
 
 def socket_folder_of_config(state: StateFolder) -> Path | None:
-    """Where the supervisord listens that this folder's configuration was written for.
+    """Folder of the socket in this state folder's supervisord configuration.
 
-    Versions that wrote no record took the folder of the caller's login.
+    Versions that wrote no record used the folder of the caller's login.
     """
     try:
         text = state.supervisor_config.read_text("utf-8")
@@ -483,9 +485,9 @@ def socket_folder_of_config(state: StateFolder) -> Path | None:
 
 
 def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
-    """Write a file that only the user can read, whole or not at all, also through a power cut.
+    """Write a file that only the user can read, atomically, even if power is lost.
 
-    replace: one that is there is written over; else it stays as it is.
+    replace: overwrite an existing file; otherwise it stays unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -497,14 +499,14 @@ def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
             temporary.unlink()
     except BaseException as error:
         if isinstance(error, OSError) and not error.filename:
-            error.filename = str(path)  # A write says only that the disk is full.
+            error.filename = str(path)  # Errors of writes, such as a full disk, have no file name.
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
 
 
 def _write_through(path: Path, text: str, flag: int) -> None:
-    """To the disk: what is renamed without that can be empty after a power cut."""
+    """Write and sync to disk: a file renamed without sync can be empty after a power loss."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag, FILE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -513,14 +515,14 @@ def _write_through(path: Path, text: str, flag: int) -> None:
 
 
 def _link_new(temporary: Path, path: Path, text: str) -> None:
-    """Have `path`, unless it is there."""
+    """Create `path` unless it exists."""
     try:
         path.hardlink_to(temporary)
     except FileExistsError:
         return
     except OSError:
-        # A file system without hard links, such as FAT or a share: not atomic, but never over
-        # a file that is there.
+        # A file system without hard links, such as FAT or a network share: not atomic, but never
+        # overwrites an existing file.
         try:
             _write_through(path, text, os.O_EXCL)
         except FileExistsError:
@@ -531,7 +533,7 @@ def _link_new(temporary: Path, path: Path, text: str) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """The name as well; where a file system can't, its own order has to do."""
+    """Sync the new name too, if the file system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -541,11 +543,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a user's file anew, whole or not at all; its mode, and a link to it, stay."""
+    """Replace a user's file atomically; keeps its mode, and a link to it."""
     place = path.resolve()
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
-        # Line ends as they are: the file may have been written on another system.
+        # Line endings are kept: the file may have been written on another system.
         with temporary.open("w", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()

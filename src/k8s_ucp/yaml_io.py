@@ -1,8 +1,8 @@
-"""The door to ruamel: YAML read without surprises, and written with its comments kept.
+"""Reads YAML, and writes it with comments preserved; the only user of ruamel.
 
-The parser in Python is the one that is used everywhere: it alone tells where a value stands, and
-takes YAML 1.2, in which `no` is a word. It is slow (a tenth of a millisecond for a line): what
-kustomize prints is read in gitops/manifests/yaml_text.py.
+The pure Python parser is used everywhere: it alone reports positions of values, and implements YAML
+1.2, in which `no` is a string. It is slow (a tenth of a millisecond per line), so
+gitops/manifests/yaml_text.py reads kustomize's output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["YAMLError", "dump", "editor", "events", "load", "load_all", "written
 
 
 def load(text: str) -> Any:
-    """The one document of a text; None for an empty one. Raises YAMLError, ValueError."""
+    """The only document of a text; None if the text is empty. Raises YAMLError, ValueError."""
     return YAML(typ="safe", pure=True).load(text)
 
 
@@ -28,12 +28,12 @@ def load_all(text: str) -> Iterator[Any]:
 
 
 def events(text: str) -> Iterator[Any]:
-    """What the parser meets from beginning to end, with marks. Raises YAMLError, ValueError."""
+    """The parser's events, with positions. Raises YAMLError, ValueError."""
     yield from YAML(typ="safe", pure=True).parse(text)
 
 
 def dump(data: Any) -> str:
-    """Data as a text of one document: keys in their order, a line for each item."""
+    """Serialize data as one document in block style; keeps the order of keys."""
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
@@ -41,7 +41,7 @@ def dump(data: Any) -> str:
 
 
 def editor(*, width: int, indent_lists: bool = False) -> YAML:
-    """For texts that people wrote: comments, order and quotes stay. width: of a line, at most."""
+    """For texts that users wrote: keeps comments, order and quotes. width: maximum line length."""
     yaml = YAML(typ="rt", pure=True)
     yaml.preserve_quotes = True
     yaml.width = width
@@ -51,7 +51,7 @@ def editor(*, width: int, indent_lists: bool = False) -> YAML:
 
 
 def written(yaml: YAML, data: Any) -> str:
-    """What it writes for that data."""
+    """Serialize data with `yaml`."""
     stream = io.StringIO()
     yaml.dump(data, stream)
     return stream.getvalue()
