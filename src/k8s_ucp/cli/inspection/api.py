@@ -66,7 +66,7 @@ def _topology(workspace: Workspace, file: Path | None) -> Topology:
 
 
 def _own_api(clone: Path) -> dict[str, bytes]:
-    """What people have there, by path; nothing where there is no clone yet."""
+    """The files that people added, by path; empty if there is no clone yet."""
     try:
         return {
             path.relative_to(clone).as_posix(): path.read_bytes()
@@ -84,7 +84,7 @@ def _own_functions(clone: Path) -> dict[str, Function]:
 
 
 def _lazily(folder: Path) -> Function:
-    """Crossplane's SDK is needed by claims whose Composition calls such a function alone."""
+    """Loads the function on its first call, since only then Crossplane's SDK is needed."""
 
     def compose(request: Request) -> Response:
         try:

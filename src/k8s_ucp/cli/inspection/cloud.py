@@ -1,4 +1,4 @@
-"""`ucp cloud`: what changed the simulated cloud, what it is to get wrong, and how it is emptied."""
+"""`ucp cloud`: shows changes of the simulated cloud, injects faults, and resets it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ fault = declare("Inject faults: have the simulated cloud refuse, lose or delay c
 app.add_typer(fault, name="fault")
 
 SHOWN = 5
-"""Resources that a refusal names."""
+"""Resources that an error message names."""
 
 
 @app.command(short_help="List the calls that changed the cloud.")
@@ -131,7 +131,7 @@ def reset(
 
 
 def refuse_reset(entries: list[CloudLedgerEntry], topology: str, *, forced: bool) -> None:
-    """Raises UcpError where resources exist that nobody has agreed to lose."""
+    """Raises UcpError if resources exist and the deletion was not forced."""
     left = sorted(f"{kind} {id}" for _, kind, id in remaining(entries))
     if not left or forced:
         return
@@ -155,7 +155,7 @@ def _confirm(name: str) -> None:
 
 
 def _admin(call: Invocation) -> tuple[str, CloudAdmin]:
-    """The topology's name and its cloud. Raises UsageError where it has none."""
+    """The topology's name and its cloud. Raises UsageError if it has none."""
     context = chosen_view(call)
     name = context.topology.name
     if not context.simulates_cloud:

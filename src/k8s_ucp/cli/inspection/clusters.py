@@ -1,4 +1,4 @@
-"""`ucp clusters`: the control planes of this topology on this machine; `forget` lets one go."""
+"""`ucp clusters`: lists the control planes on this machine, or deregisters a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp diff`: ucp.yaml, the repositories and the clusters, side by side where they differ."""
+"""`ucp diff`: shows differences between ucp.yaml, the repositories and the clusters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
 
 
 def _committed(call: Invocation, context: TopologyView, path: Path) -> Committed:
-    """As the remotes have it now, looked at in clones of our own."""
+    """The current content of the remotes, read in temporary clones."""
     topology = context.topology
     engines = ("argocd", "crossplane", *(("helm",) if in_pods(topology) else ()))
     rendered = render_all(

@@ -77,7 +77,7 @@ def examine(
     """
     call = invocation(ctx)
     context = chosen_view(call)
-    # Only ports and places are looked up: no program is started.
+    # Only ports and paths are read here; no program is started.
     seen = examined(context)
     found = [replace(each, next=placed(each.next, call.given)) for each in checks.findings(seen)]
     if bundle:
@@ -95,7 +95,7 @@ def examine(
 
 
 def examined(context: TopologyView) -> checks.Examined:
-    """Everything that is asked."""
+    """Collect everything that the checks need."""
     seen = collect(context)
     unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
     return checks.collect(
@@ -144,7 +144,7 @@ def _without_kubeconfig(context: TopologyView) -> Iterator[str]:
 
 
 def _fence_of_others(context: TopologyView) -> FenceRecord | None:
-    """What the core repository says, where another workspace's core acts."""
+    """The fence's record, if another workspace's core holds it."""
     with contextlib.suppress(UcpError):
         credential = credential_of(context.topology, context.workspace)
         found = read_fence(context, credential, seconds=REMOTE_SECONDS)
@@ -169,7 +169,7 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
 
 
 def _ask_remote(context: TopologyView, clone: Path) -> None:
-    """Raises UcpError where a repository's remote doesn't respond or refuses us."""
+    """Raises UcpError if a repository's remote doesn't respond or rejects the credential."""
     if clone.exists():
         credential = credential_of(context.topology, context.workspace)
         Repository(clone, credential=credential).remote_refs(timeout=REMOTE_SECONDS)

@@ -28,16 +28,16 @@ from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
 
 LINES = 500
-"""Of each log, from the end."""
+"""Lines from the end of each log."""
 EVENTS = 500
 
 
 def write_bundle(
     context: TopologyView, examined: Examined, findings: Sequence[Finding], file: Path
 ) -> list[str]:
-    """Write the archive; the paths in it. Raises UcpError where FILE can't be written.
+    """Write the archive; returns the paths in it. Raises UcpError if FILE can't be written.
 
-    A core cluster that doesn't answer is a case for a bundle: everything else is in it then.
+    If the core cluster doesn't respond, the archive contains everything else.
     """
     seen = examined.seen
     kube = context.kube if seen.core_ready else None
@@ -46,7 +46,7 @@ def write_bundle(
         try:
             of_core = list(_of_core(kube))
         except KubeError:
-            # Where it isn't known what must not be seen, nothing of the core's is shown.
+            # If the values to redact are unknown, nothing of the core is included.
             kube, seen = None, ClusterSnapshot(core_ready=False, components=seen.components)
     redaction = Redaction([*_of_files(context), *of_core])
     bundle = Bundle(f"ucp-{context.topology.name}", redaction)
@@ -93,7 +93,7 @@ def _objects(bundle: Bundle, seen: ClusterSnapshot) -> None:
     }
     for name, items in found.items():
         bundle.data(f"objects/{name}.json", [outline(each, "spec", "status") for each in items])
-    # Of a Secret never more than this.
+    # Secrets are reduced to this.
     bundle.data("objects/registrations.json", [outline(each) for each in seen.registrations])
     bundle.data("objects/other-sources.json", seen.notes)
 
@@ -124,7 +124,7 @@ def _pod_logs(bundle: Bundle, context: TopologyView, kube: Kube) -> None:
 
 
 def _of_core(kube: Kube) -> Iterator[str]:
-    """Values of every Secret of the core cluster. Raises KubeError."""
+    """Values of all Secrets of the core cluster. Raises KubeError."""
     for each in kube.list_all(SECRET):
         yield from secret_values(each.get("data") or {})
 

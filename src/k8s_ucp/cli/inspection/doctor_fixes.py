@@ -16,9 +16,9 @@ from k8s_ucp.inspect.doctor.finding import Finding
 def fix(
     call: Invocation, context: TopologyView, found: Iterable[Finding], *, yes: bool
 ) -> set[str]:
-    """Show what would be done, ask, and do it; ids of the findings that were fixed.
+    """Show the fixes, ask, and apply them; returns ids of the findings that were fixed.
 
-    Raises UsageError where nobody can be asked, UcpError while another command runs.
+    Raises UsageError if a confirmation is impossible, UcpError while another command runs.
     """
     fixable = [each for each in found if each.fix]
     if not fixable:
@@ -54,7 +54,7 @@ def _confirm() -> None:
 
 
 def _start_component(context: TopologyView, name: str) -> None:
-    """Its processes, and the supervisor with all others where that has ended."""
+    """Start its processes, or the supervisor with all programs if it has ended."""
     placement = context.placement
     if placement.revive():
         return
@@ -83,4 +83,4 @@ _REMEDIES: dict[str, Callable[[TopologyView, str], None]] = {
     "credential": _close_file,
     "kubeconfig": _write_kubeconfig,
 }
-"""By the kind of finding; a finding's `fix` says that it has one."""
+"""By kind of finding; those with a remedy have a `fix`."""

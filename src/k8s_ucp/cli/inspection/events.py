@@ -1,4 +1,4 @@
-"""`ucp events`: what the clusters tell, merged in the order of time."""
+"""`ucp events`: prints the Events of all clusters, merged by time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = declare()
 
 LINES = 200
 ANSWER_SECONDS = 5.0
-"""For a page of a cluster's Events; so long is waited for one that doesn't answer."""
+"""Timeout for a page of a cluster's Events."""
 COLUMNS = ("time", "cluster", "app", "about", "type", "reason", "message")
 
 
@@ -117,7 +117,7 @@ def show(
 
 
 def _places(context: TopologyView) -> tuple[Places, dict[str, str]]:
-    """With why the core could not be asked; then what is declared is all that is known."""
+    """(places of all clusters; the core's error, and then only places of declared clusters)"""
     core = context.topology.core_cluster
     try:
         clusters = context.kube.list_all(LOCAL_CLUSTER, names.CLUSTERS_NAMESPACE)
@@ -127,7 +127,7 @@ def _places(context: TopologyView) -> tuple[Places, dict[str, str]]:
 
 
 def _events(kubeconfig: Path) -> list[Object]:
-    """Raises UcpError."""
+    """The Events of a cluster. Raises UcpError."""
     kube = Kube.from_file(kubeconfig)
     try:
         return kube.list_with_version(EVENT, timeout=ANSWER_SECONDS)[0]
@@ -138,7 +138,7 @@ def _events(kubeconfig: Path) -> list[Object]:
 def _followed(
     call: Invocation, files: Mapping[str, Path], known: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, Object]]:
-    """What is new, as it comes, with its cluster. known: versions of what was told already."""
+    """New Events as they arrive, with their cluster. known: versions that were printed already."""
     heard: queue.SimpleQueue[tuple[str, WatchChange]] = queue.SimpleQueue()
 
     def hear(name: str, path: Path) -> None:
@@ -146,7 +146,7 @@ def _followed(
             heard.put((name, change))
 
     for name, path in files.items():
-        # Daemons: Ctrl-C ends the command, whatever they wait for.
+        # Daemon threads, so that Ctrl-C ends the command whatever they wait for.
         threading.Thread(target=hear, args=(name, path), name=name, daemon=True).start()
     versions = {name: known.get(name, set()) for name in files}
     lost = {name for name in files if name not in known}

@@ -1,4 +1,4 @@
-"""`ucp get secrets`: where the passwords are, and the passwords."""
+"""`ucp get secrets`: prints URLs, users and passwords."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp graph`: the topology as a picture, with the state that each part is in."""
+"""`ucp graph`: draws the topology with the state of each part."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def _graph(call: Invocation) -> Graph:
     context = chosen_view(call)
     found = collect(context)
     if not found.core_ready:
-        # Its silence would draw every environment away; the topology knows them.
+        # Without the core, all environments would be missing; the topology has them.
         return topology_graph(context.topology, {})
     return topology_graph(context.topology, status.summarize(context.topology, found))

@@ -1,4 +1,4 @@
-"""`ucp kubeconfig NAME`: a way into a cluster with kubectl, printed or merged into the user's."""
+"""`ucp kubeconfig NAME`: prints a cluster's kubeconfig, or merges it into the user's own."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def kubeconfig(
 
 
 def _cloud_environment(topology: Topology, name: str) -> str | None:
-    """The environment that is meant, if a cloud makes its cluster."""
+    """The environment that `name` refers to, if its cluster is in a cloud."""
     for each in topology.spec.environments:
         cluster = topology.app_cluster(each.name)
         if name in (each.name, cluster):
@@ -76,7 +76,7 @@ def _cloud_environment(topology: Topology, name: str) -> str | None:
 
 
 def _in_clouds(topology: Topology) -> set[str]:
-    """Clusters that clouds make."""
+    """Names of clusters in clouds."""
     return {
         topology.app_cluster(each.name)
         for each in topology.spec.environments
@@ -85,7 +85,7 @@ def _in_clouds(topology: Topology) -> set[str]:
 
 
 def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
-    """What Crossplane's provider wrote to the core cluster. Raises UcpError."""
+    """The kubeconfig that Crossplane's provider wrote to the core cluster. Raises UcpError."""
     name = f"{context.topology.name}-kubeconfig-{environment}"
     secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
     written = (secret or {}).get("data", {}).get("kubeconfig")
@@ -96,7 +96,7 @@ def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
 
 
 def _cluster(context: TopologyView, name: str) -> str:
-    """The cluster that is meant: by its own name, or by its environment's."""
+    """The cluster that `name` refers to: its own name, or that of its environment."""
     made = (each for maker in context.providers.values() for each in maker.names())
     here = {each for each in made if not is_plane_name(each)}
     for each in (name, context.topology.app_cluster(name)):
@@ -114,7 +114,7 @@ def _cluster(context: TopologyView, name: str) -> str:
 
 
 def renamed(config: dict[str, Any], name: str) -> dict[str, Any]:
-    """A kubeconfig whose one cluster, user and context are called `name`."""
+    """A kubeconfig with the same cluster and user, in which everything is named `name`."""
     return {
         "apiVersion": "v1",
         "kind": "Config",

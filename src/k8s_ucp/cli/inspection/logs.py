@@ -1,4 +1,4 @@
-"""`ucp logs COMPONENT`: what a component, a control plane or ucp itself wrote last."""
+"""`ucp logs COMPONENT`: prints the last logs of a component, a control plane or ucp itself."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def logs(
 
 
 def _pod_logs(call: Invocation, component: str) -> PodLogs | None:
-    """The logs of a component that runs in pods, by its name or a workload's; None for others."""
+    """The logs of a component in pods, by its name or a workload's; None for others."""
     from k8s_ucp.cli.topology_selection import chosen_view
     from k8s_ucp.components.adoption.adopted import find_component
     from k8s_ucp.components.pods import pod_components
@@ -99,7 +99,7 @@ def _print_pods(logs: PodLogs, lines: int, console: Console, *, follow: bool) ->
 
 
 def all_logs(state: StateFolder) -> dict[str, Path]:
-    """Every log file on this machine, by the name of what writes it."""
+    """All log files on this machine, by the name of their program."""
     known = {path.stem: path for path in sorted(state.logs.glob("*.log"))}
     for cluster in clusters_in(state.clusters):
         for program in COMPONENTS:
@@ -110,12 +110,12 @@ def all_logs(state: StateFolder) -> dict[str, Path]:
 
 
 def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
-    """Log files by the name of what wrote them. Raises UsageError naming what there is."""
+    """Log files by the name of their program. Raises UsageError, which lists those that exist."""
     from k8s_ucp.reconciler.runtime.settings import ON_MACHINES
 
     known = all_logs(state)
     if component in ON_MACHINES:
-        # Controllers of the reconciler on this machine, for a core in pods too.
+        # Controllers of the reconciler process on this machine, also for a core in pods.
         component = "reconciler"
     if component in known:
         return {component: known[component]}
@@ -132,7 +132,7 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
 
 
 def tail(path: Path, lines: int) -> tuple[str, int]:
-    """The last lines of a file, and where it ended."""
+    """The last lines of a file, and its size."""
     try:
         with path.open("rb") as stream:
             end = place = stream.seek(0, os.SEEK_END)
@@ -144,7 +144,7 @@ def tail(path: Path, lines: int) -> tuple[str, int]:
                 block = stream.read(step)
                 found = block + found
                 if block and not block.strip(b"\0"):
-                    break  # what the watcher gave back to the disk
+                    break  # a hole: the watcher freed the space of older lines
     except OSError as error:
         raise UcpError(f"failed to read {path}: {error.strerror}") from error
     kept = found.lstrip(b"\0").splitlines()[-lines:] if lines else []
@@ -173,7 +173,7 @@ def _follow(files: dict[str, Path], ends: dict[str, int], console: Console) -> N
 
 
 def _marked(name: str, text: str, count: int) -> str:
-    """Lines of one of several say whose they are."""
+    """The text, with a prefix on each line if there are several logs."""
     if count == 1:
         return text
     return "\n".join(f"{name}: {line}" for line in text.splitlines())

@@ -41,7 +41,7 @@ WATCH_SECONDS = 2.0
 SHOWN_IMAGES = 2
 SHOWN_CLAIMS = 20
 WIDE = 100
-"""Columns from which a terminal has room for what is more than why something is unwell."""
+"""Minimum width of a terminal, in columns, for the optional columns of the tables."""
 PLACES = {"host": "host process", "pods": "pods"}
 
 
@@ -67,7 +67,7 @@ def show(
         )
     call = invocation(ctx)
     context = chosen_view(call)
-    # Only ports and places are looked up: no program is started.
+    # Only ports and paths are read here; no program is started.
     while True:
         seen = collect(context)
         runs, unreadable = journal.unfinished(context.state)
@@ -100,7 +100,7 @@ def show(
 
 
 def collect(context: TopologyView) -> ClusterSnapshot:
-    """Ask everything that status tells."""
+    """Collect everything that `ucp status` shows."""
     seen = status.collect(
         context.topology,
         context.state.kubeconfig,
@@ -109,7 +109,7 @@ def collect(context: TopologyView) -> ClusterSnapshot:
     )
     placement = context.placement
     ended = placement.is_stopping() and not placement.states()
-    # A cluster of others runs on: its silence is a failure.
+    # An existing core cluster keeps running, so a missing response is a failure.
     return replace(
         seen,
         stopped=ended and not seen.core_ready and not core_is_existing(context.topology),
@@ -125,7 +125,7 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
         **({cloud.NAME: cloud.simulator_version()} if context.simulates_cloud else {}),
     }
     if not context.placement.states():
-        # Nothing of ours can be well then, and no port of ours is worth asking.
+        # Without our processes nothing can be ready, so no port needs to be queried.
         found = [
             ComponentStatus(name, version, ready=False, placement=place, message="not running")
             for name, version in versions.items()
@@ -137,7 +137,7 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
 
 
 def _adopted(context: TopologyView) -> list[ComponentStatus]:
-    """Those that run on without us."""
+    """Adopted components, which run independently of our processes."""
     names = context.topology.spec.core.adopt
     if not names or not context.state.kubeconfig(context.topology.core_cluster).exists():
         return []
@@ -151,7 +151,7 @@ def _page(
     width: int | None = None,
     start: str = "ucp start",
 ) -> str:
-    """databases: the simulated ones, with their environments. start: the command for here."""
+    """The tables. databases: simulated ones with their environments. start: command to suggest."""
     if "destroyed" in summary:
         return _destroyed_page(summary, width)
     core, why = summary["core"], {} if seen.stopped else status.reasons(seen)
@@ -253,7 +253,7 @@ def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:
 
 
 def _destroyed_page(summary: Status, width: int | None) -> str:
-    """Nothing can be asked of it, and nothing of it has failed."""
+    """The page of a destroyed topology, which can't be queried and hasn't failed."""
     found = summary["destroyed"]
     head = [f"topology {found['message']}{NEXT_STEP}{found['next']}"]
     head += map(_unfinished, summary.get("unfinished", ()))
@@ -261,7 +261,7 @@ def _destroyed_page(summary: Status, width: int | None) -> str:
 
 
 def _abandoned(summary: Status, width: int | None) -> list[str]:
-    """A page of what was given up, if anything was."""
+    """The table of abandoned resources, if there are any."""
     if not (abandoned := summary.get("abandoned")):
         return []
     rows = [[each["object"], each["since"], each["error"]] for each in abandoned]
@@ -270,7 +270,7 @@ def _abandoned(summary: Status, width: int | None) -> list[str]:
 
 
 def _run(record: RunRecord, call: Invocation) -> Status:
-    """One that goes on, or was cut off."""
+    """A run that is in progress or was interrupted."""
     return {
         "command": record.command,
         "state": record.state,
@@ -286,18 +286,18 @@ def _unfinished(run: Status) -> str:
 
 
 def _images(images: list[str]) -> str:
-    """The first few of many: `-o json` has them all."""
+    """The first images; `-o json` has all."""
     more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
     return shorten_digests(", ".join(images[:SHOWN_IMAGES])) + more
 
 
 def _claim(each: Status) -> str:
-    """As in the reasons of status."""
+    """Its name as in status.reasons."""
     return f"{each['kind']} {'/'.join(filter(None, (each['namespace'], each['name'])))}"
 
 
 def _how(cluster: Status) -> str:
-    """Who makes it, whether it is for real, and where it takes traffic in on this machine."""
+    """Provider, whether it is simulated, and its HTTP address on this machine."""
     words = [cluster["provider"], *(["simulated"] if cluster["simulated"] else [])]
     words += [f"http {each}" for name, each in cluster["addresses"].items() if name == "http"]
     return ", ".join(words)

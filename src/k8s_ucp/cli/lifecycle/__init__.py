@@ -1,1 +1,1 @@
-"""`ucp start` and `ucp stop`."""
+"""Commands that start, stop, upgrade, recreate and destroy topologies."""

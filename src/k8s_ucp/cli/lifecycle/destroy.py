@@ -116,7 +116,7 @@ def destroy(
 
 
 def was_destroyed(context: StartContext) -> Destruction | None:
-    """By a run that came to its end, and not started since."""
+    """The record of a finished destruction, unless it was started since."""
     found = read_destruction(context.state.destroyed)
     unfinished = unfinished_at(context.state.journal, "destroy")
     if found is None or not found.ended or unfinished or context.core_answers():
@@ -125,7 +125,7 @@ def was_destroyed(context: StartContext) -> Destruction | None:
 
 
 def _tell_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
-    """Raises UcpError where something is asked for that a rerun can't do."""
+    """Print the earlier result. Raises UcpError if a rerun can't do what was requested."""
     words = earlier.words(context.topology.name)
     if earlier.kept and context.delete_data:
         raise UcpError(words, next="ucp start, then: ucp destroy --delete-data")
@@ -142,7 +142,7 @@ def _tell_given_up(call: Invocation, context: StartContext) -> None:
 
 
 def _verified(context: StartContext) -> bool:
-    """A run that was cut off has seen the clouds empty, and ended the core that could say so."""
+    """Whether an interrupted run found the clouds empty and then stopped the core."""
     from k8s_ucp.steps.teardown.verify_clouds import TOLD
 
     seen = read_destruction(context.state.destroyed)
@@ -155,7 +155,7 @@ def _verified(context: StartContext) -> bool:
 
 
 def _had_ended(context: StartContext) -> bool:
-    """The run that was cut off had begun to end the components: a core of others outlives that."""
+    """Whether the interrupted run began to stop components; an existing core survives that."""
     last = unfinished_at(context.state.journal, "destroy")
     states = {each["id"]: each["state"] for each in last.steps} if last else {}
     return bool(states.get("stop-components", StepState.WAITING) != StepState.WAITING)

@@ -1,4 +1,4 @@
-"""Environments stop and come back: `state` in ucp.yaml, and what the core cluster makes of it."""
+"""Stops environments and brings them back: sets `state` in ucp.yaml and waits for the core."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT_SECONDS = 1200
 def stop_environments(
     call: Invocation, names: Sequence[str], *, yes: bool, wait: int, plan: bool, output: Output
 ) -> None:
-    """Commit that environments stop, and wait until their clusters are gone.
+    """Commit that environments are stopped, and wait until their clusters are deleted.
 
     Raises UcpError, UsageError, DeadlineExceeded.
     """
@@ -58,7 +58,7 @@ def stop_environments(
             question = f"Stop {', '.join(each.name for each in leaving)}?"
             confirm_loss(call, foreseen, question, yes=yes)
         if leaving or continues(parts, again):
-            # A run that was cut off may have written ucp.yaml and pushed nothing.
+            # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, chosen, "stopped", parts)
         if len(deletions) < len(chosen):
             how = "; the core cluster is not running: its cluster is deleted at the next start"
@@ -73,7 +73,7 @@ def stop_environments(
 
 
 def all_environments(call: Invocation) -> list[str]:
-    """Those of ucp.yaml, running or not. Raises UsageError where there is none."""
+    """Names of all environments in ucp.yaml. Raises UsageError if there are none."""
     found = [each.name for each in load(call.workspace.topology_file).spec.environments]
     if not found:
         raise UsageError("ucp.yaml has no environments to stop", next="ucp stop")
@@ -81,7 +81,7 @@ def all_environments(call: Invocation) -> list[str]:
 
 
 def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Environment]:
-    """Each once, in the order of the topology. Raises UsageError."""
+    """The named environments, without duplicates, in the topology's order. Raises UsageError."""
     wanted = set(names)
     known = [each.name for each in topology.spec.environments]
     if unknown := sorted(wanted - set(known)):
@@ -93,7 +93,7 @@ def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Enviro
 
 
 def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
-    """Argo CD never prunes a protected cluster. Raises UsageError."""
+    """Raises UsageError for protected environments, which Argo CD would never prune."""
     for each in environments:
         if each.deletion_protection:
             raise UsageError(
@@ -108,16 +108,16 @@ def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
 def foresee_stop(
     call: Invocation, topology: Topology, environments: Iterable[Environment]
 ) -> list[Foreseen]:
-    """What leaves with their clusters."""
+    """What is deleted together with their clusters."""
     return [line for each in environments for line in foresee_environment(call, topology, each)]
 
 
 def confirm_loss(
     call: Invocation, foreseen: Iterable[Foreseen], question: str, *, yes: bool
 ) -> None:
-    """Say what is lost for good and what is kept; ask on a terminal.
+    """Print what is lost for good and what is kept; ask on a terminal.
 
-    Where something is lost, nobody's silence is taken for a yes. Raises UsageError.
+    If something is lost, a confirmation is required. Raises UsageError.
     """
     foreseen = list(foreseen)
     for line in _losses(foreseen):
@@ -153,7 +153,7 @@ def editor_of(environments: Iterable[Environment], state: str) -> Edit:
 def commit_state(
     call: Invocation, environments: Sequence[Environment], state: str, parts: Journal
 ) -> Topology:
-    """Write it to ucp.yaml and the repositories. Raises UcpError, UsageError."""
+    """Write the state to ucp.yaml and the repositories. Raises UcpError, UsageError."""
     verb = "Stop" if state == "stopped" else "Bring back"
     words = ", ".join(each.name for each in environments)
     return edit_topology(
@@ -167,7 +167,7 @@ def commit_state(
 def deletions_of(
     call: Invocation, topology: Topology, environments: Iterable[Environment]
 ) -> dict[str, ClusterDeletion]:
-    """How their clusters go, by environment; none where the core cluster isn't running."""
+    """Deletions of their clusters, by environment; empty if the core cluster isn't running."""
     found = ((each.name, deletion_of(call, topology, each.name)) for each in environments)
     return {name: deletion for name, deletion in found if deletion}
 
@@ -175,7 +175,7 @@ def deletions_of(
 def await_gone(
     deletions: Mapping[str, ClusterDeletion], again: str, parts: Journal, *, seconds: float
 ) -> None:
-    """Wait until all clusters are gone; they go side by side. Raises DeadlineExceeded."""
+    """Wait until all clusters are deleted, in parallel. Raises DeadlineExceeded."""
     until = time.monotonic() + seconds
     title = f"Wait until the clusters of {', '.join(deletions)} are gone"
     with parts.step(title, "await-clusters-gone") if deletions else contextlib.nullcontext():
@@ -184,12 +184,12 @@ def await_gone(
 
 
 def return_note(call: Invocation, topology: Topology, environment: str) -> Path:
-    """It exists while `ucp recreate` brings an environment back: a rerun then only waits."""
+    """File that marks an environment that `ucp recreate` has torn down; a rerun only waits."""
     return call.workspace.state(topology.name).root / f"bringing-back-{environment}"
 
 
 def about(environments: Iterable[Environment]) -> str:
-    """What a command about environments changes, for the journal."""
+    """What the command changes, for the journal."""
     return f"environment {' '.join(each.name for each in environments)}"
 
 

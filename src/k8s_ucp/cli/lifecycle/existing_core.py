@@ -1,4 +1,4 @@
-"""A core that a stop deletes, and that exists when a start is typed: use, recreate or stop it."""
+"""Handles a core cluster that a stop would delete and that exists at a start."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class ExistingCoreChoice(StrEnum):
 def decide(
     call: Invocation, context: StartContext, wanted: ExistingCoreChoice | None, *, ask: bool
 ) -> bool:
-    """Act on what was chosen by flag or by a person; True where the start is to go on.
+    """Apply the choice made by flag or by a person; True if the start is to continue.
 
-    A core that keeps its data is always used: it keeps its data, and there is nothing to choose.
+    A core that a stop doesn't delete is always used, so there is nothing to choose.
     """
     name = context.topology.core_cluster
     info = PROVIDERS[context.topology.spec.core.provider]

@@ -66,7 +66,7 @@ class Remaining(Enum):
 
 
 def next_of(state: str, *, coming_back: bool) -> Remaining:
-    """coming_back: a run that was cut off has torn it down, and says so in a note."""
+    """What to do next. coming_back: an interrupted run has torn it down and left a note."""
     if state == "stopped":
         return Remaining.bring_back
     return Remaining.wait if coming_back else Remaining.tear_down
@@ -143,13 +143,13 @@ def _recreate_environments(
     with in_parts(call, topology, about(chosen), again) as parts:
         deletions = deletions_of(call, topology, returning)
         if len(deletions) < len(returning):
-            # Nothing would be waited for, and what still runs would be taken for made anew.
+            # Nothing would be waited for, and a cluster that still runs would count as recreated.
             raise _silent(topology, again)
         if leaving:
             question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
             confirm_loss(call, foreseen, question, yes=yes)
         if leaving or (returning and continues(parts, again)):
-            # A run that was cut off may have written ucp.yaml and pushed nothing.
+            # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, returning, "stopped", parts)
         await_gone(deletions, again, parts, seconds=wait)
         if returning:
@@ -180,7 +180,7 @@ def _silent(topology: Topology, again: str) -> UcpError:
 def _bring_back(
     call: Invocation, topology: Topology, environments: Sequence[Environment], parts: Journal
 ) -> None:
-    """The note comes first: cut off between the two, the next run finds them stopped."""
+    """Write the note, then commit: after an interruption in between, they are still stopped."""
     for each in environments:
         write_private_file(return_note(call, topology, each.name), "")
     commit_state(call, environments, "running", parts)
@@ -192,7 +192,7 @@ def _context(call: Invocation) -> StartContext:
 
 
 def _forget_rollouts(context: StartContext, environments: Iterable[Environment]) -> None:
-    """Their controllers hold kubeconfigs of clusters that are gone."""
+    """Remove their controllers, which have kubeconfigs of deleted clusters."""
     there = context.placement.states()
     old = [name for each in environments if (name := f"rollouts-{each.name}") in there]
     if old:
@@ -202,7 +202,7 @@ def _forget_rollouts(context: StartContext, environments: Iterable[Environment])
 def _recreate_core(
     call: Invocation, *, takeover: bool, yes: bool, plan: bool, output: Output
 ) -> None:
-    """As `ucp start` does it, which finds no core and gives it the backup. Raises UcpError."""
+    """Run `ucp start`, which creates the core and restores the backup. Raises UcpError."""
     from k8s_ucp import plans
     from k8s_ucp.cli.git_credentials import read_credential_of
     from k8s_ucp.cli.lifecycle.start_summary import summary_table
@@ -231,12 +231,12 @@ def _recreate_core(
 
 
 def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
-    """Raises UcpError where the core exists, or where there is nothing to make it from."""
+    """Raises UcpError if the core exists, or there is nothing to recreate it from."""
     topology = context.topology
     core, gitops = topology.core_cluster, call.workspace.gitops(topology.name)
     last = unfinished_at(context.state.journal, "start")
     if last and "recreate" in shlex.split(last.command):
-        return  # It made the core, and was cut off.
+        return  # That run created the core, and was interrupted.
     if core in context.provider.names():
         raise UcpError(
             f"the core cluster {core} exists; nothing was changed",
@@ -250,9 +250,9 @@ def _refuse_without_loss(call: Invocation, context: StartContext) -> None:
 
 
 def _lost_without_backup(context: StartContext) -> list[str]:
-    """What a new core can't have again; nothing where the repository has a backup.
+    """What a new core can't restore; empty if the repository has a backup.
 
-    Raises UcpError where that can't be seen.
+    Raises UcpError if that can't be determined.
     """
     from k8s_ucp.preflight.credentials import sealed_backup
 
@@ -275,7 +275,7 @@ def _lost_without_backup(context: StartContext) -> list[str]:
 
 
 def _accept(*, yes: bool) -> None:
-    """Raises UsageError."""
+    """Ask to accept the loss. Raises UsageError."""
     from k8s_ucp.cli import questions
 
     if yes:

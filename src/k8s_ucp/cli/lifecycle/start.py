@@ -1,4 +1,4 @@
-"""`ucp start`: from a topology file, or a few questions, to apps running on every environment."""
+"""`ucp start`: creates or updates a topology, from its file or after a few questions."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def start(
     if not decide(call, context, existing, ask=not yes):
         call.console.say(f"{wanted.topology.name} is stopped; its repositories are kept.")
         return
-    # One run, one context: a stop may have gone before.
+    # A new context, since a stop may have used this one.
     context = replace(context)
     seconds = run_plan(
         plans.start(wanted.topology),
@@ -170,7 +170,7 @@ def start(
 
 
 def _write_down(call: Invocation, wanted: StartRequest) -> None:
-    """Write ucp.yaml where it is new or changed, and keep what is started for other commands."""
+    """Write ucp.yaml if it is new or changed, and keep a copy for other commands."""
     from k8s_ucp.cli.topology_selection import remember
     from k8s_ucp.gitops.render.repositories import templates_folder
     from k8s_ucp.topology.schema import NAME
@@ -186,7 +186,7 @@ def _write_down(call: Invocation, wanted: StartRequest) -> None:
             raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")
     elif not wanted.path.exists() or wanted.path.read_text("utf-8") != wanted.read:
-        # Read before the lock was had: an edit has come in between.
+        # It was read before the lock was taken, and edited in between.
         raise UcpError(
             f"{wanted.path} changed while it was checked; nothing was started", next="ucp start"
         )

@@ -37,20 +37,20 @@ _EXAMPLE = f"ucp start --topology demo --env stage={DEFAULT} --env prod={DEFAULT
 
 @dataclass(frozen=True)
 class Flags:
-    """What the command line says about the topology."""
+    """The flags of the command line about the topology."""
 
     yes: bool = False
     file: Path | None = None
     core: str | None = None
     environments: tuple[tuple[str, str], ...] | None = None
-    """(name, provider); None: not said."""
+    """(name, provider); None: not given."""
     apps: tuple[str, ...] | None = None
     ports: tuple[int, int] | None = None
-    """Of a core whose nodes take traffic: http, https."""
+    """HTTP and HTTPS ports, for a core whose nodes accept traffic."""
     adopt: tuple[str, ...] = ()
-    """Of an existing core: components that are there."""
+    """Components of an existing core to adopt."""
     simulate: bool = False
-    """AWS is on this machine."""
+    """Simulate AWS on this machine."""
 
     @property
     def describe_topology(self) -> bool:
@@ -59,16 +59,16 @@ class Flags:
 
 @dataclass(frozen=True)
 class StartRequest:
-    """A checked topology and its file, which may not have been written yet."""
+    """A validated topology and its file, which may not be written yet."""
 
     topology: Topology
     text: str
     path: Path
     exists: bool
     changed: str = ""
-    """The key that the flags add to a file that is there."""
+    """The key that the flags add to an existing file."""
     read: str = ""
-    """What that file said."""
+    """The content of that file."""
 
 
 def parse_flags(
@@ -82,7 +82,7 @@ def parse_flags(
     adopt: str | None = None,
     simulate: bool = False,
 ) -> Flags:
-    """Check the flags by themselves. Raises UsageError."""
+    """Parse and validate the flags. Raises UsageError."""
     if core is not None:
         _check_provider("--core", core, core_providers())
     pairs = []
@@ -104,7 +104,7 @@ def parse_flags(
 
 
 def _beside(core: str | None) -> str:
-    """Who makes app clusters where nothing is said of them."""
+    """The provider of app clusters, unless specified."""
     return core or DEFAULT
 
 
@@ -121,7 +121,7 @@ def _ports(text: str) -> tuple[int, int]:
 
 
 def _adopt(text: str) -> tuple[str, ...]:
-    """Each once, in the order of the components."""
+    """The components, without duplicates, in their canonical order."""
     parts = [each.strip() for each in text.split(",")]
     if unknown := [each for each in parts if each not in ADOPTABLE]:
         raise UsageError(
@@ -133,9 +133,9 @@ def _adopt(text: str) -> tuple[str, ...]:
 
 
 def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
-    """The topology to start. Asks where there is no file and a person; writes nothing.
+    """The topology to start; asks if there is no file and somebody to ask. Writes nothing.
 
-    Raises UsageError, Interrupted at a question.
+    Raises UsageError, or RunInterrupted at a question.
     """
     path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
     if flags.file or path.exists():
@@ -158,7 +158,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
             next=f"ucp start --yes ({DEFAULT} core, environments stage and prod, app echo)",
         )
     clusters, missing = _choices()
-    # What a flag says isn't asked.
+    # What a flag specifies isn't asked.
     cores = [flags.core] if flags.core else clusters
     proposed = questions.Answers(cores[0], _names(flags), flags.apps or PROPOSED_APPS)
     if missing and flags.core is None:
@@ -194,7 +194,7 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
 
 
 def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
-    """The file counts; flags that say the same are welcome (a command that is run again)."""
+    """The file takes precedence; flags may repeat its values, so that commands can be rerun."""
     spec = topology.spec
     there = {each.name: each.cluster.provider for each in spec.environments}
     apps = [each.name for each in spec.apps]
@@ -273,7 +273,7 @@ def _core(flags: Flags) -> CoreCluster:
 
 
 def _answered(answers: Answers, flags: Flags) -> Flags:
-    """What a flag says of an environment's provider stays."""
+    """The answers as flags; providers given by flags are kept."""
     said = dict(flags.environments or ())
     pairs = tuple((each, said.get(each, answers.provider)) for each in answers.environments)
     return Flags(
@@ -286,7 +286,7 @@ def _answered(answers: Answers, flags: Flags) -> Flags:
 
 
 def _with_simulation(call: Invocation, flags: Flags) -> Flags:
-    """The cloud on this machine, where it is needed without a credential and the person agrees."""
+    """Enable simulation, if a credential is missing and the person agrees."""
     from k8s_ucp.cli import questions
 
     used = [name for name, each in flags.environments or () if PROVIDERS[each].cloud == SIMULATED]
@@ -300,7 +300,7 @@ def _with_simulation(call: Invocation, flags: Flags) -> Flags:
 
 
 def _choices() -> tuple[list[str], str]:
-    """Providers to propose, those with real pods first, and why one isn't among them."""
+    """Providers to propose, those with real pods first; and why one is unavailable."""
     from k8s_ucp.clusters.local import why_unavailable
 
     found, missing = [], ""
@@ -315,7 +315,7 @@ def _choices() -> tuple[list[str], str]:
 
 
 def _with_ports(answers: Answers) -> Answers:
-    """Ports in the place of 80 and 443 where these are taken, if the person agrees."""
+    """Ports instead of 80 and 443, if these are in use and the person agrees."""
     from k8s_ucp.cli import questions
     from k8s_ucp.clusters.kind.checks import free_pair
     from k8s_ucp.clusters.ports import is_taken

@@ -1,4 +1,4 @@
-"""What `ucp start` says in the end: what runs where, how to look, what to try next."""
+"""The summary that `ucp start` prints: what runs where, and commands to try next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPONENTS = (argocd.NAME, crossplane.NAME, reconciler.NAME)
 
 
 def summary_table(context: StartContext, seconds: float) -> str:
-    """Everything is well by now: the start has waited for it."""
+    """The table and the next commands; the start has waited until everything is healthy."""
     topology = context.topology
     environments = all_environments(context)
     providers = {each.name: each.cluster.provider for each in topology.spec.environments}
@@ -71,7 +71,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
 
 
 def _adopted(context: StartContext) -> list[str]:
-    """What a new core found of an old one's."""
+    """Cloud resources of a previous core that a new one has found."""
     lines = []
     if context.adopted:
         lines.append(
@@ -101,7 +101,7 @@ def _overlays(context: StartContext) -> set[tuple[str, str]]:
 def _new_tag(
     context: StartContext, overlays: Iterable[tuple[str, str]], environments: Sequence[str]
 ) -> list[str]:
-    """How to bring a new version of an app; best of one whose tag stands in one line."""
+    """How to deploy a new version of an app, preferably one whose tag is in our own overlay."""
     if not overlays:
         return []
     apps = context.published.apps
@@ -122,7 +122,7 @@ def _new_tag(
 
 
 def _coming(context: StartContext) -> list[str]:
-    """Databases and other claims that a cloud still makes: it may take long, so no start waits."""
+    """Claims that a cloud is still creating; a start doesn't wait for them, as it may take long."""
     try:
         waiting = [claim_name(each) for each in composites(context.kube) if not is_ready(each)]
     except KubeError:

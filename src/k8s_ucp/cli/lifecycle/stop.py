@@ -153,7 +153,7 @@ def stop(
 
 
 def _confirm(context: StartContext, *, loses: bool) -> None:
-    """Ask on a terminal; where data are given up, nobody's silence is taken for a yes.
+    """Ask on a terminal; if data is deleted, a confirmation is required.
 
     Raises UsageError.
     """

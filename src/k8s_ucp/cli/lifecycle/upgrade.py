@@ -111,7 +111,7 @@ def upgrade(
 
 
 def half_moved_parts(context: StartContext) -> list[str]:
-    """Of an upgrade that was cut off; none while the topology is stopped: that is refused."""
+    """Parts of an interrupted upgrade; none if the topology is stopped, which is refused later."""
     from k8s_ucp.steps.upgrading.resume import cut_off_parts
 
     if context.in_pods or not context.placement.is_running():
@@ -121,7 +121,7 @@ def half_moved_parts(context: StartContext) -> list[str]:
 
 
 def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) -> None:
-    """Show what a rehearsal has found. Raises UcpError where the upgrade would go wrong."""
+    """Run a rehearsal and print its findings. Raises UcpError if the upgrade would fail."""
     from k8s_ucp import plans
     from k8s_ucp.components import argocd, crossplane
     from k8s_ucp.steps.upgrading.parts import CORE, chosen, moves
@@ -135,7 +135,7 @@ def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) ->
             next=f"ucp upgrade --rehearse {' '.join(known)}",
         )
     context.upgraded = context.upgraded or frozenset(known)
-    check_copyable(context)  # Alone: that the rest can't be checked there is no second reason.
+    check_copyable(context)  # First, so that this is the only problem reported.
     rehearsal, topology = Rehearsal(), context.topology.name
     pipeline.preflight(plans.rehearse(rehearsal), context)
     if not any(moves(context, each) for each in chosen(context)):

@@ -1,1 +1,1 @@
-"""Ends everything for good: environments, databases where asked for, and the core."""
+"""Teardown: deletes environments, databases if requested, and the core cluster."""

@@ -1,8 +1,7 @@
 """Abandoned resources of a teardown, and how its waits end.
 
-Something that can't be deleted keeps its finalizer, and with it the core. Who names it with
-`--abandon` has it written down, and its finalizers taken off: the core forgets it, its cloud
-doesn't.
+A resource that can't be deleted keeps its finalizer, and so its core cluster. If it is named with
+`--abandon`, it is recorded and its finalizers are removed: the core forgets it, the cloud doesn't.
 """
 
 from __future__ import annotations
@@ -27,32 +26,32 @@ from k8s_ucp.steps.backup.ask_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 
 GRACE_SECONDS = 20.0
-"""So long what a person names may still be deleted: its cloud may have come back."""
+"""How long abandoned resources may still be deleted, in case their cloud responds again."""
 SHOWN = 3
-"""So many of what is stuck get their commands."""
+"""Stuck resources for which an error suggests commands."""
 TEARDOWN = "destroy"
-"""The plan, in the journal."""
+"""Name of the plan, in the journal."""
 NAMED = "named"
-"""In the journal: names by which things were given up, or may be."""
+"""Key in the journal: names of resources that were abandoned, or may be."""
 Look = Callable[[], tuple[str, Sequence[Object]]]
-"""What is left, in words, and the objects that are."""
+"""Returns what is left, in words, and as objects."""
 
 
 def known_of_core(context: StartContext) -> list[str]:
-    """What a silent core manages, as far as topology, repository and earlier runs say."""
+    """What a silent core manages, according to the topology, the repository and earlier runs."""
     recorded = CloudRecord(context.state.cloud_record).resources()
     return sorted({*at_stake(context), *map(str, recorded)})
 
 
 def is_abandoned(context: StartContext, item: Object) -> bool:
-    """By one of its names."""
+    """Whether one of its names is abandoned."""
     return bool(context.abandon & names_of(context, item))
 
 
 def names_of(context: StartContext, item: Object) -> frozenset[str]:
-    """What it may be called by in `--abandon`: its name, with its kind or alone, that in the cloud.
+    """Names for `--abandon`: its name, with or without the kind, and its name in the cloud.
 
-    That of its region, its cluster or its claim means all that belongs to them.
+    The name of its region, cluster or claim stands for everything in these.
     """
     labels = item["metadata"].get("labels") or {}
     environment, claim = labels.get(ENVIRONMENT), labels.get(COMPOSITE)
@@ -60,15 +59,15 @@ def names_of(context: StartContext, item: Object) -> frozenset[str]:
     if environment:
         found.add(context.topology.app_cluster(environment))
     if claim:
-        # It may be gone before what it is made of.
+        # The claim may be deleted before its parts.
         found.add(claim)
     return frozenset(found)
 
 
 def check_named(context: StartContext, items: Iterable[Object], others: Iterable[str]) -> None:
-    """Everything that is to be given up exists, or was known to an earlier run of this teardown.
+    """Check that everything to abandon exists, or was known to an earlier run of this teardown.
 
-    What that has given up, or deleted, is gone from the core. Raises UsageError, UcpError.
+    What an earlier run abandoned or deleted is no longer on the core. Raises UsageError, UcpError.
     """
     known = {name for each in items for name in names_of(context, each)} | {*others}
     for given_up in AbandonedRecord(context.state.abandoned).resources():
@@ -85,13 +84,13 @@ def check_named(context: StartContext, items: Iterable[Object], others: Iterable
 
 
 def keep_names(context: StartContext, names: Iterable[str] = ()) -> None:
-    """A rerun may give up what this run does, and what it has told of, by the same names."""
+    """Store names, so that a rerun may abandon what this run abandons or reports."""
     known = {*context.journal.data.get(NAMED, ()), *context.abandon, *names}
     context.journal.keep(**{NAMED: sorted(known)})
 
 
 def abandon(context: StartContext, items: Iterable[Object]) -> None:
-    """Write down those that a person names, and let the core forget them. Raises KubeError."""
+    """Record the objects that are abandoned, and remove their finalizers. Raises KubeError."""
     chosen = [each for each in items if is_abandoned(context, each)]
     note_abandoned(context, chosen)
     for each in chosen:
@@ -103,7 +102,7 @@ def abandon(context: StartContext, items: Iterable[Object]) -> None:
 
 
 def note_abandoned(context: StartContext, items: Iterable[Object], why: str = "") -> None:
-    """Write them down. why: where they don't say it themselves. Raises UcpError."""
+    """Record objects as abandoned. why: instead of their own last errors. Raises UcpError."""
     since = stamp(time.time())
     AbandonedRecord(context.state.abandoned).add(
         AbandonedResource(
@@ -118,16 +117,16 @@ def note_abandoned(context: StartContext, items: Iterable[Object], why: str = ""
 
 
 def abandoned_uids(context: StartContext) -> set[str]:
-    """Of what was given up, now or earlier. Raises UcpError."""
+    """UIDs of what was abandoned, now or earlier. Raises UcpError."""
     return {each.uid for each in AbandonedRecord(context.state.abandoned).resources()} - {""}
 
 
 def wait_gone(
     context: StartContext, what: str, look: Look, report: Report, *, seconds: float
 ) -> None:
-    """Wait until nothing is left; what is named gets a grace, and is given up then.
+    """Wait until nothing is left; after a grace period, abandoned objects are released.
 
-    Raises DeadlineExceeded with the commands for what is stuck.
+    Raises DeadlineExceeded with commands for stuck resources.
     """
     left: Sequence[Object] = ()
     began = time.monotonic()
@@ -148,7 +147,7 @@ def wait_gone(
 
 
 def commands_for(context: StartContext, left: Sequence[Object]) -> str:
-    """What to type about what is stuck. Pure, but for where the core's kubeconfig lies."""
+    """Commands for what is stuck. Pure, except for the path of the core's kubeconfig."""
     core = context.topology.core_cluster
     kubectl = kubectl_on(core, str(context.state.kubeconfig(core)))
     looks = [f"{kubectl} {kubectl_words('describe', each)}" for each in left[:SHOWN]]
@@ -158,7 +157,7 @@ def commands_for(context: StartContext, left: Sequence[Object]) -> str:
 
 
 def command_for(context: StartContext, names: Iterable[str]) -> str:
-    """What gives things up by these names, beside all that this run was asked for. Pure."""
+    """The command that repeats this run and abandons these names as well. Pure."""
     data = ["--delete-data"] if context.delete_data else []
     given = [*sorted(context.abandon), *(each for each in names if each not in context.abandon)]
     flags = (f"--abandon {shlex.quote(each)}" for each in given)

@@ -1,4 +1,4 @@
-"""Before a topology is destroyed: nothing is protected, and nothing would be lost unasked."""
+"""Checks before a topology is destroyed: protection, and data that would be lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from k8s_ucp.steps.teardown.owned_objects import (
 
 
 def check_destroyable(context: StartContext) -> None:
-    """Raises UcpError."""
+    """Check that the topology may be destroyed. Raises UcpError."""
     core = context.topology.core_cluster
     if not context.core_answers():
         if core in context.abandon:
@@ -50,14 +50,14 @@ def check_destroyable(context: StartContext) -> None:
 
 
 def _loss(context: StartContext) -> str:
-    """What a person accepts who gives up the core."""
+    """What is lost with an abandoned core, as part of a sentence."""
     if found := known_of_core(context):
         return f", accept that nothing manages {some_of(found)} any more, nor ends what it costs"
     return f" (nothing of {context.topology.name} is known to be in a cloud)"
 
 
 def _check_protection(found: OwnedObjects) -> None:
-    """Raises UcpError where a person has forbidden the deletion."""
+    """Raises UcpError if something is protected from deletion."""
     declared = found.context.topology.spec.environments
     protected = {each.name for each in declared if each.deletion_protection}
     items = [*found.local_clusters, *found.cloud_clusters, *found.networks]
@@ -76,9 +76,9 @@ def _check_protection(found: OwnedObjects) -> None:
 
 
 def _check_owned(found: OwnedObjects) -> None:
-    """What a new core only observes for now would be forgotten by it, and stay in its cloud.
+    """Check that no resource is only observed so far: it would be left in its cloud.
 
-    Raises UcpError unless a person gives up each.
+    Raises UcpError unless all of these are abandoned.
     """
     context = found.context
     items = (*found.managed, *found.claims, *context.applications())

@@ -1,6 +1,6 @@
-"""What a topology has in clouds, written down before any of it is deleted.
+"""Records a topology's cloud resources before they are deleted.
 
-Once its object is gone, the core can't say any more what to look for in the cloud.
+Once its object is deleted, the core no longer knows what to look for in the cloud.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from k8s_ucp.workspace import write_private_file
 
 DNS_RECORD = "DNSRecord"
 UNSEEN = "Unseen"
-"""Kind of what a cluster may have that doesn't tell."""
+"""Kind that stands for the unknown resources of a cluster that doesn't respond."""
 
 
 @dataclass(frozen=True)
 class RecordedResource:
-    """One managed resource, or what an app cluster made.
+    """One managed resource, or one that an app cluster created.
 
     kind: with its group. parameters: its forProvider.
     """
@@ -37,7 +37,7 @@ class RecordedResource:
     external_name: str
     parameters: Mapping[str, Any] = field(default_factory=dict, repr=False)
     cluster: str = ""
-    """Whose controllers made it, of what no managed resource stands for."""
+    """App cluster whose controllers created it; empty for managed resources."""
 
     @classmethod
     def of(cls, item: Object) -> RecordedResource:
@@ -60,14 +60,14 @@ class RecordedResource:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it may be called by in `--abandon`; its region and its cluster mean all of them."""
+        """Names for `--abandon`; those of its region and cluster stand for everything in these."""
         kind = self.kind.partition(".")[0]
         found = {self.name, f"{kind}/{self.name}", self.external_name, self.region, self.cluster}
         return frozenset(found - {""})
 
     @property
     def handle(self) -> str:
-        """The one of these names for a command: of this thing alone, where it has one."""
+        """The name to suggest in a command: of this resource alone, if it has one."""
         if self.kind == UNSEEN:
             return self.cluster
         return self.external_name or f"{self.kind.partition('.')[0]}/{self.name}"
@@ -79,13 +79,13 @@ class RecordedResource:
 
 
 class CloudRecord:
-    """Those of one topology."""
+    """The record of one topology."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def resources(self) -> list[RecordedResource]:
-        """Raises UcpError where the file is damaged."""
+        """The recorded resources. Raises UcpError if the file is corrupt."""
         try:
             return [RecordedResource(**each) for each in json.loads(self._path.read_text("utf-8"))]
         except FileNotFoundError:
@@ -97,18 +97,18 @@ class CloudRecord:
             ) from error
 
     def add(self, items: Iterable[Object]) -> None:
-        """Write down those that the cloud is to lose; what was written before stays."""
+        """Record those that will be deleted in the cloud, in addition to earlier ones."""
         self.add_resources(
             RecordedResource.of(each) for each in items if policies_of(each).may("Delete")
         )
 
     def add_resources(self, found: Iterable[RecordedResource]) -> None:
-        """The same of those that are in words already."""
+        """Add resources, replacing those with the same UIDs."""
         known = {each.uid: each for each in self.resources()} | {each.uid: each for each in found}
         self._write(known.values())
 
     def remove_gone(self, uids: Collection[str]) -> None:
-        """Some of it was seen gone."""
+        """Remove resources that were confirmed to be deleted."""
         if uids:
             self._write([each for each in self.resources() if each.uid not in uids])
 
@@ -117,5 +117,5 @@ class CloudRecord:
         write_private_file(self._path, text + "\n")
 
     def remove(self) -> None:
-        """All of it was seen gone."""
+        """Delete the record, once everything was confirmed to be deleted."""
         self._path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Deletes the core cluster last: only it knows what is in the clouds."""
+"""Deletes the core cluster, last, since only it knows what is in the clouds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Delete the core cluster", foresee=_foresee_core)
 def delete_core(context: StartContext, report: Report) -> None:
-    """Where a stop keeps its data, and nothing is left that it manages."""
+    """Delete a core that `ucp stop` would keep, unless it still manages something."""
     core = context.topology.core_cluster
     if not _keeps_data(context):
         return
@@ -59,7 +59,7 @@ def _foresee_note(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Record that the topology is destroyed", foresee=_foresee_note)
 def note_destroyed(context: StartContext, _: Report) -> None:
-    """Nothing can be asked any more: silence would look like a failure."""
+    """Recorded for `ucp status`, since silent clusters would look like a failure."""
     note_how_far(context, ended=True)
 
 

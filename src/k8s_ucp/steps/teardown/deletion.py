@@ -1,7 +1,7 @@
-"""Databases where that was asked for, then clusters, then what these stood on.
+"""Deletes databases if requested, then clusters, then their networks and roles.
 
-Only what carries the topology's labels is deleted. Each wait ends with what is stuck, in the
-cloud's own words.
+Only objects with the topology's labels are deleted. A wait that fails names what is stuck, with the
+cloud's own messages.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from k8s_ucp.steps.teardown.owned_objects import (
 CLAIM_SECONDS = 1800.0
 CLUSTER_SECONDS = 2400.0
 NETWORK_SECONDS = 900.0
-"""A cloud's own minutes: clusters and databases take a quarter of an hour."""
+"""Clouds are slow: clusters and databases take a quarter of an hour."""
 
 
 def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
@@ -47,9 +47,9 @@ def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Record what the clouds have", foresee=_foresee_record)
 def record_resources(context: StartContext, report: Report) -> None:
-    """Before any of it is deleted: a run that is cut off knows afterwards what to look for."""
+    """Before any deletion, so that a rerun after an interruption knows what to look for."""
     keep_names(context)
-    # Seen empty by an earlier run, which may have kept more than this one.
+    # An earlier run found the clouds empty, but may have kept more than this one.
     context.state.destroyed.unlink(missing_ok=True)
     leaving = OwnedObjects(context).leaving()
     record = CloudRecord(context.state.cloud_record)
@@ -60,7 +60,7 @@ def record_resources(context: StartContext, report: Report) -> None:
     )
     outside = outside_of(context)
     heard = heard_of(context, outside)
-    # It was silent when an earlier run asked.
+    # These clusters respond now, unlike in an earlier run.
     record.remove_gone(
         {each.uid for each in record.resources() if each.kind == UNSEEN and each.cluster in heard}
     )
@@ -94,7 +94,7 @@ def delete_claims(context: StartContext, report: Report) -> None:
     def look() -> tuple[str, Sequence[Object]]:
         left = OwnedObjects(context).claims
         words = "; ".join(words for each in left for words in _stuck(context.kube, each))
-        # A claim goes before what it is made of has left the cloud.
+        # A claim is deleted before its parts are deleted in the cloud.
         stuck = remaining(context.kube, parts)
         return words or some_of([*map(in_words, stuck)]), [*left, *stuck]
 
@@ -148,7 +148,7 @@ def _delete_all(
 
 
 def _delete(context: StartContext, items: Sequence[Object]) -> None:
-    """These very objects. Raises KubeError."""
+    """Delete exactly these objects, by UID. Raises KubeError."""
     for each in items:
         about = each["metadata"]
         kind = context.kube.kind_of(each["apiVersion"], each["kind"])

@@ -1,7 +1,7 @@
-"""Argo CD keeps nothing on the core any more; then each environment loses its apps, and its way in.
+"""Stops Argo CD's sync of the core cluster, then drains and deregisters the environments.
 
-Apps go first, while the credentials for their clusters work: load balancers and volumes go with
-them. What teardown deletes is not made again meanwhile.
+Apps are deleted first, while the credentials of their clusters are valid, and with them load
+balancers and volumes. As sync is off, deleted objects are not restored meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from k8s_ucp.steps.teardown.outside import still_outside
 SYNC_SECONDS = 60.0
 DRAIN_SECONDS = 600.0
 ROOT = "root"
-"""The Application that keeps the others."""
+"""The Application that manages the others."""
 
 
 def _foresee_pause(context: StartContext) -> Iterator[Foreseen]:
@@ -44,13 +44,13 @@ def _foresee_pause(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Turn off automation on the core cluster", foresee=_foresee_pause)
 def pause_automation(context: StartContext, report: Report) -> None:
-    """The root is deleted first: it would turn automated sync on again, as the next start does."""
+    """Root is deleted first, since it would turn automated sync on again; a start restores it."""
     for each in _keepers(context.applications()):
         name = each["metadata"]["name"]
         report(name)
         with suppress(NotFound, Conflict):
             if name == ROOT:
-                # With a finalizer it would take all that it keeps along.
+                # With a finalizer, its deletion would delete everything that it manages.
                 _patch(context.kube, name, {"metadata": {"finalizers": None}})
                 uid = each["metadata"]["uid"]
                 context.kube.delete(APPLICATION, name, argocd.NAMESPACE, uid=uid)
@@ -60,7 +60,7 @@ def pause_automation(context: StartContext, report: Report) -> None:
     def busy() -> str:
         running = [each for each in _keepers(context.applications()) if _syncs(each)]
         for each in running:
-            # One that fails would be tried again for ever.
+            # A failing sync would be retried without end.
             end_sync(context.kube, each)
         return some_of([each["metadata"]["name"] for each in running]) if running else ""
 
@@ -124,7 +124,7 @@ def _patch(kube: Kube, name: str, change: Object) -> None:
 
 
 def _keepers(applications: Iterable[Object]) -> list[Object]:
-    """Those that manage objects on the core, the root first."""
+    """Applications that manage objects on the core, root first."""
     found = [each for each in applications if is_on_core(each)]
     return sorted(found, key=lambda each: each["metadata"]["name"] != ROOT)
 
@@ -146,5 +146,5 @@ def _words(application: Object) -> str:
 
 
 def _syncs(application: Object) -> bool:
-    """Not judged by the status, which may be of a sync that was terminated."""
+    """Whether a sync is running; the status may be that of a terminated sync."""
     return "operation" in application

@@ -1,7 +1,7 @@
-"""What app clusters have made outside of themselves: load balancers, volumes, DNS records.
+"""Finds what app clusters have created outside: load balancers, volumes, DNS records.
 
-Their own controllers make these, so no managed resource stands for them. They go with the
-Applications while the cluster is there to take them away; a teardown waits for that.
+Their own controllers create these, so there are no managed resources for them. They are deleted
+with the Applications while the clusters exist; a teardown waits for that.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _CALLED = {"Service": "LoadBalancer"}
 
 
 def outside_of(context: StartContext) -> list[RecordedResource]:
-    """Of every registered cluster that ucp deletes; one that is silent is a line of its own.
+    """Outside resources of every registered cluster that ucp deletes.
 
-    Those that only the repositories declare count as well. Nothing of silent clusters where all is
-    simulated. Raises KubeError of the core.
+    Includes clusters that only the repositories declare. A silent cluster counts as one unknown
+    resource, but as none if it is simulated. Raises KubeError for the core.
     """
     return [
         found
@@ -43,7 +43,7 @@ def outside_of(context: StartContext) -> list[RecordedResource]:
 def still_outside(
     context: StartContext, recorded: Iterable[RecordedResource]
 ) -> tuple[list[RecordedResource], set[str]]:
-    """(what a cluster still has of these, UIDs of what it has no more); of silent ones neither."""
+    """(those that clusters still have, UIDs of those they no longer have); none of silent ones."""
     by_cluster: dict[str, list[RecordedResource]] = {}
     for each in recorded:
         if each.cluster and each.kind not in (DNS_RECORD, UNSEEN):
@@ -60,7 +60,7 @@ def still_outside(
 
 
 def heard_of(context: StartContext, found: Iterable[RecordedResource]) -> set[str]:
-    """Names of registered clusters that have told what they made. found: of `outside_of`."""
+    """Names of registered clusters that responded. found: result of `outside_of`."""
     return {*registered(context.kube)} - {each.cluster for each in found if each.kind == UNSEEN}
 
 
@@ -86,11 +86,11 @@ def _outside(context: StartContext, registration: Registration) -> Iterator[Reco
 
 
 def _client(context: StartContext, cluster: str) -> Kube:
-    """Raises UcpError."""
+    """Client of an app cluster. Raises UcpError."""
     for maker in context.providers.values():
         if cluster in maker.names():
             return Kube(maker.kubeconfig(cluster))
-    # What Crossplane's provider wrote.
+    # Written by Crossplane's provider.
     environment = cluster.removeprefix(f"{context.topology.name}-")
     name = f"{context.topology.name}-kubeconfig-{environment}"
     secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
@@ -101,7 +101,7 @@ def _client(context: StartContext, cluster: str) -> Kube:
 
 
 def _hosts(context: StartContext, kube: Kube) -> list[str]:
-    """Of Ingresses, where the add-on makes DNS records of them. Raises KubeError."""
+    """Hosts of Ingresses, if the add-on creates DNS records for them. Raises KubeError."""
     if not context.topology.spec.addons.external_dns:
         return []
     items = kube.list_all(kube.kind_of("networking.k8s.io/v1", "Ingress"))
@@ -110,7 +110,7 @@ def _hosts(context: StartContext, kube: Kube) -> list[str]:
 
 
 def _address(item: Object) -> str:
-    """Of a load balancer; a volume's name in its cloud."""
+    """Address of a load balancer, or a volume's name in its cloud."""
     given = ((item.get("status") or {}).get("loadBalancer") or {}).get("ingress") or [{}]
     volume = ((item.get("spec") or {}).get("csi") or {}).get("volumeHandle")
     return str(volume or given[0].get("hostname") or given[0].get("ip") or "")

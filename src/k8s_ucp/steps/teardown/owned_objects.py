@@ -1,4 +1,4 @@
-"""What belongs to a topology on its core cluster: clusters, what they are made of, claims."""
+"""A topology's objects on its core cluster: clusters, their parts, claims."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 from k8s_ucp.topology.placement import runs_in_cluster
 
 CLOUD = f"{GROUP}/cloud"
-"""Label by which a claim chooses its Composition."""
+"""Label with which a claim selects its Composition."""
 _CLUSTER_GROUPS = {each.managed.group for each in PROVIDERS.values() if each.managed}
 
 
 @dataclass(frozen=True)
 class OwnedObjects:
-    """As the core has them now. Every property raises KubeError."""
+    """The current objects. Every property raises KubeError."""
 
     context: StartContext
 
     @cached_property
     def local_clusters(self) -> list[Object]:
-        """Of this topology, by its label."""
+        """LocalClusters with the topology's label."""
         label = f"{TOPOLOGY}={self.context.topology.name}"
         return self.context.kube.list_all(LOCAL_CLUSTER, CLUSTERS_NAMESPACE, labels=label)
 
     @cached_property
     def claims(self) -> list[Object]:
-        """Databases of ucp.yaml, by their label, and what teams' repositories claim."""
+        """Databases of ucp.yaml, by their label, and claims from the teams' repositories."""
         topology = self.context.topology
         teams = {each.namespace for each in topology.spec.teams}
         found = []
@@ -53,12 +53,12 @@ class OwnedObjects:
 
     @cached_property
     def cloud_clusters(self) -> list[Object]:
-        """Clusters in clouds: what their provider's own service has."""
+        """Clusters in clouds: resources of the provider's cluster service."""
         return [each for each in self._resources if _group(each) in _CLUSTER_GROUPS]
 
     @cached_property
     def networks(self) -> list[Object]:
-        """What these clusters stand on: networks, roles; without what kept claims are in."""
+        """Networks and roles of these clusters, except those that kept claims may use."""
         kept = () if self.context.delete_data else self.claims
         used = set(map(_place, kept))
         return [
@@ -69,7 +69,7 @@ class OwnedObjects:
 
     @cached_property
     def managed(self) -> list[Object]:
-        """All managed resources on the core, but for those that others have there."""
+        """All managed resources on the core, except those of others."""
         others_too = self.context.adopts(crossplane.NAME)
         kube = self.context.kube
         with ThreadPoolExecutor(8, "managed") as pool:
@@ -83,7 +83,7 @@ class OwnedObjects:
 
     @cached_property
     def _resources(self) -> list[Object]:
-        """What Argo CD lists, and what carries its mark: it may not be able to compare just now."""
+        """By Argo CD's list, and by tracking id, since Argo CD may be unable to compare now."""
         listed = cluster_resources(self.context.kube, self.context.applications())
         known = {each["metadata"]["uid"] for each in listed}
         return [
@@ -96,7 +96,7 @@ class OwnedObjects:
         ]
 
     def leaving(self) -> list[Object]:
-        """Managed resources that a teardown deletes, with those that claims are made of."""
+        """Managed resources that a teardown deletes, including parts of claims."""
         mine = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
         claimed = {each["metadata"]["uid"] for each in self.claims if self.context.delete_data}
         return [
@@ -107,13 +107,13 @@ class OwnedObjects:
 
 
 def foreseen_objects(context: StartContext) -> OwnedObjects:
-    """What the lines of --plan come from: asked once, since nothing changes meanwhile."""
+    """The objects for the lines of --plan; read once, since a plan changes nothing."""
     found: OwnedObjects = vars(context).setdefault("owned_objects", OwnedObjects(context))
     return found
 
 
 def data_in_clusters(context: StartContext) -> list[str]:
-    """Databases whose data go with the cluster that they run in."""
+    """Databases whose data is deleted with the cluster that they run in."""
     topology = context.topology
     return [
         f"{each.name} of {environment.name}"
@@ -126,7 +126,7 @@ def data_in_clusters(context: StartContext) -> list[str]:
 
 
 def named(item: Object) -> str:
-    """In words."""
+    """Kind and name of an object, with its namespace unless it is that of the clusters."""
     space = item["metadata"].get("namespace")
     where = f"{space}/" if space and space != names.CLUSTERS_NAMESPACE else ""
     return f"{item['kind']} {where}{item['metadata']['name']}"
@@ -155,14 +155,14 @@ def _group(item: Object) -> str:
 
 
 def _place(claim: Object) -> tuple[str, str]:
-    """Its environment and its cloud; "" where it doesn't say."""
+    """Environment and cloud of a claim; "" if not specified."""
     spec = claim.get("spec") or {}
     chosen = ((spec.get("crossplane") or {}).get("compositionSelector") or {}).get("matchLabels")
     return str(spec.get("environment") or ""), str((chosen or {}).get(CLOUD) or "")
 
 
 def _is_used(item: Object, places: set[tuple[str, str]]) -> bool:
-    """A kept claim may be in it."""
+    """Whether a kept claim may use it."""
     environment = item["metadata"]["labels"][ENVIRONMENT]
     return any(
         place in ("", environment) and (not cloud or f".{cloud}." in f".{_group(item)}")

@@ -1,4 +1,4 @@
-"""Looks for what should be gone, on the core and in the clouds themselves."""
+"""Verifies that the deleted resources are gone, on the core and in the clouds themselves."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects,
 
 SHOWN = 20
 TOLD = ("read_back", "dns_records", "snapshots")
-"""Of the context: what a run that is cut off from here on still has to tell at its end."""
+"""Fields of the context that the final report needs, also after an interruption from here on."""
 _STAYS = "the cloud still has it"
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """What isn't proven gone. what: in words; why: it counts as left."""
+    """A resource that isn't confirmed to be deleted. what: in words; why: it counts as left."""
 
     what: str
     why: str
     names: frozenset[str]
-    """By each of which `--abandon` gives it up."""
+    """Names by which `--abandon` accepts it."""
     handle: str
-    """The one of these for a command."""
+    """The name to suggest in a command."""
     uid: str = ""
     part: bool = False
-    """A part of a cloud that can't be looked at; `handle` means all that may be there."""
+    """It stands for a part of a cloud that can't be read; `handle` means everything in it."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.why}"
@@ -66,9 +66,9 @@ def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Verify that nothing is left in the clouds", foresee=_foresee_verification)
 def verify_clouds_empty(context: StartContext, report: Report) -> None:
-    """Raises UcpError that lists what is left, with its own last error."""
+    """Raises UcpError, which lists what is left, with the last errors."""
     record = CloudRecord(context.state.cloud_record)
-    # What was given up is told as such, and not looked for: it may well be there.
+    # Abandoned resources are reported as such, and not looked for, since they may still exist.
     given_up = abandoned_uids(context)
     recorded = [each for each in record.resources() if each.uid not in given_up]
     managed = OwnedObjects(context).managed
@@ -86,7 +86,7 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     given_up = abandoned_uids(context)
     recorded = [each for each in recorded if each.uid not in given_up]
     context.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
-    # What claims are made of goes and stays with them.
+    # Parts of claims are kept or deleted with their claims.
     context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
     context.read_back = len(recorded) - len(context.dns_records)
     note_how_far(context, ended=False)
@@ -94,14 +94,14 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
 
 
 def note_how_far(context: StartContext, *, ended: bool) -> None:
-    """The clouds were seen empty; ended: nothing is left to do. Raises UcpError."""
+    """Record that the clouds are empty. ended: nothing is left to do. Raises UcpError."""
     told = {name: getattr(context, name) for name in TOLD}
     found = Destruction(stamp(time.time()), tuple(context.kept), ended, told)
     note_destruction(context.state.destroyed, found)
 
 
 def _listed(left: Sequence[Leftover]) -> str:
-    """Parts of clouds first: what may be there explains the rest."""
+    """The error text, parts of clouds first, since they may explain the rest."""
     lines = sorted(left, key=lambda each: not each.part)
     more = [f"and {len(left) - SHOWN} more"] if len(left) > SHOWN else []
     return "\n  ".join(
@@ -117,7 +117,7 @@ def _advice(context: StartContext, left: Sequence[Leftover]) -> str:
 
 
 def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:
-    """Write down what a person names, and leave it out. Raises UcpError."""
+    """Record what is abandoned; returns the rest. Raises UcpError."""
     left = list(left)
     chosen = [each for each in left if each.names & context.abandon]
     since = stamp(time.time())
@@ -148,7 +148,7 @@ def _of_clusters(recorded: Iterable[RecordedResource]) -> Iterator[Leftover]:
 def _in_simulated(
     context: StartContext, recorded: Sequence[RecordedResource], kept: Sequence[Object]
 ) -> Iterator[Leftover]:
-    """A cloud or a part of one that can't be looked at is a leftover of its own: never empty."""
+    """A cloud, or a part of it, that can't be read counts as left over, never as empty."""
     try:
         look = ReadBack(context.cloud.account())
     except UcpError as error:
@@ -174,9 +174,9 @@ def _in_simulated(
 def _tagged(
     context: StartContext, look: ReadBack, known: Iterable[str | None]
 ) -> Iterator[Leftover]:
-    """By the tags of whatever else may have been made where anything of ours was.
+    """Resources found by their tags, wherever recorded resources were.
 
-    known: ids of what is told of already, or stays.
+    known: ids of resources that are reported already, or kept.
     """
     resources = CloudRecord(context.state.cloud_record).resources()
     namespaces = {each.namespace for each in resources if each.namespace}

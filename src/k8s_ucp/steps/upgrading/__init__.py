@@ -1,1 +1,1 @@
-"""Newer versions for what runs, one part at a time, with a way back."""
+"""Upgrades what is running to newer versions, one part at a time, with rollbacks."""

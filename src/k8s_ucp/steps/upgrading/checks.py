@@ -1,4 +1,4 @@
-"""Before a topology is upgraded: what can be known of what would fail."""
+"""Checks before a topology is upgraded, to find problems in advance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METRICS = "/metrics"
 
 
 def check_running(context: StartContext) -> None:
-    """Only what runs can be seen to be well afterwards. Raises UcpError."""
+    """Require a running topology, since its health has to be compared. Raises UcpError."""
     topology = context.topology
     if context.in_pods:
         raise UcpError(
@@ -34,7 +34,7 @@ def check_running(context: StartContext) -> None:
 
 
 def _core_answers(context: StartContext) -> bool:
-    """Now, or after an upgrade that was cut off: the watch starts the core again."""
+    """Now, or soon after an interrupted upgrade, since the watcher restarts the core."""
     until = time.monotonic() + (AWAY_SECONDS if context.journal.resumed else 0)
     while not (answers := context.core_answers()) and time.monotonic() < until:
         context.cancel.pause(1.0)
@@ -42,13 +42,13 @@ def _core_answers(context: StartContext) -> bool:
 
 
 def check_programs(context: StartContext) -> None:
-    """What it keeps is installed. Raises UcpError."""
+    """Check that the programs that it keeps are installed. Raises UcpError."""
     context.toolbox, brought = find_tools(context)
     context.pins = brought or context.pins
 
 
 def check_declared_versions(context: StartContext) -> None:
-    """ucp.yaml may name versions: it is what a person wants. Raises UsageError."""
+    """Versions in ucp.yaml are what a person wants, so they must agree. Raises UsageError."""
     spec = context.topology.spec
     engines = relied_on(context.topology).items()
     declared = {name: (f"spec.{name}.version", said) for name, said in engines}
@@ -68,7 +68,7 @@ def check_declared_versions(context: StartContext) -> None:
 
 
 def check_kubernetes(context: StartContext) -> None:
-    """No API in use is gone, and no minor version is skipped. Raises UcpError."""
+    """No API in use is removed, and no minor version is skipped. Raises UcpError."""
     for part in chosen(context):
         for move in moves(context, part) if part.cluster else ():
             if move.tool != "kubernetes":
@@ -103,9 +103,9 @@ def kubernetes_findings(context: StartContext, part: UpgradePart) -> list[Deprec
 
 
 def check_kinds(context: StartContext) -> None:
-    """The core takes the newer kinds: no object is stored in a version that they lack.
+    """Check that the core accepts the newer CRDs: they must have all stored versions.
 
-    Where the newer programs are installed already, which have them. Raises UcpError.
+    Only if the newer programs, which contain the CRDs, are installed. Raises UcpError.
     """
     for part in chosen(context):
         if part.cluster or not moves(context, part):
@@ -124,7 +124,7 @@ def check_kinds(context: StartContext) -> None:
 
 
 def newer_kinds(context: StartContext, part: UpgradePart) -> list[Manifest]:
-    """The kinds that a component brings in the newer version; none where it isn't installed."""
+    """CRDs of a component's newer version; none if that isn't installed."""
     if part.tools[0] not in context.pins.modules:
         return []
     toolbox = context.toolbox.exchanged(part.tools, context.pins)
@@ -133,7 +133,7 @@ def newer_kinds(context: StartContext, part: UpgradePart) -> list[Manifest]:
 
 
 def versions_of(kinds: list[Manifest]) -> dict[str, KindVersions]:
-    """By the names of the kinds."""
+    """Versions of CRDs by name."""
     return {
         each.name: KindVersions.of(documents(each.text.encode(), each.source)[0]["spec"])
         for each in kinds

@@ -1,7 +1,7 @@
 """Decides whether an interrupted upgrade is finished or rolled back. Pure.
 
-It goes on wherever that is possible: the newer program may have written for days since, and going
-back to copied data would lose it.
+It is finished whenever possible: the newer program may have been writing for days since, and a
+rollback to copied data would lose that.
 """
 
 from __future__ import annotations
@@ -12,42 +12,42 @@ from dataclasses import dataclass
 from enum import Enum
 
 Versions = Mapping[str, str]
-"""Tool -> version, without a v."""
+"""{tool: version}, without a leading v."""
 
 
 class CutOffDecision(Enum):
-    """For one part of a topology."""
+    """The decision for one part of a topology."""
 
     NOTHING = "nothing"
-    """It was not cut off, or has come to its end."""
+    """It was not interrupted, or is finished."""
     GO_ON = "go on"
-    """To what this ucp brings, or with what it runs where that is newer."""
+    """Upgrade to the versions of this ucp, or keep those that it runs if they are newer."""
     GO_BACK = "go back"
 
 
 @dataclass(frozen=True)
 class HalfMoved:
-    """A part whose upgrade neither ended well nor went back."""
+    """A part whose upgrade neither succeeded nor was rolled back."""
 
     before: Versions
-    """As it is written down: what it goes back to."""
+    """As recorded: the versions for a rollback."""
     now: Versions
-    """What the run that was cut off gave it; of a component, what that run brought."""
+    """Versions that the interrupted run gave it; of a component, those that it aimed at."""
     exchanged: bool
-    """Its newer programs may have run; else those of before are started, whoever starts it."""
+    """The newer programs may have run; otherwise any start uses the old ones."""
     stays: bool
-    """A start keeps what it runs now, as with a cluster; with a component it goes back."""
+    """A start keeps what it runs now (clusters), instead of rolling it back (components)."""
 
 
 def decide(found: HalfMoved | None, brought: Versions) -> CutOffDecision:
-    """brought: what this ucp would bring it to."""
+    """Decide what to do with a part. brought: the versions of this ucp."""
     if found is None or (found.exchanged and found.now == found.before):
         return CutOffDecision.NOTHING
     if not found.exchanged:
         return CutOffDecision.GO_BACK
     if is_newer(brought, found.before) and not any_newer(found.now, brought):
         return CutOffDecision.GO_ON
-    # An older ucp leaves what is newer than it knows, once it is seen to be well.
+    # An older ucp keeps programs that are newer than its own, if they turn out healthy.
     return (
         CutOffDecision.GO_ON
         if found.stays and is_newer(found.now, found.before)
@@ -56,15 +56,15 @@ def decide(found: HalfMoved | None, brought: Versions) -> CutOffDecision:
 
 
 def is_newer(one: Versions, other: Versions) -> bool:
-    """One tool at least is newer, and none is older."""
+    """Whether at least one tool is newer, and none is older."""
     return any_newer(one, other) and not any_newer(other, one)
 
 
 def any_newer(one: Versions, other: Versions) -> bool:
-    """One tool at least that both have is newer."""
+    """Whether at least one tool that both have is newer."""
     return any(numbers(one[tool]) > numbers(other[tool]) for tool in one.keys() & other.keys())
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version by which it can be compared."""
+    """A version as numbers, for comparisons."""
     return tuple(map(int, re.findall(r"\d+", version.partition("-")[0])))

@@ -1,4 +1,4 @@
-"""Whether a topology is as well as it was before: what lets an upgrade go on, or has it go back."""
+"""Checks whether a topology is as healthy as before; if not, an upgrade is rolled back."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
 from k8s_ucp.topology import Topology
 
 STEADY_SECONDS = 5.0
-"""Everything has to stay well for so long: a program that ends itself is up for a moment."""
+"""How long everything has to stay healthy: a program that crashes is up for a moment."""
 SHOWN = 5
 
 
 @dataclass(frozen=True)
 class HealthObservation:
-    """What is seen of a topology at one moment."""
+    """The state of a topology at one moment."""
 
     topology: Topology
     snapshot: ClusterSnapshot
@@ -43,7 +43,7 @@ class HealthObservation:
     """Of control planes: `kube-scheduler of demo-core` -> state."""
 
     def data(self) -> Status:
-        """As `status.summarize`, and the programs."""
+        """The result of `status.summarize`, with the programs."""
         found = status.summarize(self.topology, self.snapshot)
         found["programs"] = [
             {"name": name, "ready": not each.message} for name, each in self.programs.items()
@@ -51,22 +51,22 @@ class HealthObservation:
         return found
 
     def reasons(self) -> dict[str, str]:
-        """Why something is not well, by its name."""
+        """Why something is not healthy, by its name."""
         said = {f"program {name}": each.message for name, each in self.programs.items()}
         return {**status.reasons(self.snapshot), **said}
 
     def runs(self, names: Collection[str]) -> dict[str, str]:
-        """Which run it is of programs that count. names: of `well`."""
+        """Current runs of the programs that count, by name. names: result of `well`."""
         return {name: p.run for name, p in self.programs.items() if f"program {name}" in names}
 
 
 def observe(context: StartContext) -> HealthObservation:
-    """Ask everything that counts."""
+    """Read the state of everything that counts."""
     return HealthObservation(context.topology, collect(context), programs(context))
 
 
 def programs(context: StartContext) -> dict[str, ProgramHealth]:
-    """All programs of the control planes that are upgraded here, asked side by side."""
+    """All programs of the control planes that ucp upgrades, queried in parallel."""
     clusters = [each for each in parts(context.topology) if each.cluster]
 
     def ask(part: UpgradePart) -> dict[str, ProgramHealth]:
@@ -78,7 +78,7 @@ def programs(context: StartContext) -> dict[str, ProgramHealth]:
 
 
 def collect(context: StartContext) -> ClusterSnapshot:
-    """Ask clusters, components and objects."""
+    """Query clusters, components and objects."""
     names = [argocd.NAME, crossplane.NAME, reconciler.NAME]
     names += [cloud.NAME] if context.simulates_cloud else []
     return status.collect(
@@ -91,7 +91,7 @@ def collect(context: StartContext) -> ClusterSnapshot:
 
 
 def well(data: Status) -> set[str]:
-    """What is well now, as people call it. data: of `HealthObservation.data`."""
+    """What is healthy now, by the names in messages. data: of `HealthObservation.data`."""
     rows: list[tuple[str, bool]] = [
         (f"core cluster {data['core']['name']}", data["core"]["ready"]),
         *((f"component {each['name']}", each["ready"]) for each in data["components"]),
@@ -114,9 +114,9 @@ def well(data: Status) -> set[str]:
 def unwell(
     before: Collection[str], data: Status, why: Mapping[str, str], old: Collection[str] = ()
 ) -> list[str]:
-    """What was well and isn't now, with why.
+    """What was healthy and isn't now, with reasons.
 
-    why: by the names of the objects. old: Applications that Argo CD has not looked at yet.
+    why: reasons by name of the objects. old: Applications that Argo CD has not compared again yet.
     """
     now = well(data) - {f"application {name}" for name in old}
     found = []
@@ -139,17 +139,17 @@ def _foresee_health(_: StartContext) -> Iterator[Foreseen]:
 
 @dataclass
 class Steadiness:
-    """For how long everything has been well, with the same runs of the same programs."""
+    """How long everything has been healthy, with the same runs of the same programs."""
 
     _since: float | None = None
     _runs: Mapping[str, str] = field(default_factory=dict)
 
     def end(self) -> None:
-        """Something isn't well."""
+        """Something isn't healthy."""
         self._since = None
 
     def seconds(self, runs: Mapping[str, str], now: float) -> float:
-        """All is well at that moment. runs: of the programs; another run begins anew."""
+        """Everything is healthy at `now`; returns for how long. runs: another run starts anew."""
         if self._since is None or runs != self._runs:
             self._since, self._runs = now, runs
         return now - self._since
@@ -157,16 +157,16 @@ class Steadiness:
 
 @step("Record what is healthy", foresee=_foresee_health)
 def record_health(context: StartContext, report: Report) -> None:
-    """An upgrade may change nothing of it; what is unwell already holds nobody up."""
+    """An upgrade must keep this healthy; what is unhealthy already does not matter."""
     context.well = frozenset(well(observe(context).data()))
     aimed = {tool: version for part in chosen(context) for tool, version in brought(part).items()}
-    # A run that continues this one goes by it: what an exchange has made unwell counts as well.
+    # A run that continues this one uses it, so that damage done by this one is noticed, too.
     context.journal.keep(**{WELL: sorted(context.well), AIMED: aimed, BACK: ""})
     report(f"{len(context.well)} clusters, programs, components, applications and claims")
 
 
 def await_as_well(context: StartContext, report: Report) -> None:
-    """Wait until everything that was well is, and stays so for a while. Raises DeadlineExceeded."""
+    """Wait until everything is as healthy as before, and steady. Raises DeadlineExceeded."""
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     steady = Steadiness()
 

@@ -1,4 +1,4 @@
-"""The parts of a topology that are upgraded one at a time, and from which version to which."""
+"""The parts of a topology that are upgraded one at a time, with their versions."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from k8s_ucp.topology.placement import in_pods
 
 CORE = "core"
 WELL, AIMED, BACK = "well", "aimed", "back"
-"""What a run keeps in its journal: what was healthy before it, the versions that it moves to, and
-the part that it has taken back."""
+"""Keys in the journal: what was healthy before, the versions that the run aims at, and the part
+that
+it has rolled back."""
 UNFINISHED = {StepState.RUNNING, StepState.FAILED, StepState.CANCELLED}
 CLUSTER_TOOLS = ("etcd", "kubernetes", "kwok")
 
 
 @dataclass(frozen=True)
 class UpgradePart:
-    """Programs that change their versions together."""
+    """Programs that are upgraded together."""
 
     name: str
-    """As it is typed: a component, `core`, or an environment."""
+    """As typed: a component, `core`, or an environment."""
     title: str
     tools: tuple[str, ...]
     cluster: str = ""
-    """Its name, where they are a control plane's."""
+    """Name of the cluster, if the programs are its control plane."""
     provider: str = ""
 
     @property
     def what(self) -> str:
-        """What plans call it."""
+        """Its name in plans."""
         return f"cluster {self.cluster}" if self.cluster else f"component {self.name}"
 
 
 @dataclass(frozen=True)
 class Move:
-    """One tool's versions, without a v."""
+    """Versions of one tool, without a leading v."""
 
     tool: str
     before: str
@@ -60,7 +61,7 @@ class Move:
 
 
 def parts(topology: Topology) -> list[UpgradePart]:
-    """In the order in which they are upgraded: the core first, environments as they promote."""
+    """In the order of upgrades: the core first, environments in the order of promotion."""
     if in_pods(topology):
         return []
     found = []
@@ -81,7 +82,7 @@ def parts(topology: Topology) -> list[UpgradePart]:
 
 
 def chosen(context: StartContext) -> list[UpgradePart]:
-    """Those that the run is about."""
+    """The parts that the run is about."""
     found = parts(context.topology)
     return [each for each in found if not context.upgraded or each.name in context.upgraded]
 
@@ -91,7 +92,7 @@ def _cluster(name: str, cluster: str, provider: str) -> UpgradePart:
 
 
 def not_upgraded(topology: Topology) -> dict[str, str]:
-    """Clusters whose versions are somebody else's: what to do instead."""
+    """Clusters that ucp doesn't upgrade, with what to do instead."""
     found = {}
     for each in topology.spec.environments:
         info = PROVIDERS[each.cluster.provider]
@@ -107,7 +108,7 @@ def not_upgraded(topology: Topology) -> dict[str, str]:
 
 
 def moves(context: StartContext, part: UpgradePart) -> list[Move]:
-    """What an upgrade would change of a part, from what it really runs."""
+    """Version changes of an upgrade of a part, from what it really runs."""
     running = entries(context, part)
     found = []
     for tool in part.tools:
@@ -119,7 +120,7 @@ def moves(context: StartContext, part: UpgradePart) -> list[Move]:
 
 
 def entries(context: StartContext, part: UpgradePart) -> Mapping[str, str]:
-    """Tool -> entry in the cache, of what a part runs."""
+    """{tool: entry in the cache} of what a part runs."""
     if part.cluster:
         return maker(context, part).entries(part.cluster)
     return context.toolbox.entries
@@ -128,13 +129,13 @@ def entries(context: StartContext, part: UpgradePart) -> Mapping[str, str]:
 def maker(
     context: StartContext, part: UpgradePart, toolbox: Toolbox | None = None
 ) -> UpgradingProvider:
-    """Of a part that is a cluster, with these programs."""
+    """The provider of a part that is a cluster, with these programs."""
     made = local.make(part.provider, context.workspace, context.topology, toolbox)
     return cast(UpgradingProvider, made)
 
 
 def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) -> HalfMoved | None:
-    """What an upgrade that was cut off has left of a part. run: that upgrade, where it is known.
+    """State that an interrupted upgrade has left of a part. run: that upgrade, if known.
 
     Raises UcpError.
     """
@@ -158,10 +159,10 @@ def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) 
 
 
 def brought(part: UpgradePart) -> dict[str, str]:
-    """What this ucp brings a part to, by tool."""
+    """Versions to which this ucp upgrades a part, by tool."""
     return {tool: CATALOGUE[tool].version for tool in part.tools}
 
 
 def versions(entries: Mapping[str, str]) -> dict[str, str]:
-    """Tool -> version, of entries in the cache by tool."""
+    """{tool: version} from {tool: entry in the cache}."""
     return {tool: version_of(tool, entry) for tool, entry in entries.items()}

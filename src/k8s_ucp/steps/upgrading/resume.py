@@ -1,4 +1,4 @@
-"""Bring parts that an earlier upgrade has left half moved to an end, before any other moves."""
+"""Finishes or rolls back parts whose upgrade was interrupted, before any other is upgraded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from k8s_ucp.steps.upgrading.upgrade import move, take_back
 
 
 def cut_off_parts(context: StartContext, run: RunRecord | None) -> list[str]:
-    """Names of the parts that are half moved. run: the upgrade that was cut off, if known.
+    """Names of the parts whose upgrade was interrupted. run: that upgrade, if known.
 
     Raises UcpError.
     """
@@ -78,7 +78,7 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
 
 
 def _own_health(part: UpgradePart) -> frozenset[str]:
-    """Of a part alone, where nobody knows any more what was healthy before."""
+    """The health of this part alone, if it is unknown what was healthy before."""
     if not part.cluster:
         return frozenset({f"component {part.name}"})
     if part.name == CORE:

@@ -1,8 +1,8 @@
 """Upgrades one part of a topology to the version of this ucp release, or rolls it back.
 
-A part that is not as well as before within the deadline goes back. What a topology runs is written
-down only when a part is well. After a run that was cut off the next one finishes the part or takes
-it back (resume.py); a start takes back components, and leaves clusters to it.
+A part that isn't as healthy as before within the deadline is rolled back. The versions of a
+topology are recorded only once a part is healthy. After an interruption, the next run finishes the
+part or rolls it back (resume.py); a start rolls back components, and leaves clusters to that run.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ STARTS = {
 }
 CLUSTER_SECONDS = 120.0
 BACK_SECONDS = 180.0
-"""What was well gets so long to be well again, however short the wait for the newer version."""
+"""Time to become healthy after a rollback, however short the timeout of the upgrade."""
 
 
 def _foresee_install(context: StartContext) -> Iterator[Foreseen]:
@@ -59,7 +59,7 @@ def _foresee_install(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Install the newer programs", foresee=_foresee_install)
 def install_pins(context: StartContext, report: Report) -> None:
-    """Those that this ucp brings, beside those that run."""
+    """Install the versions of this ucp, in addition to those that are running."""
     context.pins = install_newest(context, report)
 
 
@@ -113,7 +113,7 @@ def _deprecated(removed_in: str) -> str:
 
 
 def losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
-    """What can't go back, in words."""
+    """What a rollback can't restore, in words."""
     moved = {each.tool: each for each in moves(context, part)}
     if "etcd" in moved and _minor(moved["etcd"].before) != _minor(moved["etcd"].after):
         yield (
@@ -136,7 +136,7 @@ def foresee_others(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Skip clusters that ucp does not upgrade", foresee=foresee_others)
 def leave_others(_: StartContext, __: Report) -> None:
-    """Those whose versions are somebody else's: for `--plan`."""
+    """Does nothing; shows in `--plan` clusters whose versions ucp doesn't manage."""
 
 
 def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
@@ -145,9 +145,9 @@ def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
 
 
 def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report: Report) -> None:
-    """Bring a part to what this ucp brings, and see that all is as well as before.
+    """Upgrade a part to this ucp's versions, and check that everything is as healthy as before.
 
-    moved: may be empty after a run that was cut off. Else it goes back. Raises UcpError then.
+    If not, roll it back and raise UcpError. moved: may be empty after an interruption.
     """
     told = ", ".join(map(str, moved)) or f"finished with {_running(context, part)}"
     report(told)
@@ -170,7 +170,7 @@ def _exchange(
     moved: Sequence[Move],
     report: Report,
 ) -> None:
-    """Bring a part to the versions of a toolbox. Raises UcpError."""
+    """Start a part with the versions of a toolbox. Raises UcpError."""
     if part.cluster:
         found, timeout = maker(context, part, toolbox), min(CLUSTER_SECONDS, context.patience)
         if moved:
@@ -184,7 +184,7 @@ def _exchange(
 def _run_with(
     context: StartContext, part: UpgradePart, toolbox: Toolbox, subject: str, report: Report
 ) -> None:
-    """A component by the steps of a start: its kinds and settings by commit, then its programs."""
+    """Run the start's steps of a component: commit CRDs and settings, then start its programs."""
     context.toolbox, context.subject = toolbox, subject
     context.settle_runtime()
     publish_repositories.run(context, report)
@@ -200,7 +200,7 @@ def _go_back(
     report: Report,
     error: UcpError,
 ) -> None:
-    """Put a part back where it was. Raises UcpError, always: the upgrade has failed."""
+    """Roll a part back. Always raises UcpError, since the upgrade has failed."""
     old = ", ".join(f"{each.tool} {each.before}" for each in moved) or "its previous programs"
     report(f"rolling back to {old}")
     context.patience = max(context.patience, BACK_SECONDS)
@@ -221,7 +221,7 @@ def _go_back(
 
 
 def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report: Report) -> None:
-    """Start a part as it was. before: of components. Raises UcpError."""
+    """Start a part as it was before. before: toolbox for components. Raises UcpError."""
     if part.cluster:
         maker(context, part, before).roll_back(part.cluster)
     else:
@@ -230,11 +230,11 @@ def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report:
 
 
 def _settle(context: StartContext, part: UpgradePart) -> None:
-    """From now on the topology runs this. A cluster's note goes last: a cut is seen by it."""
+    """Record the new versions, a cluster's last, since that marks the end of its upgrade."""
     topology, toolbox = context.topology, context.toolbox
     if part.cluster:
         clusters = [each for each in parts(topology) if each.cluster]
-        # New clusters are made as the old ones are, until all have moved.
+        # New clusters get the old versions until all existing ones are upgraded.
         if not any(moves(context, each) for each in clusters):
             toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.pins)
     context.toolbox = toolbox

@@ -1,1 +1,1 @@
-"""Waits until clusters, applications and ingress are as git says."""
+"""Waits until clusters, applications and ingress are as declared in git."""

@@ -1,7 +1,7 @@
-"""Have Argo CD look again, at once, at what it could not compare or make.
+"""Makes Argo CD refresh what it could not compare or generate.
 
-Left alone, it waits for its next poll after a repository that did not answer once, and an
-ApplicationSet for three minutes.
+Otherwise it waits for its next poll if a repository did not respond once, and for three minutes if
+an ApplicationSet failed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ ASK_AGAIN = 2.0
 
 @dataclass
 class RefreshRequests:
-    """Asks while somebody waits; each object once in a while only."""
+    """Requests refreshes during a wait, at a limited rate per object."""
 
     kube: Kube
     adopt: Sequence[str] = ()
-    """Adopted components: what others have in their Argo CD is left alone."""
+    """Adopted components: Applications of others in a shared Argo CD are not touched."""
     _asked: dict[str, float] = field(default_factory=dict)
-    """When each Application was asked for last."""
+    """Time of the last request by Application."""
     _asked_sets: dict[str, float] = field(default_factory=dict)
 
     def ask(self, items: Sequence[Object], *, since: float, behind: Collection[str] = ()) -> None:
-        """items: all Applications. since, behind: as for `unanswered`. Raises KubeError."""
+        """items: all Applications. since, behind: see `unanswered`. Raises KubeError."""
         now = time.monotonic()
         for name in unanswered(items, self._asked, since=since, now=now, behind=behind):
             self._asked[name] = now
@@ -46,7 +46,7 @@ class RefreshRequests:
             self._annotate(APPLICATION_SET, name, REFRESH_SET)
 
     def _annotate(self, kind: Kind, name: str, annotations: Mapping[str, str]) -> None:
-        """One that left meanwhile is no error."""
+        """Ignores objects that were deleted meanwhile."""
         with suppress(NotFound):
             self.kube.patch(
                 kind, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": annotations}}
@@ -54,7 +54,7 @@ class RefreshRequests:
 
 
 def overlooked(items: Iterable[Object], *, since: float) -> set[str]:
-    """Names of Applications that Argo CD, started at `since`, has not compared with git again."""
+    """Names of Applications that Argo CD, started at `since`, has not compared with git since."""
     return {
         each["metadata"]["name"]
         for each in items
@@ -70,12 +70,13 @@ def unanswered(
     now: float,
     behind: Collection[str] = (),
 ) -> list[str]:
-    """Names of Applications that Argo CD is to look at again, at once.
+    """Names of Applications that Argo CD should refresh now.
 
-    Those it has not looked at since its start and those it could not compare: left alone, its
-    controller waits for the next poll, also after a start that found an app cluster not yet up.
-    asked: when each was asked for last; now: both in seconds of one clock. behind: as `find_behind`
-    has them.
+    Those that it has not compared since its start, or could not compare: otherwise its controller
+    waits
+    for the next poll, also if an app cluster was not up yet when it started.
+    asked: time of the last request by name; now: the current time, both in seconds of one clock.
+    behind: result of `find_behind`.
     """
     items = list(items)
     unknown = {
@@ -91,7 +92,7 @@ def unanswered(
 
 
 def find_behind(items: Iterable[Object], url: str, is_old: Callable[[str], bool]) -> list[str]:
-    """Names of a repository's Applications that Argo CD compared with an older commit last."""
+    """Names of a repository's Applications that were last compared with an older commit."""
     return [
         each["metadata"]["name"]
         for each in items
@@ -101,9 +102,9 @@ def find_behind(items: Iterable[Object], url: str, is_old: Callable[[str], bool]
 
 
 def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: float) -> list[str]:
-    """Names of ApplicationSets that could not make their Applications: they are to try again.
+    """Names of ApplicationSets that failed to generate their Applications, and should retry.
 
-    asked, now: as for `unanswered`.
+    asked, now: see `unanswered`.
     """
     return [
         each["metadata"]["name"]
@@ -114,6 +115,6 @@ def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: flo
 
 
 def _looked_at(status: Object) -> float:
-    """When Argo CD compared it last, in whole seconds since the epoch."""
+    """Time of Argo CD's last comparison, in whole seconds since the epoch."""
     text = status.get("reconciledAt")
     return datetime.fromisoformat(text).timestamp() if text else 0.0

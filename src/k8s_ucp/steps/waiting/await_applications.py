@@ -1,4 +1,4 @@
-"""Wait until Argo CD says that every application is what git says, and healthy; and for Argo CD."""
+"""Waits until all Applications are Synced and Healthy, and Argo CD is reachable."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from k8s_ucp.steps.waiting.await_environments import pulls_images, running_envir
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
-"""Where pods really run, their images may have to be pulled."""
+"""Timeout with real pods, whose images may have to be pulled."""
 PUSH_SECONDS = 20.0
-"""So long Argo CD is waited for to see a push: one that is told to rest never compares again."""
+"""How long to wait for Argo CD to see a push: a paused Application is never compared again."""
 POD_QUESTION_SECONDS = 5.0
-"""So often it is asked which pods no node takes."""
+"""Interval of queries for pods that can't be scheduled."""
 
 ADDONS = "platform-"
-"""How the Applications of add-ons begin."""
+"""Prefix of the Applications of add-ons."""
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
 
@@ -102,9 +102,9 @@ def await_applications(context: StartContext, report: Report) -> None:
 
 @dataclass
 class _OwnPush:
-    """What this start pushed to the core repository, while an Argo CD ran that had not seen it.
+    """The push of this start to the core repository, if the running Argo CD had not seen it.
 
-    What it had compared before is Synced still, and says nothing of a database that is new.
+    Applications that it compared before are still Synced, even if, say, a new database is missing.
     """
 
     context: StartContext
@@ -112,7 +112,7 @@ class _OwnPush:
     _old: dict[str, bool] = field(default_factory=dict)
 
     def behind(self, items: Sequence[Object]) -> list[str]:
-        """Names of Applications that are to be compared with it yet."""
+        """Names of Applications that have not been compared with the push yet."""
         core = self.context.published.core
         if not core.changed or self.context.only or time.monotonic() > self._until:
             return []
@@ -120,7 +120,7 @@ class _OwnPush:
 
     @cached_property
     def _url(self) -> str:
-        """Where Argo CD reads the core repository."""
+        """Address from which Argo CD reads the core repository."""
         return read_addresses(self.context.topology, self.context.gitops).core
 
     def _is_old(self, revision: str) -> bool:
@@ -128,7 +128,7 @@ class _OwnPush:
         if revision not in self._old:
             self._old[revision] = False
             if revision not in ("", core.commit):
-                # Where the clone has not got it, somebody pushed since.
+                # If the clone doesn't have it, someone has pushed since.
                 with suppress(GitFailed):
                     self._old[revision] = core.clone.contains(core.commit, revision)
         return self._old[revision]
@@ -136,11 +136,11 @@ class _OwnPush:
 
 @dataclass
 class _PodsWithoutNode:
-    """Pods that no node takes, as it was a moment ago: that takes a request to each cluster."""
+    """Unscheduled pods, cached, since reading them takes a request to each cluster."""
 
     context: StartContext
     _asked: float = field(default_factory=time.monotonic)
-    """At the beginning every pod is to be scheduled yet."""
+    """Starts now, since at first all pods are still to be scheduled."""
     _found: Unscheduled = field(default_factory=dict)
 
     def known(self, items: Sequence[Object]) -> Unscheduled:
@@ -155,13 +155,13 @@ class _PodsWithoutNode:
 
 
 def sets_have_moved(context: StartContext) -> bool:
-    """The core repository has the ApplicationSets, and no project for the app repository's."""
+    """Whether the core repository has the ApplicationSets, without the app repository's project."""
     core = context.published.core
     return not core.clone.listing(core.commit, f"projects/{FORMER_PROJECT}.yaml")
 
 
 def not_moved(items: Iterable[Object]) -> list[str]:
-    """What still keeps the ApplicationSets as they are in the app repository, in words."""
+    """What still uses the project of ApplicationSets in the app repository, in words."""
     return [
         f"{each['metadata']['name']}: still in the project {FORMER_PROJECT}"
         for each in items
@@ -173,7 +173,7 @@ def not_moved(items: Iterable[Object]) -> list[str]:
 def remove_former_project(kube: Kube) -> None:
     """Delete the project of ApplicationSets in the app repository; Argo CD never prunes projects.
 
-    One of others, or in use, stays.
+    It is kept if it isn't ours, or still in use.
     """
     found = kube.find(APP_PROJECT, FORMER_PROJECT, ARGOCD_NAMESPACE)
     if found is None or not tracker(found):
@@ -187,7 +187,7 @@ def remove_former_project(kube: Kube) -> None:
 
 
 def expected(paths: Iterable[str], environments: Iterable[str]) -> list[str]:
-    """Names of the Applications that the app repository's overlays stand for."""
+    """Names of the Applications for the overlays in the app repository."""
     running = set(environments)
     found = {(each[1], each[2]) for path in paths if (each := _OVERLAY.match(path))}
     return sorted(f"{app}-{environment}" for app, environment in found if environment in running)
@@ -200,9 +200,9 @@ def not_yet(
     since: float = 0,
     unscheduled: Unscheduled = NO_PODS,
 ) -> list[str]:
-    """What is missing for each application, in words. items: all Applications.
+    """What is missing for each Application, in words. items: all Applications.
 
-    since: seconds since the epoch; what Argo CD said before doesn't count.
+    since: seconds since the epoch; Argo CD's earlier comparisons don't count.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
     waiting = overlooked(items, since=since)
@@ -223,7 +223,7 @@ def _foresee_ingress(context: StartContext) -> Iterator[Foreseen]:
 
 @step("Wait until Argo CD is reachable", foresee=_foresee_ingress)
 def await_ingress(context: StartContext, report: Report) -> None:
-    """The core's ingress controller leads to it; a commit brings that."""
+    """The ingress controller of the core, deployed by a commit, has to route to it."""
     if argocd_pods.FORWARD in context.placement.states():
         context.placement.remove([argocd_pods.FORWARD])
     report(context.argocd_url)
@@ -238,7 +238,7 @@ def await_ingress(context: StartContext, report: Report) -> None:
 
 
 def _addons(context: StartContext) -> list[str]:
-    """What Argo CD says of add-ons that are not well: the controller is one of them."""
+    """Add-ons that Argo CD reports as not healthy; the ingress controller is one of them."""
     try:
         items = context.applications()
     except KubeError as error:

@@ -1,4 +1,4 @@
-"""Wait until the app clusters that the core repository declares are up and registered."""
+"""Waits until the app clusters declared in the core repository are up and registered."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from k8s_ucp.topology import Topology
 
 SECONDS = 180.0
 POD_SECONDS = 600.0
-"""Where pods really run, their images may have to be pulled."""
+"""Timeout with real pods, whose images may have to be pulled."""
 CLOUD_SECONDS = 2400.0
-"""A cluster of a cloud takes a quarter of an hour to be made, and may be made twice."""
+"""A cluster in a cloud takes a quarter of an hour to create, and may need a second attempt."""
 BLOCKED_SECONDS = 10.0
-"""After so long it is worth asking what is in the way."""
+"""Seconds until it is worth looking for what blocks progress."""
 CAUSE_SECONDS = 5.0
-"""So often it is asked what clusters in clouds wait for: that takes a request for each kind."""
+"""Interval of queries for causes in clouds, which take a request per kind."""
 
 
 def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
-    """Those of this machine as their makers see them; of clouds, whether they are registered."""
+    """Clusters on this machine by their providers; those in clouds by their registrations."""
     declared = {each.name: each.cluster.provider for each in context.topology.spec.environments}
     known = [each.name for each in context.topology.spec.environments if each.state == "running"]
     registered: list[Object] = []
@@ -57,7 +57,7 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
 
 
 def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
-    """Of clouds."""
+    """Databases in clouds."""
     there = context.kube if context.core_answers() else None
     claimed = {each["metadata"]["name"] for each in composites(there)} if there else set()
     for each in context.topology.spec.databases:
@@ -99,10 +99,10 @@ def await_environments(context: StartContext, report: Report) -> None:
             away = [each for each in wanted if each in far]
             missing += unregistered(away, secrets, causes.known)
         if missing and context.in_pods:
-            # Its pods are ready by now, but began before the repositories could be read.
+            # Argo CD's pods are ready now, but started before the repositories were readable.
             again.ask(context.applications(), since=context.argocd_since)
         if missing and time.monotonic() - began > BLOCKED_SECONDS:
-            # Nothing is declared or made where the Application that brings it can't be synced.
+            # If an Application can't be synced, the objects that it declares are not created.
             missing += blocked(context)
         return "; ".join(missing)
 
@@ -116,7 +116,7 @@ def await_environments(context: StartContext, report: Report) -> None:
 
 
 def blocked(context: StartContext) -> list[str]:
-    """Why Applications can't be synced; empty where Argo CD isn't up yet."""
+    """Why Applications can't be synced; empty if Argo CD isn't up yet."""
     try:
         return troubles(context.applications())
     except KubeError:
@@ -124,14 +124,14 @@ def blocked(context: StartContext) -> list[str]:
 
 
 def _patience(context: StartContext, *, clouds: bool) -> float:
-    """Seconds."""
+    """Timeout in seconds."""
     if clouds:
         return CLOUD_SECONDS
     return POD_SECONDS if pulls_images(context) else SECONDS
 
 
 def in_clouds(topology: Topology) -> set[str]:
-    """Environments whose clusters Crossplane makes: no LocalCluster stands for them."""
+    """Environments whose clusters Crossplane creates, so that they have no LocalCluster."""
     clouds = cloud_providers()
     return {each.name for each in topology.spec.environments if each.cluster.provider in clouds}
 
@@ -141,9 +141,9 @@ def unregistered(
     secrets: Iterable[Object],
     causes: Callable[[], Mapping[str, Cause]] = dict,
 ) -> list[str]:
-    """What is missing for each environment in a cloud, in words. secrets: of Argo CD's clusters.
+    """What is missing for each environment in a cloud, in words. secrets: Argo CD's clusters.
 
-    causes: of what their clusters wait for; asked where one is missing.
+    causes: returns what their clusters wait for; called if one is missing.
     """
     there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
     missing = [each for each in wanted if each not in there]
@@ -156,11 +156,11 @@ def unregistered(
 
 @dataclass
 class _CloudCauses:
-    """Why clusters in clouds aren't there, as it was a moment ago."""
+    """Why clusters in clouds don't exist yet, cached."""
 
     context: StartContext
     _asked: float = field(default_factory=time.monotonic)
-    """At the beginning nothing has been made that could say anything."""
+    """Starts now, since at first no object exists that could report a cause."""
     _found: Mapping[str, Cause] = field(default_factory=dict)
 
     def known(self) -> Mapping[str, Cause]:
@@ -173,16 +173,16 @@ class _CloudCauses:
 
 
 def pulls_images(context: StartContext) -> bool:
-    """Real nodes are made or real pods started: images of a gigabyte may have to come first."""
+    """Whether nodes or pods are real, so that images of a gigabyte may have to be pulled."""
     environments = context.topology.spec.environments
     used = (PROVIDERS[each.cluster.provider] for each in environments)
     return context.in_pods or any(each.makes_nodes for each in used)
 
 
 def running_environments(context: StartContext) -> list[str]:
-    """Those with an overlay in the core repository that the topology does not stop.
+    """Environments with an overlay in the core repository that the topology does not stop.
 
-    Where a command is about some environments only, those of them.
+    If the command is about some environments only, those of them.
     """
     stopped = {each.name for each in context.topology.spec.environments if each.state == "stopped"}
     return [
@@ -193,14 +193,14 @@ def running_environments(context: StartContext) -> list[str]:
 
 
 def all_environments(context: StartContext) -> list[str]:
-    """Those of the topology in their order, then those that only the repository knows."""
+    """Those of the topology in their order, then those that only the repository has."""
     there = context.published.core.environments()
     known = [each.name for each in context.topology.spec.environments]
     return [each for each in known if each in there] + [each for each in there if each not in known]
 
 
 def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
-    """Clusters that don't answer: after a stop, what is written of them is older than it."""
+    """Clusters that don't respond: after a stop, their recorded state is outdated."""
     missing = []
     for name in wanted:
         file = context.state.kubeconfig(context.topology.app_cluster(name))

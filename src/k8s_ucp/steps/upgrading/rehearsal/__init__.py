@@ -1,1 +1,1 @@
-"""An upgrade on a throwaway copy of the core cluster, before it is done on the real one."""
+"""Rehearses an upgrade on a throwaway copy of the core cluster."""

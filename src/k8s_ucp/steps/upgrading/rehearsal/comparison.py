@@ -1,4 +1,4 @@
-"""What an upgrade has changed on the copy. Pure."""
+"""Compares the copy after the upgrade with its state before. Pure."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ MOST_FIELDS = 3
 
 @dataclass(frozen=True)
 class CopyDifference:
-    """Between two inventories of one API server, as people call things."""
+    """Differences between two inventories of one API server, in words."""
 
     lost: tuple[str, ...]
-    """Objects that aren't there any more, or are others under the same name."""
+    """Objects that no longer exist, or were replaced by others of the same name."""
     changed: tuple[str, ...]
-    """Objects of which a value is another one or missing, with the fields."""
+    """Objects with a changed or missing value, with the fields."""
     gone_kinds: tuple[str, ...]
-    """Kinds that nobody can ask for any more, and that had objects."""
+    """Kinds that had objects, and are no longer served or can't be listed."""
     gone_versions: tuple[str, ...]
-    """Versions of kinds that have others left: <plural>.<version>.<group>."""
+    """Removed versions of kinds that have others: <plural>.<version>.<group>."""
     unused: tuple[str, ...]
-    """Kinds and versions that are gone as well, which nothing used."""
+    """Removed kinds and versions that nothing used."""
 
 
 def compare(
     before: ClusterInventory, after: ClusterInventory, renewed: Collection[str]
 ) -> CopyDifference:
-    """renewed: names of CRDs that were applied in between.
+    """Compare two inventories. renewed: names of CRDs that were applied in between.
 
-    What is added counts as nothing: a newer version fills in values of its own. Nor do objects that
-    Kubernetes writes by itself.
+    Additions are ignored, since a newer version may set defaults; so are objects that Kubernetes
+    writes
+    itself.
     """
     gone_kinds = sorted(set(before.versions) - set(after.versions))
     used = [each for each in gone_kinds if before.counts.get(each)]
@@ -80,7 +81,7 @@ def _changed(
 
 
 def lost_values(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """Paths of values that are others or missing now; what is added is left out."""
+    """Paths of changed or missing values; additions are ignored."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name, value in before.items():
             where = f"{path}.{name}" if path else str(name)
@@ -102,7 +103,7 @@ def _unreadable(before: ClusterInventory, after: ClusterInventory) -> Iterator[s
 
 
 def _gone_versions(before: ClusterInventory, after: ClusterInventory) -> Iterator[tuple[str, str]]:
-    """Kind, and its version as people write it, of kinds that are there still."""
+    """(kind, removed version as people write it) of kinds that still exist."""
     for kind, versions in sorted(before.versions.items()):
         for version in versions:
             if kind in after.versions and version not in after.versions[kind]:

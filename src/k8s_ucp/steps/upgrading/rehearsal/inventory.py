@@ -1,4 +1,4 @@
-"""All that an API server holds and serves, so that it can be compared with what it does later."""
+"""Reads everything that an API server stores and serves, for a later comparison."""
 
 from __future__ import annotations
 
@@ -19,52 +19,55 @@ _AUTOMATIC_KINDS = {
     "endpointslices.discovery.k8s.io",
 }
 _WORKLOADS = {"v1", "apps", "batch"}
-"""API groups of those kinds whose controllers come with Kubernetes."""
+"""API groups of the kinds whose controllers are part of Kubernetes."""
 _JOINING = "bootstrap.kubernetes.io/token"
-"""Type of a Secret by which a node joins, for a while."""
+"""Type of a temporary Secret with which a node joins."""
 _STORED = "storedVersions"
 _AUTOMATIC_LABEL = "kubernetes.io/bootstrapping"
 _AUTOMATIC_ANNOTATION = "apf.kubernetes.io/autoupdate-spec"
 _AUTOMATIC_NAMES = {"kube-root-ca.crt", "extension-apiserver-authentication"}
-"""ConfigMaps with the authority of the API server, which a copy has of its own."""
+"""ConfigMaps with the CA of the API server; a copy has its own."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """One object: what it is known by, and what people wrote into it."""
+    """One object: its UID, and what people wrote into it."""
 
     uid: str
     packed: bytes
     automatic: bool
-    """Kubernetes writes it by itself, and may do so otherwise in a newer version."""
+    """Kubernetes writes it itself, maybe differently in a newer version."""
     fleeting: bool = False
-    """Kubernetes' own controllers, which run on a copy, too, delete it in their own time."""
+    """Kubernetes' own controllers, which run on a copy, too, may delete it at any time."""
 
     @property
     def content(self) -> dict[str, Any]:
-        """All of it but metadata, status, and the version in which it was asked for."""
+        """Everything but metadata, status, and the version in which it was read."""
         found: dict[str, Any] = json.loads(zlib.decompress(self.packed))
         return found
 
 
 @dataclass(frozen=True)
 class ClusterInventory:
-    """Kinds are called `<plural>.<group>`, objects `<kind> <namespace>/<name>`."""
+    """Kinds are named `<plural>.<group>`, objects `<kind> <namespace>/<name>`."""
 
     versions: Mapping[str, tuple[str, ...]]
-    """Kind -> versions that are served, the preferred one first."""
+    """Kind -> served versions, the preferred one first."""
     items: Mapping[str, Item]
     counts: Mapping[str, int]
-    """Kind -> objects, of those that have any."""
+    """Kind -> number of objects, if there are any."""
     stored: Mapping[str, tuple[str, ...]]
     """CRD -> versions in which its objects may be stored."""
     unreadable: Mapping[str, str]
-    """Kind -> why its objects can't be listed, in words."""
+    """Kind -> why its objects can't be listed."""
 
 
 def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> ClusterInventory:
-    """asked: versions by kind to read objects in, where they are served, so that two inventories
-    can be compared. Raises KubeError.
+    """Read an inventory. Raises KubeError.
+
+    asked: versions by kind in which to read objects, if they are served, so that two inventories
+    can be
+    compared.
     """
     served = _served(kube)
     kinds = {}
@@ -90,17 +93,17 @@ def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> Cluste
 
 
 def served_versions(kube: Kube) -> dict[str, tuple[str, ...]]:
-    """Kind -> versions that are served. Raises KubeError."""
+    """Kind -> served versions. Raises KubeError."""
     return {name: tuple(found) for name, found in _served(kube).items()}
 
 
 def read_versions(before: ClusterInventory) -> dict[str, str]:
-    """The versions in which an inventory was read: for the next."""
+    """The versions in which an inventory was read, for the next one."""
     return {name: versions[0] for name, versions in before.versions.items()}
 
 
 def _served(kube: Kube) -> dict[str, dict[str, Kind]]:
-    """Kind -> version -> where it is; those whose objects can be listed."""
+    """Kind -> version -> its path, of kinds whose objects can be listed."""
     found: dict[str, dict[str, Kind]] = {}
     for root in _roots(kube):
         version = root.removeprefix("/apis/").removeprefix("/api/")
@@ -123,12 +126,12 @@ def _roots(kube: Kube) -> Iterator[str]:
 def _items(kube: Kube, name: str, kind: Kind) -> dict[str, Item] | str:
     try:
         listed = kube.list_all(kind)
-    except NotFound:  # It has gone since it was found.
+    except NotFound:  # Removed since it was discovered.
         return {}
     except Unreachable:
         raise
     except KubeError as error:
-        # As of one that a webhook converts, where that does not answer.
+        # Such as a failing conversion webhook.
         return error.message
     return {f"{name} {place(each)}": _item(name, each) for each in listed}
 
@@ -154,7 +157,7 @@ def _item(kind: str, item: Object) -> Item:
 
 
 def is_fleeting(kind: str, item: Object) -> bool:
-    """Whether Kubernetes' own controllers delete it: it ends by itself, or they have made it."""
+    """Whether Kubernetes' own controllers delete it: it is temporary, or they created it."""
     metadata = item["metadata"]
     owners = metadata.get("ownerReferences") or ()
     return (

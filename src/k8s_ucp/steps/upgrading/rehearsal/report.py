@@ -1,4 +1,4 @@
-"""What a rehearsal has found: as data, and in words. Pure."""
+"""The findings of a rehearsal, as data and in words. Pure."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ NOTHING = CopyDifference((), (), (), (), ())
 
 @dataclass
 class Findings:
-    """Filled as the rehearsal goes on."""
+    """Filled in during the rehearsal."""
 
     moves: list[dict[str, str]] = field(default_factory=list)
     """part, tool, from, to."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Kind -> objects on the copy before the upgrade."""
+    """Kind -> number of objects on the copy before the upgrade."""
     unhealthy: str = ""
     """Why the control plane is not healthy with the newer programs."""
     refused: list[str] = field(default_factory=list)
-    """Newer kinds that the API server does not take, with its words."""
+    """Newer CRDs that the API server rejects, with its messages."""
     in_use: list[str] = field(default_factory=list)
-    """APIs in use on the real core that the newer Kubernetes lacks."""
+    """APIs in use on the real core that the newer Kubernetes has removed."""
     difference: CopyDifference | None = None
-    """None where it was not come to a comparison."""
+    """None if the comparison was not reached."""
     one_way: list[str] = field(default_factory=list)
-    """What can't go back, in words."""
+    """What a rollback can't restore, in words."""
     warnings: list[str] = field(default_factory=list)
-    """Of the API server."""
+    """Warnings of the API server."""
     stored: list[str] = field(default_factory=list)
-    """Versions in which objects may be stored since."""
+    """Versions in which objects may be stored after the upgrade."""
     seconds: float = 0.0
     peak_megabytes: int = 0
 
     def problems(self) -> list[str]:
-        """What would go wrong, in words."""
+        """What would fail, in words."""
         seen = self.difference or NOTHING
         unhealthy = (
             [f"the control plane is not healthy: {self.unhealthy}"] if self.unhealthy else []
@@ -52,12 +52,12 @@ class Findings:
         ]
 
     def gone(self) -> list[str]:
-        """APIs that are used and not served any more."""
+        """Removed APIs that are in use."""
         seen = self.difference or NOTHING
         return sorted({*seen.gone_kinds, *seen.gone_versions, *self.in_use})
 
     def data(self, topology: str) -> dict[str, Any]:
-        """Of `ucp upgrade --rehearse -o json`."""
+        """The output of `ucp upgrade --rehearse -o json`."""
         seen = self.difference or NOTHING
         return {
             "topology": topology,
@@ -80,7 +80,7 @@ class Findings:
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """The table: what, and what became of it on the copy."""
+        """Rows of the table: (subject, result on the copy)."""
         seen = self.difference
         objects = f"{sum(self.counts.values())} of {len(self.counts)} kinds"
         compared = f"{len(seen.lost)} lost, {len(seen.changed)} changed" if seen else "not compared"
@@ -109,6 +109,6 @@ class Findings:
 
 
 def shortened(lines: Sequence[str]) -> list[str]:
-    """The first few of many: `-o json` has them all."""
+    """The first SHOWN lines; `-o json` has all."""
     more = len(lines) - SHOWN
     return [*lines[:SHOWN], *([f"and {more} more; see -o json"] if more > 0 else [])]

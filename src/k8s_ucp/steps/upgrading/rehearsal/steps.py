@@ -1,7 +1,7 @@
 """The steps of a rehearsal. They only change the throwaway copy.
 
-It has its own keys and ports; Argo CD, Crossplane, the reconciler and what makes things in clouds
-stay with the real core, whose objects are only read.
+It has its own keys and ports. Argo CD, Crossplane, the reconciler and the simulated cloud belong to
+the real core alone, whose objects are only read.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from k8s_ucp.tools.toolbox import Toolbox
 
 COPY_SECONDS = 180.0
 SETTLE_SECONDS = 60.0
-"""For programs of the copy to be healthy, and for its API server to serve all kinds."""
+"""Timeout until the copy's programs are healthy, and its API server serves all kinds."""
 
 
 @dataclass
 class Rehearsal:
-    """One, from its copy to what it has found."""
+    """One rehearsal, from the copy to the findings."""
 
     findings: Findings = field(default_factory=Findings)
     before: ClusterInventory | None = None
@@ -59,7 +59,7 @@ class Rehearsal:
     began: float = field(default_factory=time.monotonic)
 
     def steps(self) -> list[Step[StartContext]]:
-        """In the order of work."""
+        """The steps, in order."""
         found = (
             ("copy-core", "Copy the core cluster", self._copy),
             ("record-copy", "Record what the copy holds", self._record),
@@ -170,7 +170,7 @@ class Rehearsal:
     def _await_well(
         self, context: StartContext, report: Report, *, seconds: float, steady: float
     ) -> None:
-        """All programs of the copy are healthy, and stay so. Raises DeadlineExceeded."""
+        """Wait until all programs of the copy are healthy, and steady. Raises DeadlineExceeded."""
         lasting, maker = Steadiness(), _elsewhere(context)
 
         def look() -> str:
@@ -199,7 +199,7 @@ def await_served(context: StartContext, kube: Kube, report: Report) -> None:
 
 
 def _settle(context: StartContext, kube: Kube, report: Report) -> None:
-    """As await_served; what isn't served by then is what the comparison shows."""
+    """Like await_served; what is still not served is shown by the comparison."""
     try:
         await_served(context, kube, report)
     except DeadlineExceeded as error:
@@ -218,7 +218,7 @@ def _unserved(kube: Kube) -> list[str]:
 
 
 def check_copyable(context: StartContext) -> None:
-    """The core can be copied, and there is room for the copy. Raises UcpError."""
+    """Check that the core can be copied, and that there is enough memory. Raises UcpError."""
     provider = context.topology.spec.core.provider
     if not PROVIDERS[provider].can_copy:
         can = " or ".join(name for name, info in PROVIDERS.items() if info.can_copy)
@@ -237,7 +237,7 @@ def check_copyable(context: StartContext) -> None:
 
 
 def remove_copy(context: StartContext) -> None:
-    """What a rehearsal has made: processes, ports and the folder. Raises UcpError."""
+    """Remove processes, ports and folder of a rehearsal. Raises UcpError."""
     remove_copies(context.workspace, context.topology)
 
 
@@ -246,7 +246,7 @@ def _core(context: StartContext) -> UpgradePart:
 
 
 def _running(context: StartContext, part: UpgradePart) -> Toolbox:
-    """With the programs that the real core runs."""
+    """A toolbox with the programs that the real core runs."""
     entries = maker(context, part).entries(part.cluster)
     return context.toolbox.exchanged(CLUSTER_TOOLS, find_entries(context, entries))
 
@@ -256,7 +256,7 @@ def _maker(context: StartContext, part: UpgradePart, toolbox: Toolbox) -> Copyin
 
 
 def _elsewhere(context: StartContext) -> CopyingProvider:
-    """For looking at the copy."""
+    """The provider for reading the copy."""
     found = cast(CopyingProvider, maker(context, _core(context)))
     return found.elsewhere(context.state.copies)
 
