@@ -1,4 +1,4 @@
-"""How apps that lie elsewhere get here: with which cache, which helm and which credential."""
+"""Fetches apps from other repositories: with the cache, the pinned helm and credentials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fetcher_of(call: Invocation, topology: Topology) -> SourceFetcher:
-    """For the apps of a topology."""
+    """The fetcher for the apps of a topology."""
     from k8s_ucp.gitops.render.app_manifests import SourceFetcher
 
     def credential(app: App) -> Credential | None:
@@ -29,7 +29,7 @@ def fetcher_of(call: Invocation, topology: Topology) -> SourceFetcher:
 
 
 def pinned_helm(call: Invocation, topology: Topology | None) -> Path:
-    """Installed where it is missing, from where the topology says. Raises UcpError."""
+    """The pinned helm; installed if missing, from the topology's source. Raises UcpError."""
     from k8s_ucp.tools.installer import Installer
     from k8s_ucp.tools.recipe import ProgramSource
 
@@ -41,7 +41,7 @@ def pinned_helm(call: Invocation, topology: Topology | None) -> Path:
 
 
 def credential_for(call: Invocation, topology: Topology, app: App) -> Credential | None:
-    """The one that the app names; for a repository beside the topology's own, that of git.auth.
+    """The app's credential, or that of git.auth on the host of the topology's own repositories.
 
     Raises BadCredential.
     """
@@ -56,15 +56,16 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
 
 
 def _site(url: str) -> str:
-    """Scheme and host: what a credential is meant for."""
+    """Scheme and host, which a credential is valid for."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else url
 
 
 def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
-    """A version that no environment has yet, for a promotion.
+    """Fetch a chart version that no environment has yet, for a promotion.
 
-    From the chart's repository, as `.promotion.yaml` or the workspace's topology names it. Raises
+    From the chart's repository, which `.promotion.yaml` or the workspace's topology specifies.
+    Raises
     UcpError.
     """
     from k8s_ucp.gitops.manifests.chart_source import pull
@@ -95,7 +96,7 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
 def _chart_of(
     call: Invocation, missing: ChartMissing, topology: Topology | None
 ) -> tuple[ChartRef, Credential | None, str | None]:
-    """Where it is, what opens that, and its digest where ucp.yaml records one for this version."""
+    """(repository, credential, digest if ucp.yaml records one for this version)"""
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
     from k8s_ucp.gitops.promotion.overlay import config_file
 

@@ -1,4 +1,4 @@
-"""`ucp board`: the topology as a page in the browser, with changes where `--write` allows them."""
+"""`ucp board`: serves the topology as a page in the browser; `--write` allows changes."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from k8s_ucp.topology_graph.svg import svg
 app = declare()
 
 IDLE_SECONDS = 30.0
-"""Without a request and a page that is open, until it rests; and between two looks at that."""
+"""Seconds without requests and open pages until the server rests; also the interval of checks."""
 PUSH_SECONDS = 60.0
-"""How long a change is tried: somebody waits for it in the browser."""
+"""Timeout of a change, since somebody waits for it in the browser."""
 
 
 @app.command()
@@ -77,7 +77,7 @@ def board(
 def serve_board(
     call: Invocation, *, write: bool = False, port: int = 0, browser: bool = True
 ) -> None:
-    """Serve until Ctrl-C. port: 0 for a free one. A board that wakes goes on as it was."""
+    """Serve until Ctrl-C. port: 0 for a free one. A board that wakes up keeps its state."""
     woken = is_woken()
     listener, kept = wake() if woken else (None, None)
     sessions = Sessions(kept)
@@ -92,7 +92,7 @@ def serve_board(
                 call.console.say("no browser found: open the URL yourself")
         server.serve_forever(IDLE_SECONDS)
     except KeyboardInterrupt:
-        # Its end, not a failure.
+        # This is how it is stopped.
         return
     finally:
         server.server_close()
@@ -100,7 +100,7 @@ def serve_board(
 
 def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
     context = chosen_view(call)
-    # Only ports and places are looked up: no program is started.
+    # Only ports and paths are read here; no program is started.
     call = replace(call, topology=context.topology.name)
     kubeconfig = context.state.kubeconfig(context.topology.core_cluster)
     keep_access(context.provider, context.topology.core_cluster, kubeconfig, call.console.say)
@@ -132,14 +132,14 @@ def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
 
 
 def _picture(context: TopologyView) -> str:
-    """As `ucp graph -o svg` draws it."""
+    """The picture that `ucp graph -o svg` draws."""
     found = collect(context)
     summary = status.summarize(context.topology, found) if found.core_ready else {}
     return svg(topology_graph(context.topology, summary))
 
 
 def _run(call: Invocation, action: Action) -> Outcome:
-    """What `ucp promote` or `ucp rollback` does, and says. Raises UcpError."""
+    """Run what `ucp promote` or `ucp rollback` would; returns its output. Raises UcpError."""
     if action.kind == "promote":
         run = find_run(os.environ)
         images = {name: parse_version(version) for name, version in action.images.items()}

@@ -1,4 +1,4 @@
-"""The report of a bug: everything needed to mend it, nothing that must stay secret."""
+"""Bug reports: contain everything needed to fix a bug, and no secrets."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from k8s_ucp.redaction import without_secrets
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
 KEPT = 20
-"""Reports; older ones are removed."""
+"""Reports to keep; older ones are deleted."""
 
 
 def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
-    """Write the report (0600) into the cache folder; None where even that fails."""
+    """Write the report (0600) to the cache folder; None if even that fails."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     text = "\n".join(
         (
@@ -30,7 +30,7 @@ def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
             "".join(traceback.format_exception(error)),
         )
     )
-    # A path that isn't valid in the user's encoding has bytes that no encoding can write.
+    # A path that isn't valid in the user's encoding contains bytes that can't be encoded.
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     try:
         folder = cache_folder() / "bugs"
@@ -45,12 +45,12 @@ def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
 
 
 def _forget_old(folder: Path) -> None:
-    """Their names sort by time."""
+    """Delete old reports; names sort by time."""
     for path in sorted(folder.glob("*.txt"))[:-KEPT]:
         path.unlink(missing_ok=True)
 
 
 def summary(error: BaseException) -> str:
-    """One line on the error, fit for a terminal."""
+    """One line about the error, safe for a terminal."""
     text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode("utf-8")
     return " ".join(without_secrets(text).split())[:200]

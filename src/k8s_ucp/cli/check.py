@@ -95,7 +95,7 @@ def check_command(
 
 
 def _lines(checked: CheckResult, *, show_ignored: bool) -> list[str]:
-    """For a person: what was found and where, then how to fix each kind of it."""
+    """Lines for people: findings with their places, then how to fix each kind."""
     lines = [f"{each} ({each.file}:{each.line})" for each in checked.findings]
     if show_ignored:
         lines += [str(each) for each in checked.ignored]
@@ -137,7 +137,7 @@ def _entry(finding: CheckFinding) -> dict[str, Any]:
 
 
 def kustomize() -> Path:
-    """The pinned kustomize, else the one on PATH (in a pipeline). Raises UcpError."""
+    """The pinned kustomize, or else the one on PATH (in a pipeline). Raises UcpError."""
     try:
         return _installed("kustomize")
     except UcpError:
@@ -148,7 +148,7 @@ def kustomize() -> Path:
 
 
 def helm() -> Path | None:
-    """The same for helm; None where there is none."""
+    """The pinned helm, or else the one on PATH; None if there is none."""
     try:
         return _installed("helm")
     except UcpError:
@@ -156,7 +156,7 @@ def helm() -> Path | None:
 
 
 def _installed(program: str) -> Path:
-    """From wherever it came: a download does as well as a build. Raises UcpError."""
+    """The pinned program, downloaded or built. Raises UcpError."""
     installer = Installer(cache_folder(), lambda _: None, source=ProgramSource.AUTO)
     return installer.find((program,)).path(program)
 

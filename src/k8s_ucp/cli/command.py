@@ -1,8 +1,8 @@
-"""What every command file shares: how it is declared and what it gets from the global options.
+"""Shared by all command modules: declaration of commands, and the global options.
 
-A command file `cli/<name>.py` holds `app = declare()` and one function (or several, for a command
-with sub-commands) under `@app.command()`. main.py's table names it; it is imported only when that
-very command is called, so a file may import what its command needs at its top.
+A command module `cli/<name>.py` has `app = declare()` and one function with `@app.command()`, or
+several for a command with sub-commands. The table in main.py names it. It is imported only when its
+command is called, so it may import everything that the command needs at its top.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Invocation:
     color: bool = True
 
     given: dict[str, str] = field(default_factory=dict, compare=False)
-    """--workspace and --topology as they were typed: what is typed next needs them, too."""
+    """--workspace and --topology as typed, to be repeated in suggested commands."""
     _looked_at: set[Path] = field(default_factory=set, init=False, compare=False, repr=False)
 
     @property
     def workspace(self) -> Workspace:
-        """What this call is about; under sudo it goes on as the user who started things there."""
+        """The workspace of this call; under sudo, the process becomes the owner of its state."""
         found = Workspace.at(self.folder)
         if os.geteuid() == 0:
             from k8s_ucp.process import act_as_owner
@@ -79,9 +79,9 @@ class Invocation:
         *,
         none: str = "",
     ) -> None:
-        """Print data in the wanted notation; columns and rows: the same as a table.
+        """Print data in the requested format; columns and rows: the same data as a table.
 
-        none: what a person is told in place of a table without rows.
+        none: message instead of a table without rows.
         """
         from k8s_ucp.cli.console import table
 
@@ -95,9 +95,9 @@ class Invocation:
 
 
 def _refuse_tracked(workspace: Workspace) -> None:
-    """State that came with a clone is somebody else's: what is in it would be run. Raises UcpError.
+    """Refuse state from a clone: programs that its author chose would run. Raises UcpError.
 
-    A topology that was started here has it in no repository.
+    State of a topology that was started here is in no repository.
     """
     has_state = workspace.states.is_symlink() or workspace.states.exists()
     if not has_state and not any(workspace.root.glob("gitops/*/*.git")):
@@ -115,9 +115,9 @@ def _refuse_tracked(workspace: Workspace) -> None:
 
 
 def placed(advice: str, given: Mapping[str, str]) -> str:
-    """An advice whose commands work where this one was typed.
+    """Add global options to the commands in an advice, so that they work from here.
 
-    given: the global options of this command line that say what it is about, with their values.
+    given: the global options of this command line that select workspace and topology, with values.
     """
 
     def complete(found: re.Match[str]) -> str:
@@ -137,13 +137,12 @@ _COMMAND = re.compile(
     r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
     r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
 )
-"""A command with its flags: what follows may be its arguments, or the rest of a sentence. What
-follows a flag is its value, unless the flag has none.
-"""
+"""A command with its flags, each with its value unless it has none; then come its arguments, or the
+rest of the sentence."""
 
 
 def declare(help: str | None = None) -> typer.Typer:
-    """A Typer for one command file: plain help texts (rich takes 30 ms to load), no extras.
+    """A Typer for one command module: plain help texts (rich takes 30 ms to load), no extras.
 
     help: of a command with sub-commands.
     """
@@ -155,18 +154,18 @@ def declare(help: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     if help:
-        # A single sub-command would be taken for the command itself.
+        # Typer would treat a single sub-command as the command itself.
         found.callback()(lambda: None)
     return found
 
 
 def option(flag: str, metavar: str | None, help: str, *others: str, **settings: Any) -> Any:
-    """An option. metavar: stands for its value in the help page. others: further names of it."""
+    """An option. metavar: placeholder for its value in the help. others: further names of it."""
     return typer.Option(flag, *others, metavar=metavar, help=help, **settings)
 
 
 def invocation(ctx: typer.Context) -> Invocation:
-    """The global options, from wherever on the command line they were given."""
+    """The global options, wherever on the command line they were given."""
     found = ctx.find_root().obj
     assert isinstance(found, Invocation)
     return found

@@ -1,6 +1,6 @@
-"""The only writer to the terminal: data on stdout, what people read on stderr.
+"""The only writer to the terminal: data on stdout, messages on stderr.
 
-Plain text by itself; rich is loaded for the live view of steps and nothing else.
+Writes plain text itself; rich is loaded only for the live view of steps.
 """
 
 from __future__ import annotations
@@ -22,55 +22,55 @@ if TYPE_CHECKING:
     from k8s_ucp.engine.pipeline import StepEvent, StepRun
 
 REPORT_SECONDS = 10.0
-"""Where nobody looks live (a log of CI): a step's reports are told this often, and not oftener."""
+"""Interval of a step's progress messages without a terminal (in a CI log)."""
 REPORT_LENGTH = 400
-"""Letters of a report that are told there."""
+"""Characters of such a progress message."""
 
 
 class Console:
-    """One command's way to speak. Colours only where stderr is a terminal that wants them."""
+    """Output of one command. Colors only if stderr is a terminal that supports them."""
 
     def __init__(self, *, quiet: bool = False, verbose: bool = False, color: bool = True) -> None:
         self.quiet = quiet
         self.verbose = verbose
         self.terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._drawn: os.terminal_size | None = None
-        """The terminal as it was when `redraw` drew on it last."""
+        """Size of the terminal at the last `redraw`."""
         self.color = color and self.terminal and not os.environ.get("NO_COLOR")
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal that data goes to; None where it goes to a program or a file."""
+        """Columns of the terminal on stdout; None if stdout is a file or a pipe."""
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
     def data(self, text: str) -> None:
-        """What a program reads: stdout, always, at once."""
+        """Write data for programs to stdout, at once, even with -q."""
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
 
     def say(self, text: str = "") -> None:
-        """What a person reads; silent with -q."""
+        """Write a message for people to stderr; not with -q."""
         if not self.quiet:
             sys.stderr.write(text + "\n")
             sys.stderr.flush()
 
     def detail(self, text: str) -> None:
-        """What a person reads with -v."""
+        """Write a message to stderr, only with -v."""
         if self.verbose:
             self.say(text)
 
     def warn(self, text: str) -> None:
-        """What a person should know though the command goes on; said with -q too."""
+        """Write a warning to stderr, even with -q."""
         sys.stderr.write(f"ucp: {text}\n")
 
     def steps(self) -> StepsView:
-        """How the steps of a plan are shown here."""
+        """The view for the steps of a plan."""
         if self.quiet:
             return StepsView()
         return LiveSteps(self) if self.terminal else PlainSteps(self)
 
     def redraw(self, text: str) -> None:
-        """Show a whole page anew (`--watch`): in place on a terminal, below the last one else."""
+        """Show a page again (`--watch`): in place on a terminal, otherwise below the last one."""
         if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
             self.data(text)
             return
@@ -81,7 +81,7 @@ class Console:
 
 
 class StepsView(AbstractContextManager["StepsView"]):
-    """Shows steps while a plan runs; this one shows nothing."""
+    """Shows steps while a plan runs; this base class shows nothing."""
 
     def hear(self, event: StepEvent) -> None:
         """A step changed."""
@@ -91,7 +91,7 @@ class StepsView(AbstractContextManager["StepsView"]):
 
 
 class PlainSteps(StepsView):
-    """A line when a step has ended, and now and then one on how far it is."""
+    """Prints a line when a step ends, and a progress message from time to time."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -109,14 +109,14 @@ class PlainSteps(StepsView):
             self._console.say(f"{step.seconds:7.1f} s  {_line(step)}")
 
     def _brief(self, step: StepRun) -> str:
-        """Of dozens of Applications that are waited for, as much as is read every few seconds."""
+        """The progress message, shortened: waits can name dozens of Applications."""
         if self._console.verbose or len(step.message) <= REPORT_LENGTH:
             return step.message
         return f"{step.message[:REPORT_LENGTH]}..."
 
 
 class LiveSteps(StepsView):
-    """A line for each step that has ended, and below them those that run, redrawn in place."""
+    """Prints a line for each finished step; below these, running steps are redrawn in place."""
 
     def __init__(self, console: Console) -> None:
         from rich.console import Console as Terminal
@@ -149,11 +149,11 @@ class LiveSteps(StepsView):
         self._tell(each for each in event.steps if each.state not in ("waiting", "running"))
 
     def _tell(self, steps: Iterable[StepRun]) -> None:
-        """For good, above what runs."""
+        """Print finished steps permanently, above the running ones."""
         ended = [each for each in steps if each.id not in self._told]
         if ended:
             self._told |= {each.id for each in ended}
-            # Printing shows what was running at the last refresh once more.
+            # Printing repeats what was running at the last refresh, so refresh first.
             self._live.refresh()
             for each in ended:
                 self._terminal.print(self._row(each))
@@ -190,11 +190,12 @@ class LiveSteps(StepsView):
 
 @contextlib.contextmanager
 def _no_echo() -> Iterator[None]:
-    """What is typed meanwhile is not shown: an echoed Enter moves the cursor below the view, and
-    the line above it would stay for good. Ctrl-C works as ever.
+    """Disable echo: an echoed Enter moves the cursor below the view, and garbles it for good.
+
+    Ctrl-C still works.
     """
     if not sys.stdin.isatty() or os.tcgetpgrp(0) != os.getpgrp():
-        # In the background a program that changes the terminal is stopped.
+        # A background process that changes the terminal is stopped.
         yield
         return
     before = termios.tcgetattr(0)
@@ -204,12 +205,12 @@ def _no_echo() -> Iterator[None]:
     try:
         yield
     finally:
-        # What was typed was meant for nobody: a shell would run it.
+        # Discard what was typed meanwhile: the shell would run it.
         termios.tcsetattr(0, termios.TCSAFLUSH, before)
 
 
 _LOCAL_FLAGS = 3
-"""Their place in what tcgetattr gives."""
+"""Index of the local flags in the result of tcgetattr."""
 
 _SYMBOLS = {"waiting": " ", "running": "…", "done": "✓", "failed": "✗", "cancelled": "-"}
 
@@ -220,9 +221,9 @@ def _line(step: StepRun) -> str:
 
 
 def in_place(text: str, size: os.terminal_size, *, clear: bool) -> str:
-    """What draws a page over the one before, line by line, so that nothing flickers.
+    """Text that redraws a page in place, line by line, so that nothing flickers.
 
-    A page that is longer than the terminal is cut: it would scroll away with every redraw.
+    A page that is longer than the terminal is cut, since it would scroll with every redraw.
     """
     lines, room = text.splitlines(), size.lines - 1
     rows = [max(1, -(-len(line) // size.columns)) for line in lines]
@@ -241,9 +242,9 @@ _CLEAR = "\x1b[2J"
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None
 ) -> str:
-    """Lines with aligned columns, headed by the column names in capitals.
+    """Lines with aligned columns, with the column names in capitals as header.
 
-    width: of the terminal; the widest cells are cut where a line would be longer.
+    width: of the terminal; the widest cells are cut if a line would be longer.
     """
     lines = [
         [each.upper() for each in columns],
@@ -262,19 +263,19 @@ def table(
 
 _GAP = "   "
 _NARROWEST = 12
-"""Characters that a cell keeps, whatever the terminal's width: a name has to be told apart."""
+"""Minimum characters of a cell, whatever the terminal's width, so that names stay distinct."""
 _CUT = "..."
 
 
 def _cell(value: Any) -> str:
-    """One line of text; a hyphen where there is nothing."""
+    """A cell as one line of text; a hyphen if empty."""
     return " ".join(str(value).split()) or "-" if value not in ("", None) else "-"
 
 
 def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:
-    """Widths of columns that fit: the widest give way, each down to its head and a few letters.
+    """Column widths that fit: the widest columns shrink, each down to a minimum.
 
-    The first one, what a line is about, is the last to do so.
+    The first one, the subject of a line, shrinks last.
     """
     found = list(widths)
     least = [min(size, max(head, _NARROWEST)) for size, head in zip(widths, least, strict=True)]

@@ -1,4 +1,4 @@
-"""Who we are to git repositories over http(s): argv is public, so no flag says it."""
+"""Credentials for git over http(s). They never come from flags, since argv is public."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def git_credential() -> Credential | None:
-    """What UCP_GIT_TOKEN (and UCP_GIT_USERNAME) say; None: the user's own git settings count."""
+    """From UCP_GIT_TOKEN (and UCP_GIT_USERNAME); None: use the user's git settings."""
     token = os.environ.get("UCP_GIT_TOKEN")
     return Credential(os.environ.get("UCP_GIT_USERNAME") or ANY_USER, token) if token else None
 
 
 def credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
-    """For the topology's own repositories: the variables, else what `spec.git.auth` names.
+    """For the topology's own repositories: from the variables, or else from `spec.git.auth`.
 
     Raises BadCredential.
     """
@@ -31,7 +31,7 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
 
 
 def credential_or_note(call: Invocation, topology: Topology) -> Credential | None:
-    """The same, of a command that goes on without one: the step that can't push says what lacks."""
+    """Like `credential_of`, but None with a note: the step that has to push reports the problem."""
     from k8s_ucp.credentials import BadCredential
 
     try:
@@ -42,7 +42,7 @@ def credential_or_note(call: Invocation, topology: Topology) -> Credential | Non
 
 
 def read_credential_of(topology: Topology, workspace: Workspace) -> Credential | None:
-    """What `spec.git.readAuth` names, for Argo CD; None: it reads with what pushes.
+    """The credential of `spec.git.readAuth`, for Argo CD; None: Argo CD uses the one for pushes.
 
     Raises BadCredential.
     """

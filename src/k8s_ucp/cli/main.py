@@ -1,7 +1,7 @@
-"""The `ucp` command: global options, lazy loading of commands, the one exception handler.
+"""The `ucp` command: global options, lazy loading of commands, the only exception handler.
 
-`ucp --help` must answer within 100 ms, so this file imports typer and the table below, nothing
-more: a command's file is imported when that command is called or asked for its own help.
+`ucp --help` must respond within 100 ms, so this module imports typer and the table below, nothing
+more: a command's module is imported when the command is called or its help is requested.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OK, BUG, INTERRUPTED = 0, 3, 130
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """Where a command lives, and the line that `ucp --help` shows for it."""
+    """Module of a command, and its line in `ucp --help`."""
 
     module: str
     help: str
@@ -104,11 +104,11 @@ COMMANDS: dict[str, CommandEntry] = {
     "tools": CommandEntry("k8s_ucp.cli.tools", "Install, list or remove the pinned programs."),
     "reconciler": CommandEntry("k8s_ucp.cli.reconciler", "Run the controllers in the foreground."),
 }
-"""In the order of `ucp --help`. A command is listed here once it is built, never before."""
+"""In the order of `ucp --help`."""
 
 
 class LazyGroup(typer.core.TyperGroup):
-    """Shows the table's texts; imports a command's file only to resolve that command."""
+    """Lists commands from the table; imports a command's module only to resolve that command."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -123,7 +123,7 @@ class LazyGroup(typer.core.TyperGroup):
 
 
 def _load(name: str, global_options: list[Any]) -> Any:
-    # Modules stay: to look for garbage while they come takes a twentieth of a command's start.
+    # Garbage collection during imports finds nothing, and takes 5 % of a command's startup.
     gc.disable()
     try:
         module = import_module(COMMANDS[name].module)
@@ -137,7 +137,7 @@ def _load(name: str, global_options: list[Any]) -> Any:
 
 
 def _take_everywhere(command: Any, options: list[Any]) -> None:
-    """Let `ucp status -q` mean `ucp -q status`, for groups and their sub-commands too."""
+    """Accept global options after the command, too (`ucp status -q`), also for sub-commands."""
     for each in getattr(command, "commands", {}).values():
         _take_everywhere(each, options)
     taken = {flag for each in command.params for flag in each.opts}
@@ -145,7 +145,7 @@ def _take_everywhere(command: Any, options: list[Any]) -> None:
 
 
 def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
-    """Store a global option where the commands find it; an absent one changes nothing."""
+    """Store a global option in the Invocation; an absent one changes nothing."""
     root = ctx.find_root()
     if root.obj is None:
         root.obj = Invocation()
@@ -232,12 +232,13 @@ def _options(
 
 def main() -> None:
     """Entry point of the `ucp` command."""
-    # What others on this machine may write into repositories would run as the user; what is
-    # nobody's business at all is made private where it is made.
+    # Nobody else may write to files that we create, since files in repositories would run as the
+    # user;
+    # private files are created as such.
     os.umask(os.umask(0o077) | 0o022)
     code = run(sys.argv[1:])
     if code and threading.active_count() > 1:
-        # Steps that were given up may hang in a foreign call; Python would wait for them.
+        # Threads of abandoned steps may hang in a library call; Python would wait for them.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -245,15 +246,15 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line and return its exit code; failures are said on stderr.
+    """Run one command line and return its exit code; errors are printed to stderr.
 
-    0 done, 1 expected failure, 2 usage, 3 our bug, 130 interrupted.
+    0: done, 1: expected failure, 2: usage error, 3: bug, 130: interrupted.
     """
     _given.clear()
     try:
         code = typer.main.get_command(app).main(arguments, "ucp", standalone_mode=False)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # typer's way of telling Ctrl-C
+        if code == INTERRUPTED:  # typer returns this after Ctrl-C
             raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
@@ -266,12 +267,12 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         return _leave_quietly()
-    except Exception as error:  # noqa: BLE001 (the last handler: what arrives here is our bug)
+    except Exception as error:  # noqa: BLE001 (the last handler: any other exception is a bug)
         return _failed(error)
 
 
 _given: dict[str, str] = {}
-"""Of this run, for the one place where errors are told."""
+"""The given global options of this run, for error messages."""
 
 _MACHINE = {
     errno.ENOSPC: "free disk space (df -h)",
@@ -281,11 +282,11 @@ _MACHINE = {
     errno.EMFILE: "ulimit -n 4096",
     errno.ENFILE: "close programs: the machine's limit of open files is reached",
 }
-"""What the machine refuses wherever it happens, and the way out; "": it depends on the place."""
+"""Errors of the machine, wherever they occur, with advice; "": depends on the path."""
 
 
 def _failed(error: Exception) -> int:
-    """Usage errors of typer in our words; anything unforeseen is a bug and gets a report."""
+    """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
     if isinstance(error, OSError) and error.errno in _MACHINE:
         place = f"{error.filename}: " if error.filename else ""
         advice = _MACHINE[error.errno] or advise_writable(Path(str(error.filename or "")))
@@ -311,7 +312,7 @@ def _failed(error: Exception) -> int:
 
 
 def _leave_quietly() -> int:
-    """The reader of our output has gone (`ucp clusters | head -1`): nobody is left to tell."""
+    """The reader of stdout has gone (`ucp clusters | head -1`), so nothing more is written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 

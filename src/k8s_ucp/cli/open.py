@@ -1,4 +1,4 @@
-"""`ucp open argocd`: a component's page in the browser."""
+"""`ucp open argocd`: opens a component's page in the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def argocd(ctx: typer.Context) -> None:
     context = chosen_view(call)
     theirs = context.adopts(component.NAME)
     if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
-        # Where whoever runs it has people log in.
+        # The address at which its operators have people log in.
         call.console.data(address)
         if context.argocd_answers().ready:
             call.console.say(f"also at {context.argocd_url} while the topology is running")
@@ -43,7 +43,7 @@ def argocd(ctx: typer.Context) -> None:
         raise UcpError(f"argocd-server is not responding: {health.message}", next="ucp start")
     url = context.argocd_url
     call.console.data(url)
-    # One that others run is asked by the browser alone: its certificate is for another name.
+    # An adopted one is not queried by us, since its certificate is for another name.
     if theirs or component.ui_available(context.argocd_port):
         _browse(call, url)
         return

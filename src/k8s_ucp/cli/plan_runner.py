@@ -27,7 +27,7 @@ from k8s_ucp.workspace import StateFolder, Workspace
 
 LOG_BYTES = 1024 * 1024
 Foreseeings = Mapping[str, Iterable[Foreseen]]
-"""{id of what a command does beside its plan: what it would do}"""
+"""{id of what a command does in addition to its plan: what that would do}"""
 
 
 def run_plan(
@@ -39,11 +39,12 @@ def run_plan(
     locked: bool = False,
     part_of: Journal | None = None,
 ) -> float:
-    """Run a plan on a topology; the seconds it took.
+    """Run a plan on a topology; returns the seconds it took.
 
-    before: what is written between the checks and the first step, under the topology's lock.
-    locked: the caller holds that lock already. part_of: the journal of a command that does more
-    than this. Raises UcpError, Interrupted.
+    before: called between the checks and the first step, with the topology's lock. locked: the
+    caller
+    already holds the lock. part_of: the journal of a command that does more than this plan. Raises
+    UcpError, RunInterrupted.
     """
     began = time.monotonic()
     if plan.checks:
@@ -53,13 +54,13 @@ def run_plan(
     state = context.state
     state.make()
     for each in (signal.SIGTERM, signal.SIGHUP):
-        # A cancelled CI job, a closed terminal: the same care as with Ctrl-C.
+        # A canceled CI job or a closed terminal is handled like Ctrl-C.
         signal.signal(each, _interrupt)
     with contextlib.ExitStack() as stack:
         if not locked:
             stack.enter_context(alone(context.workspace, context.topology.name))
         before()
-        if plan.name != "stop":  # which works on a full disk, too
+        if plan.name != "stop":  # stop must work on a full disk, too
             context.workspace.settle_identity()
         log = stack.enter_context(_log(state.logs / "ucp.log", plan.name))
         view = stack.enter_context(console.steps())
@@ -89,7 +90,7 @@ def run_plan(
 
 
 def edit_journal(state: StateFolder, console: Console) -> Journal:
-    """Of an edit of ucp.yaml: cut off after it was written, a start publishes it."""
+    """The journal of an edit of ucp.yaml; if interrupted after that, a start publishes the edit."""
     path = state.unfinished_file(journal.EDIT)
     return open_journal(path, "edit", command_line(), console, next="ucp start")
 
@@ -97,9 +98,9 @@ def edit_journal(state: StateFolder, console: Console) -> Journal:
 def open_journal(
     path: Path | None, plan: str, command: str, console: Console, *, next: str = ""
 ) -> Journal:
-    """Of a run; next: the command that continues it, where that is another one.
+    """Open the journal of a run; next: the command that continues it, if that is another one.
 
-    It says what is continued, and what became of a journal that can't be read.
+    Prints what is continued, or what happened to a journal that can't be read.
     """
     if path and (words := journal.set_aside(path)):
         console.say(f"note: {words}")
@@ -110,9 +111,11 @@ def open_journal(
 
 
 def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
-    """A start or an edit publishes what an edit that was cut off left; a teardown ends it all.
+    """Delete journals that this run has completed.
 
-    What an upgrade has left of components goes back with a start; a cluster waits for the next one.
+    A start or an edit publishes an interrupted edit; a teardown ends everything. A start rolls back
+    an
+    interrupted upgrade of components; that of a cluster waits for the next upgrade.
     """
     state = context.state
     if plan.name == "destroy":
@@ -130,7 +133,7 @@ def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
 
 @contextlib.contextmanager
 def alone(workspace: Workspace, topology: str) -> Iterator[None]:
-    """Hold the lock of a topology. Raises UcpError, at once, where another command has it."""
+    """Hold the lock of a topology. Raises UcpError at once if another command holds it."""
     state = workspace.state(topology)
     state.make()
     with journal.held(state.lock, topology, command_line()):
@@ -142,13 +145,13 @@ def _interrupt(number: int, _: object) -> None:
 
 
 def command_line() -> str:
-    """What was typed, for a person; passwords in URLs blanked out."""
+    """The command line as typed, without passwords in URLs."""
     return without_secrets(shlex.join(["ucp", *sys.argv[1:]]))
 
 
 @contextlib.contextmanager
 def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
-    """The run log (0600): a line for every change; one old file is kept."""
+    """The run log (0600), with a line for each change; one old file is kept."""
     with contextlib.suppress(OSError):
         if path.stat().st_size > LOG_BYTES:
             path.replace(path.with_suffix(".log.1"))
@@ -177,7 +180,7 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
         try:
             yield hear
         except UcpError as error:
-            # A step's own line has the first of its message.
+            # The step's own line has only the first line of the message.
             write("failed: " + str(error).replace("\n", "\n  "))
             raise
         write("ends")
@@ -192,10 +195,11 @@ def show_plan(
     after: Foreseeings | None = None,
     now: Topology | None = None,
 ) -> None:
-    """Print what plans would do, and do none of it. before, after: what is done around them.
+    """Print what plans would do, without doing it. before, after: what the command does around
+    them.
 
-    now: ucp.yaml as it is, where the plans are for another one: prices are taken from both. Raises
-    UcpError where the checks of one would refuse it.
+    now: ucp.yaml as it is, if the plans are for a changed one; prices are taken from both. Raises
+    UcpError if the checks of a plan fail.
     """
     for plan in plans:
         pipeline.preflight(plan, context)

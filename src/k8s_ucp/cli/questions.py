@@ -1,7 +1,7 @@
-"""The questions that `ucp start` asks when there is no ucp.yaml. The only user of questionary.
+"""Questions on the terminal, such as those of `ucp start` without ucp.yaml.
 
-Everything asked has a flag, so nothing here decides anything: answers in, answers out. Ctrl-C at
-any question raises KeyboardInterrupt, and nothing has been written by then.
+The only user of questionary. Everything that is asked can also be given by flags; no decision is
+made here. Ctrl-C at any question raises KeyboardInterrupt, before anything is written.
 """
 
 from __future__ import annotations
@@ -24,28 +24,27 @@ from k8s_ucp.topology.rules.names import reads_as_text
 
 @dataclass(frozen=True)
 class Answers:
-    """What was chosen."""
+    """The user's choices."""
 
     core: str
     environments: tuple[str, ...]
     apps: tuple[str, ...]
     provider: str = DEFAULT
-    """Of the environments' clusters."""
+    """Provider of the environments' clusters."""
     ports: tuple[int, int] | None = None
-    """Of a core whose nodes take traffic, where 80 and 443 are not to be had: http, https."""
+    """HTTP and HTTPS ports of a core whose nodes accept traffic, if 80 and 443 are not
+    available."""
 
 
 def can_ask() -> bool:
-    """A person sits there: what we show is seen, what they type is read, and what is drawn again
-    takes the place of what was there."""
+    """Whether questions are possible: stdin and stderr are a terminal that can redraw lines."""
     return sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str]) -> Answers:
-    """Where the core runs, which environments, which apps. Enter takes what is proposed.
+    """Ask for the core's provider, environments and apps. Enter accepts the proposal.
 
-    cores, clusters: providers that can be had here, of the core and of environments; of one alone
-    nothing is asked.
+    cores, clusters: available providers of the core and of environments; a single one isn't asked.
     """
     core = cores[0]
     if len(cores) > 1:
@@ -58,9 +57,9 @@ def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str
         instruction="(a cluster each)",
     )
     if not split_names(environments):
-        # Apps run on environments' clusters alone.
+        # Apps run on environments' clusters only.
         return Answers(core, (), (), core)
-    # Pods of a core don't reach control planes that listen on loopback.
+    # Pods of a core can't reach control planes that listen on loopback.
     fed = environments_of(PROVIDERS[core])
     usable = [each for each in clusters if each in fed]
     provider = usable[0] if usable else core
@@ -77,7 +76,7 @@ def _ask_provider(question: str, providers: Sequence[str], proposed: str) -> str
 
 
 def ask_existing(name: str) -> str:
-    """What to do with a core that is there: use, recreate or stop."""
+    """Ask what to do with an existing core: use, recreate or stop."""
     words = {
         "use": "use it and keep what runs on it",
         "recreate": "delete and recreate it with all clusters that `ucp stop` deletes",
@@ -89,7 +88,7 @@ def ask_existing(name: str) -> str:
 def choose_many(
     question: str, choices: Mapping[str, str], proposed: Collection[str] | None = None
 ) -> list[str]:
-    """Several of {value: words}; all are proposed unless some are named."""
+    """Choose several of {value: label}; all are preselected unless `proposed` names some."""
     found = _ask(
         questionary.checkbox,
         question,
@@ -103,7 +102,7 @@ def choose_many(
 
 
 def choose_one(question: str, choices: Mapping[str, str], proposed: str | None = None) -> str:
-    """One of {value: words}."""
+    """Choose one of {value: label}."""
     found = _ask(
         questionary.select,
         question,
@@ -115,22 +114,22 @@ def choose_one(question: str, choices: Mapping[str, str], proposed: str | None =
 
 
 def confirm(question: str, *, default: bool = True) -> bool:
-    """A yes or no."""
+    """Ask yes or no."""
     return bool(_ask(questionary.confirm, question, default=default))
 
 
 def typed(question: str) -> str:
-    """What a person writes."""
+    """Ask for a text."""
     return str(_ask(questionary.text, question)).strip()
 
 
 def split_names(text: str) -> list[str]:
-    """Names with commas or blanks between."""
+    """Names separated by commas or blanks."""
     return [each for each in re.split(r"[,\s]+", text) if each]
 
 
 def _wrong_environments(text: str) -> bool | str:
-    """True, or what is wrong."""
+    """True, or what is invalid."""
     names = split_names(text)
     for each in names:
         if each == "core":
@@ -148,5 +147,5 @@ def _wrong_environments(text: str) -> bool | str:
 
 
 def _ask(prompt: Any, question: str, **settings: Any) -> Any:
-    # People read stderr: stdout may be a file.
+    # To stderr, since stdout may be a file.
     return prompt(question, output=create_output(sys.stderr), **settings).unsafe_ask()

@@ -1,4 +1,4 @@
-"""`ucp reconciler run`: the controllers, in the foreground; `ucp start` has it supervised."""
+"""`ucp reconciler run`: runs the controllers in the foreground; `ucp start` supervises it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def run(
 
 
 def token_seconds(duration: str) -> int:
-    """Of `--token-lifetime`. Raises UsageError."""
+    """The seconds of `--token-lifetime`. Raises UsageError."""
     from k8s_ucp.topology.values import DURATION_PATTERN, in_seconds
 
     if not re.fullmatch(DURATION_PATTERN, duration):
@@ -137,9 +137,10 @@ def token_seconds(duration: str) -> int:
 
 
 class Outdated:
-    """Tells whether the topology asks for other settings: whoever supervises us starts us anew.
+    """Whether the settings have changed, so that the process should be restarted by its supervisor.
 
-    They are read again only when a file is another one; what can't be read changes nothing.
+    The settings are read again only if a file has changed; if that fails, nothing counts as
+    changed.
     """
 
     def __init__(self, files: Iterable[Path], differs: Callable[[], bool]) -> None:
@@ -169,14 +170,14 @@ def _version_of(file: Path) -> tuple[int, int] | None:
 
 
 def _in_pod(call: Invocation, **told: Any) -> Settings:
-    """told: settings that the options give."""
+    """Settings of a pod. told: settings given by options."""
     from k8s_ucp.reconciler.runtime.settings import Settings
 
     if not call.topology or not told["source_namespaces"]:
         raise UsageError("--in-cluster requires --topology and --source-namespace")
     return Settings(
         kubeconfig=None,
-        # Machines make LocalClusters; a pod is none.
+        # LocalClusters belong to machines, and a pod is none.
         machine="",
         topology=call.topology,
         health_address="0.0.0.0",  # noqa: S104 (the pod's own, for the kubelet)
@@ -204,7 +205,7 @@ def _on_machine(
 
 
 def _backings(call: Invocation, topology: str) -> Mapping[str, Backing]:
-    """What this machine runs behind a simulated cloud's resources, but for control planes."""
+    """What this machine runs for resources of the simulated cloud, except control planes."""
     from k8s_ucp.aws.kinds import rds
     from k8s_ucp.clusters.ports import Ports, default_registry
     from k8s_ucp.components.databases import Databases
@@ -219,7 +220,7 @@ def _backings(call: Invocation, topology: str) -> Mapping[str, Backing]:
 def settings_here(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> Settings:
-    """What the topology, as it was started or edited last, asks of a process of this machine."""
+    """Settings for this machine, from the topology as it was last started or edited."""
     from k8s_ucp.aws.account import account_file, read_account
     from k8s_ucp.fence.files import FenceFiles
     from k8s_ucp.gitops.publish.addresses import addresses
@@ -234,7 +235,7 @@ def settings_here(
     epoch = FenceFiles(state.fence).epoch
     account = read_account(account_file(state)) if topology.spec.clouds.simulated else None
     if account and epoch:
-        # The cloud's ledger shows which core wrote.
+        # So that the cloud's ledger shows which core made a call.
         account = replace(account, caller=f"{account.caller} epoch/{epoch}")
     return Settings(
         kubeconfig=state.kubeconfig(topology.core_cluster),

@@ -1,4 +1,4 @@
-"""`ucp tools install|prune|list`: the pinned programs in the user's cache."""
+"""`ucp tools install|prune|list`: manages the pinned programs in the user's cache."""
 
 from __future__ import annotations
 
@@ -135,8 +135,7 @@ def show(
 
 
 def _needed(ctx: typer.Context) -> tuple[str, ...]:
-    """What a start of the workspace's ucp.yaml needs, add-ons' programs too; else of an embedded
-    topology."""
+    """Tools for the workspace's ucp.yaml and its add-ons, or else for an embedded topology."""
     file = invocation(ctx).workspace.topology_file
     if not file.exists():
         return EMBEDDED
@@ -147,7 +146,7 @@ def _needed(ctx: typer.Context) -> tuple[str, ...]:
 
 
 def _source(ctx: typer.Context, wanted: ProgramSource | None) -> ProgramSource:
-    """As the flag says, else as the workspace's ucp.yaml does, else auto."""
+    """The source given by the flag, or else by the workspace's ucp.yaml, or else auto."""
     file = invocation(ctx).workspace.topology_file
     if wanted or not file.exists():
         return wanted or ProgramSource.AUTO

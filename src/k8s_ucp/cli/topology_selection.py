@@ -1,4 +1,4 @@
-"""Selects the started topology that a command works on, and collects its state."""
+"""Selects the started topology that a command works on, and opens it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 STARTED = "ucp.yaml"
-"""In the state folder: the topology file as it was started last; the user's may have changed."""
+"""In the state folder: the topology file of the last start; the user's may have changed."""
 _LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
-"""Variables in which shells hand over the line so far."""
+"""Variables in which shells pass the line to be completed."""
 
 
 def chosen_name(call: Invocation) -> str:
-    """Name of the topology: --topology, or the only one, or the one of ucp.yaml.
+    """Name of the topology: --topology, or the only one, or that of ucp.yaml.
 
-    Raises UcpError where nothing was started, UsageError where the choice is not clear.
+    Raises UcpError if none was started, UsageError if the choice is ambiguous.
     """
     started = _started(call.workspace)
     if call.topology:
@@ -58,26 +58,26 @@ def chosen_name(call: Invocation) -> str:
 
 
 def _started(workspace: Workspace) -> list[str]:
-    """Topologies with state, or with repositories: state may be removed, it can be rebuilt."""
+    """Topologies with state, or with repositories, since state may be deleted and rebuilt."""
     repositories = workspace.root / "gitops"
     there = [each.parent.name for each in repositories.glob("*/core")]
     return sorted({*workspace.topologies(), *there})
 
 
 def chosen_topology(call: Invocation) -> Topology:
-    """The topology as it was started last. Raises UcpError, UsageError."""
+    """The topology as it was last started. Raises UcpError, UsageError."""
     from k8s_ucp.topology import default, load
 
     name = chosen_name(call)
     for path in (call.workspace.state(name).root / STARTED, call.workspace.topology_file):
         if path.exists() and (topology := load(path)).name == name:
             return topology
-    # Stopping must work whatever has become of the files.
+    # `ucp stop` must work whatever has happened to the files.
     return default(name, (), ())
 
 
 def chosen_view(call: Invocation) -> TopologyView:
-    """What commands that only look need of a started topology."""
+    """A started topology, for commands that only read."""
     from k8s_ucp.context import TopologyView
 
     view = TopologyView(workspace=call.workspace, topology=chosen_topology(call))
@@ -86,7 +86,7 @@ def chosen_view(call: Invocation) -> TopologyView:
 
 
 def chosen_context(call: Invocation) -> StartContext:
-    """What steps need of a started topology."""
+    """A started topology, for steps."""
     from k8s_ucp.context import StartContext
 
     context = StartContext(workspace=call.workspace, topology=chosen_topology(call))
@@ -96,7 +96,7 @@ def chosen_context(call: Invocation) -> StartContext:
 
 @contextmanager
 def asking_core(context: TopologyView) -> Iterator[None]:
-    """Raises UcpError that says what to do where the core cluster doesn't answer."""
+    """Raises UcpError with advice if the core cluster doesn't respond."""
     from k8s_ucp.kube import Unreachable
 
     try:
@@ -107,7 +107,7 @@ def asking_core(context: TopologyView) -> Iterator[None]:
 
 
 def _renew(call: Invocation, context: TopologyView) -> None:
-    """Google's tokens live for an hour; without one the command shows what it can."""
+    """Renew Google's tokens, which expire after an hour; on failure only a note is printed."""
     from k8s_ucp.clusters.admin_kubeconfigs import renew_access
     from k8s_ucp.providers import PROVIDERS
 
@@ -130,19 +130,19 @@ def remember(workspace: Workspace, name: str, text: str) -> None:
 def app_names(incomplete: str) -> list[str]:
     """Apps of ucp.yaml, for the shell's completion.
 
-    Like the others it says nothing where it knows nothing: no message belongs into a half typed
-    line.
+    Like the other completions it never fails or prints, since that would garble the line being
+    typed.
     """
     return _names(incomplete, lambda topology: [each.name for each in topology.spec.apps])
 
 
 def environment_names(incomplete: str) -> list[str]:
-    """Environments of ucp.yaml, for the same."""
+    """Environments of ucp.yaml, for completion."""
     return _names(incomplete, _environments)
 
 
 def cluster_names(incomplete: str) -> list[str]:
-    """Environments of ucp.yaml and the core cluster, for the same."""
+    """Environments of ucp.yaml and the core cluster, for completion."""
     return _names(incomplete, lambda topology: ["core", *_environments(topology)])
 
 

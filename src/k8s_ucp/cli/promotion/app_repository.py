@@ -1,4 +1,4 @@
-"""The app repository and branch that a promotion, a rollback or a history is about."""
+"""Selects the app repository and branch for a promotion, a rollback or a history."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def app_repository(call: Invocation, repo: str, branch: str) -> RepositoryRef:
-    """What `--repo` and `--branch` say; without them, what Argo CD follows for the topology.
+    """The repository of `--repo` and `--branch`, or else the one that Argo CD follows.
 
-    What a topology names is for its own repositories only. Raises UsageError for what is no
-    repository, UcpError where a choice is missing, BadCredential.
+    The topology's credential is used for its own repositories only. Raises UsageError if it isn't a
+    repository, UcpError if the choice is ambiguous, BadCredential.
     """
     credential = git_credential()
     if not repo and (topology := _topology(call)):
@@ -27,8 +27,9 @@ def app_repository(call: Invocation, repo: str, branch: str) -> RepositoryRef:
 
 
 def _topology(call: Invocation) -> Topology | None:
-    """None where all repositories are this machine's own: they have no credential, and the branch
-    is their default one; reading the topology would only take time.
+    """The topology; None if all repositories are local ones on this machine.
+
+    These have no credential, and the default branch, so that loading the topology would waste time.
     """
     clones = call.workspace.root.glob("gitops/*/apps")
     if not any(not each.with_suffix(".git").exists() for each in clones):
@@ -38,4 +39,4 @@ def _topology(call: Invocation) -> Topology | None:
     try:
         return chosen_topology(call)
     except UcpError:
-        return None  # Which repository is meant is asked afterwards, in better words.
+        return None  # find_place reports the problem more clearly.

@@ -1,4 +1,4 @@
-"""`ucp history APP`: what was promoted, rolled back or edited by hand, newest first."""
+"""`ucp history APP`: lists promotions, rollbacks and manual edits, newest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ucp promote APP --env ENV --tag TAG`: an image tag into the app repository, from a pipeline."""
+"""`ucp promote APP --env ENV --tag TAG`: writes an image tag to the app repository."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ app = declare()
 
 @dataclass(frozen=True)
 class Proposing:
-    """What the command line says about the pull request."""
+    """Flags about the pull request."""
 
     forge: str
     merge_when_green: bool
 
 
 def _option(flag: str, metavar: str | None, help: str, **more: Any) -> Any:
-    """An option that can be set as a variable too: pipelines do that more safely than they quote.
+    """An option that can also be set by a variable, which is safer than quoting in pipelines.
 
     UCP_PROMOTE_TAG is --tag, and so on.
     """
@@ -231,7 +231,7 @@ def land_promotions(
     deadline: float,
     proposing: Proposing | None,
 ) -> tuple[Landing, str]:
-    """(what came of it, what a person should know besides)."""
+    """Promote; returns (result, warning for the user)."""
     place = app_repository(call, repo, branch)
     forge = None
     if proposing:
@@ -276,7 +276,7 @@ def land_promotions(
                     raise _or_proposed(error) from error
                 return landing, there.settle(landing.commit) if landing.commit else ""
             except ChartMissing as missing:
-                # Decided without having written anything: a version that no environment has.
+                # No environment has this version; nothing has been written yet.
                 if missing.key in fetched:
                     raise
                 from k8s_ucp.cli.app_sources import fetch_chart
@@ -286,7 +286,7 @@ def land_promotions(
 
 
 def _or_proposed(error: Declined) -> Declined:
-    """The refusal of a push, with the other way where the branch takes pull requests only."""
+    """The error of a push, with advice to use --pr if the branch accepts pull requests only."""
     if not re.search(r"protected branch|rule violations|pull request", error.message, re.I):
         return error
     return Declined(error.message, next=f"propose it instead: add --pr; {error.next}")
@@ -371,7 +371,7 @@ def _gate(call: Invocation, soak: float) -> HealthGate:
 
 
 def _refuse(**given: object) -> None:
-    """Refuse what a batch's file has to say itself."""
+    """Refuse flags that a batch has to set in its file."""
     extra = [name for name, value in given.items() if value]
     if extra:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What promote, rollback and history share on the command line: options, their values, results."""
+"""Shared by promote, rollback and history: options, their values, results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
 
 
 def seconds(option: str, text: str) -> float:
-    """A duration such as 90s, 10m or 1h30m. Raises UsageError."""
+    """Seconds of a duration such as 90s, 10m or 1h30m. Raises UsageError."""
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise UsageError(f"{option} {text!r} is not a valid duration", next=f"{option} 10m")
@@ -42,7 +42,7 @@ def seconds(option: str, text: str) -> float:
 
 
 def person(run: Run) -> Author | None:
-    """Who started the CI run: the author where git is told none."""
+    """Who started the CI run, as author if git has none configured."""
     return Author(run.person, run.email or FALLBACK.email) if run.person else None
 
 
@@ -50,7 +50,7 @@ _DID = {"rollback": "rolled back", "hold": "hold set", "release": "hold released
 
 
 def show_landing(console: Console, landing: Landing, output: Output, *, batch: bool) -> int:
-    """Say what came of it, in words and as data; the exit code."""
+    """Print the result, as text and as data; returns the exit code."""
     for decision in landing.decisions:
         console.say(words(decision, landing))
         for place in decision.places:
@@ -61,7 +61,7 @@ def show_landing(console: Console, landing: Landing, output: Output, *, batch: b
 
 
 def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:
-    """The result as data (design, "Commands")."""
+    """The result as data, for -o json and yaml."""
     worst = _worst(landing.decisions)
     common = {
         "commit": landing.commit or None,
@@ -88,12 +88,12 @@ def _item(decision: Decision) -> dict[str, Any]:
 
 
 def _own(decision: Decision) -> tuple[Change, ...]:
-    """What the command itself has changed, without what a pull request proposed for others."""
+    """Changes of the command itself, without other proposals of the same pull request."""
     return tuple(each for each in decision.note.changes if each not in decision.kept)
 
 
 def _superseded(decision: Decision) -> list[Change]:
-    """Images that stay what they are, as something newer is there, while others were promoted."""
+    """Images that keep a newer version, while others were promoted."""
     note = decision.note
     if decision.status not in ("promoted", "pr") or note.kind != "promote" or not note.changes:
         return []
@@ -102,7 +102,7 @@ def _superseded(decision: Decision) -> list[Change]:
 
 
 def _beside(decision: Decision) -> str:
-    """What the same pull request proposes besides, and what it does no longer."""
+    """What the same pull request also proposes, and what it no longer proposes."""
     return "".join(
         f"\n  {said}: {each.image} {each.old or DEFAULT} -> {each.new or DEFAULT}"
         for said, changes in (
@@ -114,7 +114,7 @@ def _beside(decision: Decision) -> str:
 
 
 def _worst(decisions: Sequence[Decision]) -> Decision:
-    """The decision that stands for all: a refusal, else what landed, else the rest."""
+    """The decision that determines the exit code: a refusal, or else what landed, or the rest."""
     rank = (*REFUSALS, "promoted", "pr", "superseded", "unchanged")
     return min(decisions, key=lambda decision: rank.index(decision.status))
 

@@ -1,4 +1,4 @@
-"""`ucp rollback APP --env ENV`: the version from before, and the bad one held back; holds alone."""
+"""`ucp rollback APP --env ENV`: restores the previous version and holds the bad one."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def rollback(
 def land_rollback(
     call: Invocation, wanted: Rollback, to: str, repo: str, branch: str, deadline: float
 ) -> tuple[Landing, str]:
-    """(what came of it, what a person should know besides)."""
+    """Roll back, or set or release a hold; returns (result, warning for the user)."""
     run = find_run(os.environ)
     place = app_repository(call, repo, branch)
     only_hold = wanted.hold or (wanted.release_hold and not to)
@@ -111,7 +111,7 @@ def land_rollback(
 
 
 def _chosen(there: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Rollback:
-    """The rollback with the pins it goes back to, and those it goes back from."""
+    """The rollback with the pins to restore, and the bad ones."""
     overlay = read_overlay(tip, wanted.app, wanted.env)
     known = pasts(there.repository, tip.commit, wanted.app, wanted.env)
     if to:
