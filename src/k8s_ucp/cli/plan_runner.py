@@ -195,10 +195,9 @@ def show_plan(
     after: Foreseeings | None = None,
     now: Topology | None = None,
 ) -> None:
-    """Print what plans would do, without doing it. before, after: what the command does around
-    them.
+    """Print what plans would do, without doing it.
 
-    now: ucp.yaml as it is, if the plans are for a changed one; prices are taken from both. Raises
+    before, after: what the command does in addition. now: ucp.yaml as it is, if the plans are for a changed one; prices are taken from both. Raises
     UcpError if the checks of a plan fail.
     """
     for plan in plans:

@@ -1,1 +1,1 @@
-"""Commands that edit ucp.yaml: environments, apps, mirrors."""
+"""Commands that edit ucp.yaml: environments, apps, mirrors, teams and claims."""

@@ -1,7 +1,7 @@
 """`ucp app add`: turns its arguments into an item of ucp.yaml; pins and copies the source.
 
-A branch becomes the commit that it stands for, a chart's version the exact one, a folder outside
-of the workspace a copy beside ucp.yaml. Nothing stays of an app that was refused.
+A branch is resolved to its commit, a chart's version to the exact one, and a folder outside of the
+workspace is copied next to ucp.yaml. Nothing remains of an app that is refused.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ AuthOption = Annotated[
 ]
 
 COPIES = "manifests"
-"""Folder beside ucp.yaml for apps that were given by a folder elsewhere."""
+"""Folder next to ucp.yaml for copies of apps that were given by a folder elsewhere."""
 
 
 @dataclass(frozen=True)
 class AppFlags:
-    """The flags. Empty: not given."""
+    """The flags of an app; empty: not given."""
 
     name: str
     path: str | None = None
@@ -49,13 +49,12 @@ class AppFlags:
     values: tuple[str, ...] = ()
     overlays: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the item that are written as they were given."""
+    """Keys that are written to the item unchanged."""
 
 
 @contextlib.contextmanager
 def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[dict[str, Any]]:
-    """The item for ucp.yaml; copies that were made for it go again where the block fails, unless
-    ucp.yaml has it.
+    """The item for ucp.yaml; its copies are deleted if the block fails and the edit isn't kept.
 
     Raises UcpError, UsageError.
     """
@@ -101,7 +100,7 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
             f"the repository of the chart {chart} is not specified",
             next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
-    # A range such as 1.x becomes the exact version below.
+    # A range such as 1.x is resolved to an exact version below.
     found = {"repo": repo.rstrip("/"), "name": chart, "version": "0"}
     if wanted.auth:
         found["auth"] = wanted.auth
@@ -136,7 +135,7 @@ def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[
 
 
 def parsed_item(item: Mapping[str, Any]) -> App:
-    """The item as the topology will read it. Raises UsageError."""
+    """The item, validated as part of a topology. Raises UsageError."""
     from pydantic import ValidationError
 
     from k8s_ucp.topology import App
@@ -150,7 +149,7 @@ def parsed_item(item: Mapping[str, Any]) -> App:
 
 
 def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> None:
-    """Fetch what an item names, and see that it is an app. Raises UcpError."""
+    """Fetch the source of an item, and check that it is an app. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import manifest_files
     from k8s_ucp.gitops.render.app_manifests import read_app
@@ -159,7 +158,7 @@ def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> 
     app = parsed_item(item)
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     if form_of(app, files) in ("directory", "jsonnet"):
-        # Argo CD reads every manifest beside jsonnet, too.
+        # Argo CD also reads every manifest next to jsonnet files.
         manifest_files(files)
 
 
@@ -170,9 +169,9 @@ def _detected(
     environments: list[str],
     wanted: AppFlags,
 ) -> dict[str, Any]:
-    """What an app's files say of it: overlays in envs/ or the like, and the form of a commit's.
+    """Keys derived from an app's files: its overlays in envs/ or the like, and its form.
 
-    The form is written down with a commit, whose files are copied. Raises UcpError.
+    The form is recorded only together with a commit, whose files are copied. Raises UcpError.
     """
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, overlays_beside
@@ -206,12 +205,12 @@ def _detected(
 
 
 def _likeliest(name: str, folders: Sequence[str]) -> str:
-    """One that is called like the app, else the first."""
+    """The folder with the name of the app, or else the first one."""
     return next((each for each in folders if each.rpartition("/")[2] == name), folders[0])
 
 
 def _choice(wanted: AppFlags, folder: str) -> str:
-    """The command for one of the folders below what was named."""
+    """The command for one of the folders below the given one."""
     place = "/".join(each.rstrip("/") for each in (wanted.path, folder) if each)
     everything = f"ucp app import {wanted.repo or wanted.path} lists them all"
     if not wanted.repo:
@@ -226,9 +225,9 @@ def _choice(wanted: AppFlags, folder: str) -> str:
 def _environment_overlays(
     name: str, folders: Mapping[str, str], environments: list[str]
 ) -> dict[str, str]:
-    """{environment: folder} of an app that has a folder for each.
+    """{environment: folder} for an app with a folder per environment.
 
-    Raises UsageError where not every environment has one: which to take is not ours to guess.
+    Raises UsageError if some environments have none, since guessing could deploy the wrong one.
     """
     missing = [each for each in environments if each not in folders]
     if missing:
@@ -240,9 +239,9 @@ def _environment_overlays(
 def _meet_other_overlays(
     call: Invocation, name: str, there: list[str], environments: list[str]
 ) -> None:
-    """Overlays of other names than the environments', in overlays/.
+    """Handle overlays in overlays/ whose names are not those of environments.
 
-    Raises UsageError where one is probably meant for an environment that has none.
+    Raises UsageError if one of them is probably meant for an environment without an overlay.
     """
     missing = [each for each in environments if each not in there]
     free = {each: f"overlays/{each}" for each in there if each not in environments}
@@ -259,7 +258,7 @@ def _meet_other_overlays(
 def _meet_environments(
     wanted: AppFlags, files: Mapping[str, bytes], environments: Collection[str]
 ) -> None:
-    """Plain manifests in folders that are called as environments, which would all go to each.
+    """Refuse plain manifests in folders named like environments: all would go to each environment.
 
     Raises UsageError.
     """
@@ -284,7 +283,7 @@ def _meet_environments(
 def _not_named(
     app: str, there: Iterable[str], missing: list[str], proposed: Mapping[str, str]
 ) -> UsageError:
-    """proposed: {environment: a folder}"""
+    """The error for environments without an overlay. proposed: {environment: a folder}"""
     flags = " ".join(f"--overlay {each}={folder}" for each, folder in proposed.items())
     return UsageError(
         f"the app {app} has overlays for {', '.join(there)}, but not for {', '.join(missing)}",
@@ -293,7 +292,7 @@ def _not_named(
 
 
 def _alike(environment: str, folders: Mapping[str, str]) -> str | None:
-    """The folder whose name resembles an environment's."""
+    """The folder whose name resembles that of an environment."""
     from k8s_ucp.topology.problems import nearest
 
     longer = (each for each in folders if each.startswith(environment))
@@ -304,9 +303,9 @@ def _alike(environment: str, folders: Mapping[str, str]) -> str | None:
 def _beside(
     root: Path, path: str, copy: str, undone: contextlib.ExitStack, *, folder: bool = False
 ) -> str:
-    """A path below the folder of ucp.yaml: what lies elsewhere is copied there.
+    """A path below the folder of ucp.yaml; a source elsewhere is copied there.
 
-    folder: the copy of a file is a folder with it.
+    folder: copy a single file into a folder of its own.
     """
     if path.startswith("ucp:"):
         return path
@@ -314,7 +313,7 @@ def _beside(
     inside = root / source
     if not source.is_absolute() and inside.exists() and _within(inside, root):
         return inside.resolve().relative_to(root.resolve()).as_posix()
-    # What was typed is relative to where it was typed.
+    # A typed path is relative to the current folder.
     source = source.resolve()
     if not source.exists():
         raise UsageError(f"{path} exists neither in the current folder nor next to ucp.yaml")
@@ -345,15 +344,15 @@ def _beside(
 
 
 def _contents(place: Path) -> dict[str, bytes]:
-    """All files, by their path below a folder; of one file, that file's."""
+    """All files by their path below a folder; or the content of a single file."""
     files = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
     return {str(each.relative_to(place)): each.read_bytes() for each in files}
 
 
 def _copy_folder(source: Path, target: Path) -> str:
-    """Without hidden files and links. Where it lies in the target.
+    """Copy a folder without hidden files and links; returns its path within the target.
 
-    What it takes in from beside it, such as `../base`, comes along.
+    Files outside of it that it refers to, such as `../base`, are copied, too.
     """
     from k8s_ucp.gitops.render.app_manifests import outside
 
@@ -370,9 +369,9 @@ def _copy_folder(source: Path, target: Path) -> str:
 
 
 def _top(source: Path) -> Path:
-    """How far a folder may reach: to the top of its git repository, else to the folder above.
+    """The outermost folder that a folder may refer to: its git repository, or else its parent.
 
-    Of `overlays/production` and the like that is the folder with the base.
+    For `overlays/production` and the like, that is the folder with the base.
     """
     from k8s_ucp.gitops.imports.findings import PARENTS
 
@@ -413,7 +412,7 @@ def _within(path: Path, root: Path) -> bool:
 
 
 def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) -> dict[str, str]:
-    """`FILE` for all environments, `ENVIRONMENT=FILE` for one. Raises UsageError."""
+    """`FILE` stands for all environments, `ENVIRONMENT=FILE` for one. Raises UsageError."""
     found: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -430,7 +429,7 @@ def _by_environment(words: tuple[str, ...], environments: list[str], flag: str) 
 def _values_file(
     call: Invocation, wanted: AppFlags, name: str, undone: contextlib.ExitStack
 ) -> str:
-    """A file beside ucp.yaml or below, or the name of one in the chart."""
+    """The path of a file next to or below ucp.yaml, or the name of one in the chart."""
     if not Path(name).expanduser().exists() and not (call.workspace.root / name).exists():
         return name
     copy = f"{COPIES}/{wanted.name}-{Path(name).name}"

@@ -1,4 +1,4 @@
-"""What an app would bring, before anything is written: its form, the files, every object."""
+"""Previews an app before anything is written: its form, the files, every object."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 _REFUSED = frozenset(
     f"{each}.argoproj.io" for each in ("Application", "ApplicationSet", "AppProject")
 )
-"""Kinds that no app may bring: another message says so."""
+"""Kinds that no app may create; `_forbidden` reports them."""
 _GRANTED = ("cluster-kind-not-allowed", "namespace-not-allowed", "reference-missing-object")
-"""Rules whose findings flags of the command settle."""
+"""Rules whose findings are settled by flags of the command."""
 _SHOWN = 4
 _CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
 
 
 def tell(call: Invocation, edit: Edit, name: str) -> None:
-    """Say what an app is that people bring, and refuse what can't be read. Raises UcpError."""
+    """Print the form of an app, if people provide its manifests. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import find_form
     from k8s_ucp.gitops.render.app_manifests import read_app
@@ -59,10 +59,10 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
 def grant(
     call: Invocation, edit: Edit, items: Mapping[str, dict[str, Any]], *, named: bool = False
 ) -> None:
-    """Ask for what apps need beyond their namespaces; nothing is given silently.
+    """Ask for permissions that apps need beyond their namespaces; none is granted silently.
 
-    items: of ucp.yaml by app, to which it is added. named: the flags name the app as well.
-    Raises UcpError where nobody can be asked, with the flags of all apps.
+    items: items of ucp.yaml by app, to which permissions are added. named: flags include the app's
+    name. Raises UcpError with the flags for all apps if a confirmation is impossible.
     """
     text, topology = _edited(call, edit)
     apps = [each for each in topology.spec.apps if each.name in items and _is_brought(each)]
@@ -80,10 +80,11 @@ def grant(
 
 
 def refuse_new_errors(call: Invocation, edit: Edit) -> None:
-    """Check what people bring before the first start, which would refuse it halfway.
+    """Check people's manifests before the first start, which would otherwise fail halfway.
 
-    An image has rules to break only beside what others bring, such as a host that their Ingress
-    has. Of a topology that was started the push of the edit is checked. Raises UcpError.
+    Apps given by an image can break a rule only together with other manifests, such as an Ingress
+    with
+    the same host. If the topology was started, the push of the edit is checked. Raises UcpError.
     """
     from k8s_ucp.gitops.check.repositories import shown
     from k8s_ucp.topology import load
@@ -130,34 +131,34 @@ def _ask(
 
 @dataclass(frozen=True)
 class _Brought:
-    """What an app brings to all environments together."""
+    """Everything that an app creates, in all environments together."""
 
     objects: list[Mapping[str, Any]] = field(default_factory=list)
     missing: set[str] = field(default_factory=set)
-    """`Kind/name` of what it refers to, and nothing brings."""
+    """`Kind/name` of objects that it refers to, and that nothing creates."""
     is_chart: bool = False
     texts: dict[str, str] = field(default_factory=dict)
     """{environment: objects as YAML}"""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
-    """{image: environments} whose version no overlay lists, so that no promotion changes it."""
+    """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
     unset: list[str] = field(default_factory=list)
-    """What to say of a chart's images whose version a promotion doesn't find."""
+    """Messages about images of a chart whose version a promotion doesn't find."""
 
 
 @dataclass(frozen=True)
 class _Permissions:
-    """What an app lacks."""
+    """Permissions that an app lacks."""
 
     home: str
     kinds: list[str]
-    """Outside of namespaces."""
+    """Cluster-scoped kinds."""
     namespaces: list[str]
     unmade: list[str]
-    """Of these namespaces, those that it does not bring itself."""
+    """Those of `namespaces` for which the app has no Namespace object."""
     moves: bool
-    """It has objects in one namespace only, another than its own."""
+    """All its objects are in a single namespace that isn't its own."""
     outside: list[str]
-    """What something else has to create."""
+    """Objects that something else has to create."""
 
     @property
     def any(self) -> bool:
@@ -165,7 +166,7 @@ class _Permissions:
 
     @property
     def keys(self) -> dict[str, list[str]]:
-        """Lists of ucp.yaml to which it would be added."""
+        """Lists of ucp.yaml to which they would be added."""
         namespaces = [] if self.moves else self.namespaces
         found = {
             "clusterKinds": self.kinds,
@@ -193,7 +194,7 @@ class _Permissions:
         return " and ".join(words)
 
     def flags(self, prefix: str = "") -> str:
-        """Of the command that grants it."""
+        """Flags of the command that grant them."""
         flag = "--namespace" if self.moves else "--also-namespace"
         flags = [f"--cluster-kind {prefix}{each}" for each in self.kinds]
         flags += [f"{flag} {prefix}{each}" for each in self.namespaces]
@@ -213,13 +214,13 @@ def _permissions(app: App, brought: _Brought) -> _Permissions:
 
 
 def _forbidden(app: App, brought: _Brought) -> UsageError | None:
-    """What no flag allows: Applications, and objects in namespaces of the platform."""
+    """What no flag can allow: Applications, and objects in namespaces of the platform."""
     from k8s_ucp.gitops.check.objects import named
     from k8s_ucp.gitops.check.permissions import needed
     from k8s_ucp.topology.rules.names import closed_to_apps
 
     objects = brought.objects
-    # An app of apps belongs to Argo CD's namespace, which no app's project admits.
+    # Applications belong to Argo CD's namespace, which no app's project permits.
     if any(
         each.get("kind") in ("Application", "ApplicationSet")
         and str(each.get("apiVersion")).startswith("argoproj.io/")
@@ -255,14 +256,14 @@ def _namespace_made(item: Mapping[str, Any]) -> Any:
 
 
 def _is_brought(app: App) -> bool:
-    """People bring its manifests: they are neither made here nor shipped with ucp."""
+    """Whether people provide its manifests; otherwise they are generated or shipped with ucp."""
     return app.form != "image" and not (app.path or "").startswith("ucp:")
 
 
 def _tell_foreign(
     call: Invocation, topology: Topology, name: str, objects: list[Mapping[str, Any]]
 ) -> None:
-    """Which kinds must be on the clusters already."""
+    """Print the kinds whose CRDs must already be on the clusters."""
     from k8s_ucp.gitops.check.kinds import foreign_kinds
 
     kinds = [each for each in foreign_kinds(objects) if each not in _REFUSED]
@@ -285,7 +286,7 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
 def _brought(
     call: Invocation, rendered: Rendered, topology: Topology, apps: Sequence[App]
 ) -> dict[str, _Brought]:
-    """Of each app. Raises UcpError."""
+    """What each app creates, by name. Raises UcpError."""
     from k8s_ucp.gitops.check.objects import mirrored_in, missing
     from k8s_ucp.gitops.manifests.build_many import objects
     from k8s_ucp.gitops.manifests.yaml_text import documents
@@ -318,7 +319,7 @@ def _brought(
 def _unlisted(
     rendered: Rendered, name: str, environment: str, there: Sequence[Mapping[str, Any]]
 ) -> list[str]:
-    """Images of a kustomization's objects that are not in the list that a promotion changes."""
+    """Images of a kustomization that aren't in the list that promotions change."""
     from k8s_ucp.gitops.manifests.own import images, one_version, split_image
     from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
@@ -335,7 +336,7 @@ def _unlisted(
 
 
 _Again = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
-"""Further values of a chart to what helm makes of it then. Raises UcpError."""
+"""Renders a chart with further values; returns its objects. Raises UcpError."""
 
 
 @dataclass(frozen=True)
@@ -359,7 +360,7 @@ def _unset(
     there: Sequence[Mapping[str, Any]],
     again: _Again,
 ) -> Iterator[str]:
-    """What to say of images of a chart that no promotion changes."""
+    """Messages about images of a chart that promotions can't change."""
     from k8s_ucp.gitops.manifests.own import images
     from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
     from k8s_ucp.gitops.promotion.targets.find import find_targets
@@ -375,7 +376,7 @@ def _unset(
         tried = probe(values, targets, now, _subcharts(folder))
         after = list(images(list(again(tried.values)))) if tried.paths else now
     except (NotEditable, UcpError):
-        # Nothing is known then; the promotion itself says what it can't change.
+        # Nothing is known then; the promotion reports what it can't change.
         return
     left = unlisted(tried, targets, values, now, after)
     if named := [each for each in left if each.path]:
@@ -389,7 +390,7 @@ def _unset(
 
 
 def _subcharts(folder: EnvironmentFolder) -> Subcharts:
-    """Values of the charts below an environment's chart. Raises NotEditable."""
+    """Values of an environment's subcharts. Raises NotEditable."""
     from k8s_ucp.gitops.manifests.yaml_tree import read_tree
     from k8s_ucp.gitops.promotion.targets.folder import decoded
     from k8s_ucp.gitops.promotion.targets.subcharts import subchart_values
@@ -419,7 +420,7 @@ def _tell_unlisted(call: Invocation, name: str, brought: _Brought) -> None:
 
 
 def _answers(topology: Topology, app: App) -> bool:
-    """ucp.yaml ignores missing references of the app, or of all."""
+    """Whether ucp.yaml ignores missing references of the app, or of all apps."""
     return any(
         each.rule == "reference-missing-object" and each.app in (None, app.name)
         for each in topology.spec.checks.ignore
@@ -429,7 +430,7 @@ def _answers(topology: Topology, app: App) -> bool:
 def _built(
     call: Invocation, rendered: Rendered, topology: Topology, names: Sequence[str]
 ) -> Iterator[tuple[str, str, str, _Again | None]]:
-    """(app, environment, its objects as YAML, how a chart is rendered again). Raises UcpError."""
+    """(app, environment, objects as YAML, function to render a chart again). Raises UcpError."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.publish.repositories import render_to
@@ -466,7 +467,7 @@ def _again(
 def preview(call: Invocation, edit: Edit, name: str) -> None:
     """Print the files that a commit would change, and the objects of each environment.
 
-    Raises UcpError for what can't be rendered.
+    Raises UcpError if something can't be rendered.
     """
 
     tell(call, edit, name)
@@ -489,7 +490,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
 
 
 def _refusals(app: App, brought: _Brought, prefix: str = "") -> list[str]:
-    """What an app isn't allowed, with the flags that allow it."""
+    """What an app isn't allowed, with the flags that would allow it."""
     if problem := _forbidden(app, brought):
         return [f"{problem.message}; {problem.next}"]
     lacks = _permissions(app, brought)
@@ -499,7 +500,7 @@ def _refusals(app: App, brought: _Brought, prefix: str = "") -> list[str]:
 def changes(
     call: Invocation, edit: Edit, names: Sequence[str]
 ) -> tuple[list[tuple[str, str]], list[str]]:
-    """(files that a commit would add or change, what the check refuses of these apps).
+    """(files that a commit would add or change, findings that would refuse these apps).
 
     Raises UcpError.
     """
@@ -545,7 +546,7 @@ def _differing(before: Rendered, after: Rendered) -> list[tuple[str, str]]:
 def _objects(
     kustomize: Path, helm: Path, apps: Path, name: str, environment: str, topology: Topology
 ) -> str:
-    """The objects of an app on an environment, as YAML."""
+    """The objects of an app in an environment, as YAML."""
     from k8s_ucp.git.failures import HostUnreachable, classify
     from k8s_ucp.gitops.check.repositories import transports
     from k8s_ucp.gitops.manifests.build_charts import build_charts
@@ -559,7 +560,7 @@ def _objects(
         try:
             return build(kustomize, place, also=transports(topology))
         except LoadsFromOutside as error:
-            # Where its files lie in the app repository tells a person nothing.
+            # Paths in the app repository mean nothing to the user.
             error.message = f"{name} on {environment}: {error.message}".replace(
                 f"{apps}/apps/{name}/base/", ""
             ).replace(f"{apps}/", "")
@@ -597,7 +598,7 @@ def _edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
 
 
 def _before_and_after(call: Invocation, edit: Edit) -> tuple[str, Topology, Rendered, Rendered]:
-    """(new text of ucp.yaml, what it says, the repositories without the edit, and with it)."""
+    """(new text of ucp.yaml, new topology, repositories without the edit, repositories with it)"""
     text, topology = _edited(call, edit)
     before = _rendered(call, call.workspace.topology_file.read_bytes(), None)
     return text, topology, before, _rendered(call, text.encode(), topology)

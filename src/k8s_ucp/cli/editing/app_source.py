@@ -1,4 +1,4 @@
-"""The SOURCE of `ucp app add` as the flags that say the same."""
+"""Translates the SOURCE of `ucp app add` to the equivalent flags."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from urllib.parse import parse_qs
 from k8s_ucp.errors import UsageError
 
 SSH = re.compile(r"[\w.-]+@[\w.-]+:.+")
-"""An address of git in the short form of scp."""
+"""A git URL in scp's short form."""
 _BROWSED = re.compile(
     r"(https?://[^/]+/(?:[^/]+/[^/]+|.+?(?=/-/)))(?:/-)?/(?:tree|blob|raw)/"
     r"(?:refs/(?:heads|tags)/)?([^/]+)(?:/(.+?))?/?"
 )
-"""A folder or a file as the web pages of GitHub and GitLab name it."""
+"""URL of a folder or file on the web pages of GitHub or GitLab."""
 _RAW = re.compile(
     r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/(?:refs/(?:heads|tags)/)?([^/]+)/(.+)"
 )
-"""A file as GitHub serves it."""
+"""URL of a raw file on GitHub."""
 _MANIFEST = re.compile(r"https?://.+\.(?:ya?ml|json)")
 _WITH = {"repo": {"path", "revision", "chart", "version"}, "chart": {"version"}}
-"""Flags that say more about such a source."""
+"""Flags that may be combined with such a source."""
 
 
 def with_source(app: str, source: str, given: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The flags of both. given: by name, None where it isn't. Raises UsageError."""
+    """The given flags with those of the source. given: by name, or None. Raises UsageError."""
     found = flags_of(app, source)
     more = set().union(*(_WITH.get(each, set()) for each in found)) - found.keys()
     for flag, value in given.items():
@@ -39,10 +39,10 @@ def with_source(app: str, source: str, given: Mapping[str, str | None]) -> dict[
 
 
 def flags_of(app: str, source: str) -> dict[str, str]:
-    """A folder, file, git repository, chart of an OCI registry or image, by names of flags.
+    """Flags for a folder, file, git repository, chart of an OCI registry or image, by name.
 
-    Of a repository also path and revision where its URL names them, as web pages do
-    (`…/tree/REF/DIR`) or kustomize does (`REPO//DIR?ref=REF`). Raises UsageError.
+    For a repository also path and revision, if its URL contains them: as on web pages
+    (`…/tree/REF/DIR`) or in kustomize (`REPO//DIR?ref=REF`). Raises UsageError.
     """
     from k8s_ucp.gitops.manifests.own import split_image
 
@@ -85,7 +85,7 @@ def _repository(app: str, url: str) -> dict[str, str]:
 
 
 def _folder_of(path: str) -> str:
-    """A folder for the file that says what it is: a kustomization or Chart.yaml."""
+    """The folder of a kustomization or Chart.yaml, if the path is such a file; else the path."""
     from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 
     folder, _, name = path.rpartition("/")

@@ -1,4 +1,4 @@
-"""`ucp app`: the apps of the topology."""
+"""`ucp app`: lists, adds, imports and removes apps."""
 
 from __future__ import annotations
 
@@ -283,7 +283,7 @@ def add(
 
         if dry_run:
             preview(call, edit, name)
-            # The copies that were made to look at go again.
+            # The copies made for the preview are deleted.
             raise typer.Exit
         tell(call, edit, name)
         grant(call, edit, {name: item})
@@ -338,12 +338,12 @@ def _remove(
         after = {"delete-applications": foresee_app(call, before, name, leaving)}
         plan_edit(call, edit, output, removed=removed, after=after)
         return
-    # What is refused anyway is not asked about.
+    # Refuse an invalid removal before asking.
     edit(read_topology(call.workspace.topology_file), call.workspace.topology_file)
     confirm_removal(call, before, f"the app {name} from every environment", yes=yes)
     if interrupted:
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
-    # They can be told from its Applications only, which a run that was cut off may have deleted.
+    # Only its Applications list them, and an interrupted run may have deleted these already.
     kinds = merged_kinds(
         parts.data.get("kinds", {}), kinds_brought(call, before, name) if leaving else {}
     )
@@ -356,7 +356,7 @@ def _remove(
     with parts.step(f"Delete the Applications of {name}", "delete-applications"):
         gone = remove_applications(call, topology, name)
     if gone:
-        # Its project stayed until its Applications were gone.
+        # The project was kept until its Applications were deleted.
         subject = f"Remove the project of the app {name}"
         edit_topology(call, as_it_is, subject=subject, part_of=parts)
         with parts.step(f"Delete the kinds and namespaces of {name}", "delete-leftovers"):
@@ -375,7 +375,7 @@ def _origin(app: App) -> str | None:
 
 
 def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[str]]]:
-    """{app: {environment: its images with their versions}} of the app repository's tip."""
+    """{app: {environment: images with their versions}} at the tip of the app repository."""
     folder = call.workspace.gitops(topology.name).apps
     if not folder.is_dir():
         return {}

@@ -1,4 +1,4 @@
-"""`ucp claim`: what a team asks of the platform, written to its repository."""
+"""`ucp claim`: lists, writes and removes claims in a team's repository."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _none(topology: Topology) -> str:
 
 
 def _add_states(call: Invocation, topology: Topology, data: list[dict[str, Any]]) -> None:
-    """How each claim is on the core cluster; nothing is asked where there is none."""
+    """Add the state of each claim on the core cluster, which is queried only if there are any."""
     from k8s_ucp.inspect import claim_states
 
     names = [f"{each['kind']} {each['namespace']}/{each['name']}" for each in data]
@@ -193,7 +193,7 @@ def _check_provider(name: str | None) -> None:
 
 
 def _described(path: str, content: bytes) -> list[dict[str, Any]]:
-    """Claims of a file; one that can't be read is listed by its path."""
+    """Claims in a file; a file that can't be parsed is listed by its path."""
     from k8s_ucp import yaml_io
 
     if not path.endswith((".yaml", ".yml", ".json")):

@@ -1,4 +1,4 @@
-"""Waits until what a commit removed has left the core cluster, and deletes what it left behind."""
+"""Waits until objects removed by a commit are gone from the core cluster, and deletes leftovers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LEAVING_SECONDS = 180.0
 
 
 def deletion_of(call: Invocation, topology: Topology, environment: str) -> ClusterDeletion | None:
-    """How an environment's cluster goes, looked at while it is there; None: the core is silent."""
+    """The deletion of an environment's cluster, to be observed; None if the core is silent."""
     kube = open_core(call, topology)
     if kube is None:
         return None
@@ -38,9 +38,9 @@ def deletion_of(call: Invocation, topology: Topology, environment: str) -> Clust
 
 
 def await_cluster_gone(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
-    """Wait for an environment's cluster to be gone, drain included. Raises DeadlineExceeded.
+    """Wait until an environment's cluster is drained and deleted. Raises DeadlineExceeded.
 
-    again: the command that goes on waiting.
+    again: the command that continues the wait.
     """
     _wait(
         f"deletion of cluster {deletion.cluster}",
@@ -51,7 +51,7 @@ def await_cluster_gone(deletion: ClusterDeletion, again: str, *, seconds: float)
 
 
 def how_far(call: Invocation, topology: Topology, look: str) -> str:
-    """What to type after something was added. look: where the core cluster runs."""
+    """What to type after something was added. look: the command if the core cluster is running."""
     kube = open_core(call, topology)
     if kube is None:
         return "the core cluster is not running: run `ucp start`"
@@ -60,9 +60,9 @@ def how_far(call: Invocation, topology: Topology, look: str) -> str:
 
 
 def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
-    """An app's Applications on protected environments can be deleted. Raises UcpError.
+    """Require the core to respond if an app has Applications in protected environments.
 
-    No commit deletes them, so with a core that is silent they would stay, and nobody would notice.
+    No commit deletes those, so without the core they would remain unnoticed. Raises UcpError.
     """
     gitops = call.workspace.gitops(topology.name).core
     protected = {each.name for each in topology.spec.environments if each.deletion_protection}
@@ -79,10 +79,11 @@ def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
 
 
 def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
-    """Delete an app's Applications and wait until they are gone, with what they deployed.
+    """Delete an app's Applications, and wait until they are gone with everything they deployed.
 
-    False where the core cluster isn't running: they go with the next start. Protected
-    environments keep theirs when a commit drops the overlay: they are deleted here.
+    Returns False if the core cluster isn't running: they are deleted by the next start. In
+    protected
+    environments they survive the removal of the overlay from git, so they are deleted here.
     """
     kube = open_core(call, topology)
     if kube is None:
@@ -93,7 +94,8 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     def look() -> str:
         there = kube.list_all(APPLICATION, "argocd", labels=labels)
         for each in there:
-            # A set that hasn't seen the commit yet makes it again: the next look deletes that one.
+            # An ApplicationSet that hasn't seen the commit recreates it; the next look deletes it
+            # again.
             if each["metadata"].get("deletionTimestamp"):
                 end_sync(kube, each)
             else:
@@ -124,10 +126,11 @@ def delete_on_each(
     named: Mapping[str, Collection[str]],
     delete: Callable[[Kube, str, str], str],
 ) -> None:
-    """Delete objects on every environment whose cluster has a kubeconfig here.
+    """Delete objects in every environment whose cluster has a kubeconfig here.
 
-    named: {environment: names}. delete(kube, name, environment) returns why an object stays; that
-    is said, and nothing here fails the removal, which has landed.
+    named: {environment: names}. delete(kube, name, environment) returns why an object is kept,
+    which is
+    printed; it never fails the removal, which is pushed already.
     """
     for name, environment, why in ask_each(call, topology, named, delete):
         if why:
@@ -140,7 +143,7 @@ def ask_each(
     named: Mapping[str, Collection[str]],
     ask: Callable[[Kube, str, str], str],
 ) -> Iterator[tuple[str, str, str]]:
-    """(name, environment, why it stays) of each; a cluster that does not respond is a reason."""
+    """(name, environment, why it is kept) for each; a silent cluster is a reason to keep it."""
     state = call.workspace.state(topology.name)
 
     def on(environment: str) -> list[tuple[str, str, str]]:
@@ -161,13 +164,13 @@ def ask_each(
 
 
 def is_tracked_by(item: Object, application: str) -> bool:
-    """Argo CD applied it for that Application, with which it goes."""
+    """Whether Argo CD applied it for that Application, and deletes it together with it."""
     annotations = item["metadata"].get("annotations") or {}
     return str(annotations.get(TRACKING_ID)).startswith(f"{application}:")
 
 
 def delete_and_wait(kube: Kube, kind: Kind, item: Object, what: str, *, seconds: float) -> None:
-    """Delete this very object, and wait until its name is free. Raises UcpError."""
+    """Delete exactly this object, and wait until its name is free. Raises UcpError."""
     name = item["metadata"]["name"]
     kube.delete(kind, name, uid=item["metadata"]["uid"])
     wait_until(
@@ -181,9 +184,9 @@ def delete_and_wait(kube: Kube, kind: Kind, item: Object, what: str, *, seconds:
 
 
 def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
-    """Another core would do what this one waits for. Raises UcpError.
+    """Refuse if another core has the fence, since only that one would do the work. Raises UcpError.
 
-    again: the command, which is to be typed there.
+    again: the command, to be run there.
     """
     record = _lost(call, topology)
     if record and record.holder:
@@ -198,7 +201,7 @@ def _lost(call: Invocation, topology: Topology) -> FenceRecord | None:
 
 
 def open_core(call: Invocation, topology: Topology) -> Kube | None:
-    """The core cluster; None where it isn't running, or has lost the fence and does nothing."""
+    """The core cluster; None if it isn't running, or has lost the fence."""
     path: Path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
     if not path.exists() or _lost(call, topology):
         return None

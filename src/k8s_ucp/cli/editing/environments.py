@@ -1,4 +1,4 @@
-"""`ucp env`: the environments of the topology."""
+"""`ucp env`: lists, adds and removes environments."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
 _DEFAULT = "at the chart's default"
 _NOTED = 10
-"""Apps that are told one by one."""
+"""Maximum number of apps in the notes."""
 
 app = declare("List, add and remove environments.")
 
@@ -156,9 +156,10 @@ def add(
 
 
 def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
-    """Apps that begin with other versions than the environment before has, with what to type.
+    """Apps that start with other versions than in the previous environment, with a command.
 
-    A new environment has what ucp.yaml and bases say, and nothing is promoted by itself.
+    A new environment starts with the versions of ucp.yaml and bases; nothing is promoted
+    automatically.
     """
     from k8s_ucp.git.repository import Repository
     from k8s_ucp.gitops.promotion.overlay import read_overlay
@@ -179,7 +180,7 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
         try:
             here, there = (read_overlay(tip, app_name, each).pins for each in (name, before))
         except UcpError:
-            continue  # An app with nothing to promote, or that isn't there.
+            continue  # It has nothing to promote, or no overlay there.
         other = [each for each in here if there.get(each, here[each]) != here[each]]
         if other:
             versions = ", ".join(
@@ -197,9 +198,10 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
 
 
 def and_rollouts(how: str, name: str, topology: Topology) -> str:
-    """What to type after an environment was added, with what no commit brings.
+    """What to type after an environment was added.
 
-    Where no program runs in pods, Argo Rollouts is one of this machine, which a start starts.
+    Where pods are simulated, Argo Rollouts runs as a process of this machine, started by `ucp
+    start`.
     """
     from k8s_ucp.steps.startup.start_on_host import with_rollouts
 
@@ -220,7 +222,7 @@ def _folders(words: Sequence[str]) -> dict[str, str]:
 
 
 def _overlays_to_name(topology: Topology, folders: Mapping[str, str]) -> str:
-    """Flags for apps whose overlays have other names than the environments."""
+    """Flags for apps whose overlays are not named after the environments."""
     return " ".join(
         f"--overlay {each.name}={list(each.overlays.values())[-1]}"
         for each in topology.spec.apps
@@ -291,10 +293,11 @@ def remove(
         declared = any(each.name == name for each in before.spec.environments)
         subject = f"Remove the environment {name}"
         if not declared and continues(parts, again):
-            # Cut off between ucp.yaml and the pushes, or later: then nothing is left to push.
+            # Interrupted between ucp.yaml and the pushes, or later: then there is nothing left to
+            # push.
             edit_topology(call, as_it_is, subject=subject, removed=removed, part_of=parts)
         elif declared or not (deletion and deletion.has_begun()):
-            # What is refused anyway is not asked about.
+            # Refuse an invalid removal before asking.
             edit(read_topology(file), file)
             what = f"the environment {name} with its apps and its cluster"
             confirm_removal(call, before, what, yes=yes)

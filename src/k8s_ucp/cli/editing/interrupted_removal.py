@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 def half_removed(
     call: Invocation, topology: Topology, name: str, *, begun: bool = False
 ) -> App | None:
-    """The app as ucp.yaml had it last; None where nothing of it is left, or it never was there.
+    """The app as last declared in ucp.yaml; None if it never was, or nothing is left of it.
 
-    begun: the journal of its removal says that something is.
+    begun: the journal of its removal shows that something is left.
 
-    What is left of it is its own project in the core repository, or Applications in that project:
-    apps that people have by a commit are in another one.
+    What may be left is its project in the core repository, or Applications in that project. Apps
+    that
+    people added by a commit have another project.
     """
     folder = call.workspace.gitops(topology.name).core
     if not folder.is_dir():
@@ -49,7 +50,7 @@ def _last_declared(clone: Repository, tip: str, name: str) -> App | None:
         text = clone.read(commit.id, "ucp.yaml").get("ucp.yaml", b"")
         if name.encode() not in text:
             continue
-        # What an older version wrote, or somebody by hand, may be none that is valid today.
+        # Text of an older version, or edited by hand, may be invalid today.
         with contextlib.suppress(UcpError, UnicodeDecodeError):
             for each in parse(text.decode("utf-8"), Path("ucp.yaml")).spec.apps:
                 if each.name == name:

@@ -1,7 +1,7 @@
 """Deletes the kinds (CRDs) that an app brought, once the app is removed and none is in use.
 
-Argo CD never deletes a CRD, since all objects of the kind would go with it. Here nothing is lost:
-a kind of which one object is left, or that anybody else declares, stays.
+Argo CD never deletes CRDs, since all their objects would be deleted, too. Here nothing is lost: a
+CRD is kept if an object of it exists, or anyone else declares it.
 https://github.com/argoproj/argo-cd/issues/613
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 LEAVING_SECONDS = 30.0
 _APPLIERS = frozenset({ARGOCD_MANAGER, "kube-apiserver"})
-"""Field managers of a CRD that Argo CD applied and nobody else touched."""
+"""Field managers of a CRD that only Argo CD has applied."""
 
 
 def kinds_brought(call: Invocation, topology: Topology, app: str) -> Mapping[str, frozenset[str]]:
-    """{environment: names of CRDs} of a running app; nothing where the core isn't running."""
+    """{environment: names of CRDs} of a running app; empty if the core isn't running."""
     kube = open_core(call, topology)
     if kube is None:
         return {}
@@ -48,7 +48,7 @@ def kinds_brought(call: Invocation, topology: Topology, app: str) -> Mapping[str
 def merged_kinds(
     *found: Mapping[str, Collection[str]],
 ) -> dict[str, frozenset[str]]:
-    """By environment, of several runs of a removal."""
+    """Merge the results of several runs of a removal, by environment."""
     places = {place for each in found for place in each}
     return {
         place: frozenset(name for each in found for name in each.get(place, ()))
@@ -59,9 +59,9 @@ def merged_kinds(
 def delete_kinds(
     call: Invocation, topology: Topology, brought: Mapping[str, Collection[str]]
 ) -> None:
-    """On every environment. topology: without the app, whose Applications are gone.
+    """Delete them in every environment. topology: without the app, whose Applications are deleted.
 
-    What stays is said; nothing here fails the removal, which has landed.
+    Kept CRDs are printed; this never fails the removal, which is pushed already.
     """
     core = open_core(call, topology) if any(brought.values()) else None
     if core is None:
@@ -87,7 +87,7 @@ def declared_kinds(application: Object) -> frozenset[str]:
 
 
 def declaring(applications: Collection[Object], name: str, cluster: str) -> list[str]:
-    """The Applications on a cluster that deploy a CRD."""
+    """Applications that deploy a CRD to a cluster."""
     return [
         each["metadata"]["name"]
         for each in applications
@@ -97,7 +97,7 @@ def declaring(applications: Collection[Object], name: str, cluster: str) -> list
 
 
 def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str:
-    """Why a CRD stays; "" where nobody would miss it."""
+    """Why a CRD is kept; "" if nobody else uses it."""
     managers = {str(each.get("manager")) for each in crd["metadata"].get("managedFields") or ()}
     if others := sorted(managers - _APPLIERS):
         return f"{', '.join(others)} wrote to it"
@@ -113,7 +113,7 @@ def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str
 def foresee_kinds(
     call: Invocation, topology: Topology, app: str, applications: Collection[Object]
 ) -> Iterator[Foreseen]:
-    """What `delete_kinds` would do once the app is gone. topology: with the app."""
+    """What `delete_kinds` would do once the app is removed. topology: with the app."""
     by_name = {each["metadata"]["name"]: each for each in applications}
     own = {each.name: f"{app}-{each.name}" for each in topology.spec.environments}
     others = [each for each in applications if each["metadata"]["name"] not in own.values()]
@@ -140,7 +140,7 @@ def foresee_kinds(
 
 
 def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:
-    """Why it stays; "" once it is gone, or was never there. Raises UcpError."""
+    """Why it is kept; "" if it is deleted, or did not exist. Raises UcpError."""
     crd = kube.find(CRD, name)
     if crd is None or crd["metadata"].get("deletionTimestamp"):
         return ""

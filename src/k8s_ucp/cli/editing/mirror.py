@@ -1,4 +1,4 @@
-"""`ucp mirror`: Secrets and ConfigMaps of the core cluster that app clusters get copies of."""
+"""`ucp mirror`: lists, adds and removes mirrors of Secrets and ConfigMaps."""
 
 from __future__ import annotations
 

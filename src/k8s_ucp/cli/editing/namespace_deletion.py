@@ -1,6 +1,6 @@
-"""Deletes the namespaces that Argo CD made for an app, once the app is removed.
+"""Deletes the namespaces that Argo CD created for an app, once the app is removed.
 
-A namespace that holds anything of somebody else stays, and so does one with volumes that hold data.
+A namespace is kept if it contains objects of others, or volumes with data.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _IN_EVERY_NAMESPACE = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAcc
 
 
 def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
-    """On every environment whose cluster has a kubeconfig here. topology: without the app.
+    """Delete them in every environment whose cluster has a kubeconfig here.
 
-    What stays is said; nothing here fails the removal, which has landed.
+    topology: without the app. Kept namespaces are printed; this never fails the removal, which is pushed already.
     """
     simulated = _simulated(topology)
 
@@ -48,7 +48,7 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
 
 
 def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterator[Foreseen]:
-    """What `delete_namespaces` would do once the app is gone. topology: without the app."""
+    """What `delete_namespaces` would do once the app is removed. topology: without the app."""
     simulated = _simulated(topology)
 
     def why(kube: Kube, namespace: str, environment: str) -> str:
@@ -62,7 +62,7 @@ def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterat
 
 
 def foreseen_namespace(name: str, where: str, why: str) -> Foreseen:
-    """why: it stays; empty where it goes."""
+    """why: it is kept; empty if it is deleted."""
     action: Action = "keep" if why else "delete"
     return Foreseen(action, f"namespace {name} on {where}", why or "nobody else uses it")
 
@@ -86,7 +86,7 @@ def delete_namespace(
     volumes_too: bool,
     ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
 ) -> str:
-    """Why it stays; "" once it is gone, or was never there. Raises UcpError."""
+    """Why it is kept; "" if it is deleted, or did not exist. Raises UcpError."""
     found = kube.find(NAMESPACE, namespace)
     if found is None:
         return ""
@@ -105,7 +105,7 @@ def why_kept(
     volumes_too: bool,
     ours: Callable[[Object], bool] = lambda found: made_for_apps(found),
 ) -> str:
-    """Why a namespace stays; "" where nobody would miss it. Raises UcpError."""
+    """Why a namespace is kept; "" if nobody else uses it. Raises UcpError."""
     if not ours(found):
         return "it was not created by ucp for it"
     namespace = found["metadata"]["name"]
@@ -120,9 +120,9 @@ def why_kept(
 
 
 def made_for_apps(namespace: Object) -> bool:
-    """Argo CD created a namespace because an app goes there, or our reconciler did.
+    """Whether Argo CD created a namespace as an app's destination, or our reconciler did.
 
-    One that an Application declares, which Argo CD tracks, goes and stays with that Application.
+    A namespace that an Application declares, and Argo CD tracks, is left to that Application.
     """
     about = namespace["metadata"]
     if names.TRACKING_ID in (about.get("annotations") or {}):
@@ -136,20 +136,20 @@ def made_for_apps(namespace: Object) -> bool:
 def held_by(
     items: Iterable[tuple[str, Object]], application: str, *, volumes_too: bool
 ) -> Iterator[str]:
-    """`Kind name` of what keeps a namespace of a removed Application.
+    """`Kind name` of objects for which the namespace of a removed Application is kept.
 
-    items: (kind, object). volumes_too: claims hold no data, as on simulated clusters.
+    items: (kind, object). volumes_too: claims contain no data, as on simulated clusters.
     """
     for kind, item in items:
         about = item["metadata"]
         if about.get("ownerReferences") or about.get("deletionTimestamp"):
-            continue  # It goes by itself.
+            continue  # It is deleted automatically.
         if (kind, about["name"]) in _IN_EVERY_NAMESPACE:
             continue
         if is_tracked_by(item, application):
             continue  # A hook, such as a Job.
         if (about.get("labels") or {}).get(names.MANAGED_BY) == names.OURS:
-            continue  # A copy of a mirror, or rights in the namespace.
+            continue  # A copy of a mirror, or a Role for mirrors.
         if kind == "PersistentVolumeClaim" and volumes_too:
             continue
         yield f"{kind} {about['name']}"

@@ -1,7 +1,7 @@
 """What is deleted with an environment, an app or a team: the lines of `remove --plan`.
 
-From what the core cluster has now. What a removal deletes, and in which order, is in the modules
-that do it.
+From the current objects on the core cluster. The modules of the removals define what they delete,
+and in which order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LATER = "at the next start: the core cluster is not running"
 def foresee_environment(
     call: Invocation, topology: Topology, environment: Environment
 ) -> Iterator[Foreseen]:
-    """topology: with it."""
+    """What is deleted with an environment. topology: with it."""
     name, cluster = environment.name, topology.app_cluster(environment.name)
     provider = environment.cluster.provider
     core = open_core(call, topology)
@@ -62,7 +62,7 @@ def foresee_environment(
 def foresee_app(
     call: Invocation, topology: Topology, name: str, declared: App | None
 ) -> Iterator[Foreseen]:
-    """topology: with it. declared: as ucp.yaml has it."""
+    """What is deleted with an app. topology: with it. declared: its item in ucp.yaml."""
     core = open_core(call, topology)
     if core is None:
         yield Foreseen("delete", f"Applications of {name}", LATER)
@@ -86,7 +86,7 @@ def foresee_app(
 
 
 def foresee_applications(topology: Topology, applications: Iterable[Object]) -> Iterator[Foreseen]:
-    """Each leaves with what it deployed; volumes that it declares take their data with them."""
+    """Applications with everything they deployed, including data in volumes that they declare."""
     simulated = {
         topology.app_cluster(each.name)
         for each in topology.spec.environments

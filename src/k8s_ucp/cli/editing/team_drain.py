@@ -1,7 +1,7 @@
-"""Takes a team out in an order that loses nothing: claims, Applications, projects, namespaces.
+"""Removes a team in a safe order: claims, Applications, projects, namespaces.
 
-Each wait has a deadline and names what is stuck, with its own last error. What isn't provably the
-team's, or holds anything, stays and is told.
+Each wait has a deadline, and names what is stuck with its last error. What isn't provably the
+team's, or contains anything, is kept and reported.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _KEPT = f"{FOLDER}README.md"
 
 
 def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
-    """A change of a team's repository: every claim goes, the folder stays."""
+    """A change of a team's repository: deletes all claims, and keeps the folder."""
     found = [each for each in files if each.startswith(FOLDER) and each != _KEPT]
     kept: dict[str, bytes | None] = {} if _KEPT in files or not found else {_KEPT: b"# Claims\n"}
     return kept | dict.fromkeys(found)
 
 
 def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
-    """Raises DeadlineExceeded, which names the claims that are left and why."""
+    """Wait for it. Raises DeadlineExceeded, which names the remaining claims and why."""
     with contextlib.suppress(KubeError):
         application = f"{team.namespace}.claims"
         change = {"metadata": {"annotations": names.REFRESH}}
@@ -73,8 +73,10 @@ def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
 
 
 def await_projects_gone(kube: Kube, topology: Topology, team: Team, *, seconds: float) -> None:
-    """Delete the Applications that no set keeps any more, and wait for all that the team had in
-    Argo CD's namespace. Raises DeadlineExceeded."""
+    """Delete Applications that no ApplicationSet restores, and wait until they are gone.
+
+    Waits for the team's ApplicationSets and projects, too. Raises DeadlineExceeded.
+    """
     labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
     start = f"{team.namespace}."
 
@@ -87,7 +89,8 @@ def await_projects_gone(kube: Kube, topology: Topology, team: Team, *, seconds: 
             ]
             applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
             for each in applications:
-                # On protected environments a set leaves them; a person asked for it here.
+                # A set keeps Applications in protected environments; this removal was requested by
+                # a person.
                 if each["metadata"].get("deletionTimestamp"):
                     end_sync(kube, each)
                 elif not sets:
@@ -117,7 +120,7 @@ def await_projects_gone(kube: Kube, topology: Topology, team: Team, *, seconds: 
 
 
 def foresee_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterator[Foreseen]:
-    """What the commit to the team's repository takes away, data included."""
+    """What the commit to the team's repository deletes, including data."""
     for path, content in sorted(without_claims(files).items()):
         if content is None:
             yield Foreseen("delete", f"{team.name}: {path}", "the team's claims are deleted first")
@@ -135,7 +138,7 @@ def foresee_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterat
 
 
 def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foreseen]:
-    """What follows the claims."""
+    """What is deleted after the claims."""
     labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
     found = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
     yield from foresee_applications(topology, found)
@@ -150,7 +153,7 @@ def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foresee
 
 
 def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, core: Kube) -> None:
-    """On every cluster with a kubeconfig here. What stays is said."""
+    """Delete it on every cluster with a kubeconfig here. Kept ones are printed."""
 
     def ours(found: Object) -> bool:
         labels = found["metadata"].get("labels") or {}
@@ -185,7 +188,7 @@ def _list(kube: Kube, kind: Kind, namespace: str) -> list[Object]:
     try:
         found = kube.list_all(kind, namespace)
     except NotFound:
-        return []  # No such kind here: nothing was ever claimed.
+        return []  # The kind is not served: nothing was ever claimed.
     return [{**each, "kind": kind.kind} for each in found]
 
 

@@ -170,7 +170,7 @@ def _remove(
 ) -> None:
     declared = name in {each.name for each in topology.spec.teams}
     noted = parts.data.get("team")
-    # One that an earlier run has taken out of ucp.yaml is known from the journal.
+    # If an earlier run has removed it from ucp.yaml, the journal has it.
     team = Team.model_validate(noted) if noted and not declared else team_of(topology, name)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
@@ -216,7 +216,7 @@ def _remove(
 
 
 def team_of(topology: Topology, name: str | None) -> Team:
-    """By name, or the only one. Raises UsageError."""
+    """The team of that name, or the only one. Raises UsageError."""
     teams = {each.name: each for each in topology.spec.teams}
     if name is None and len(teams) == 1:
         return next(iter(teams.values()))
@@ -243,7 +243,7 @@ def _claims(call: Invocation, topology: Topology, team: Team) -> list[str]:
 
 
 def _files(call: Invocation, topology: Topology, team: Team) -> dict[str, bytes]:
-    """Claims in its repository; none where this machine has no clone of it."""
+    """Claims in its repository; empty if this machine has no clone of it."""
     if not call.workspace.gitops(topology.name).team(team.name).is_dir():
         return {}
     return open_team(call, topology, team).files(FOLDER.rstrip("/"))
@@ -251,7 +251,7 @@ def _files(call: Invocation, topology: Topology, team: Team) -> dict[str, bytes]
 
 @contextlib.contextmanager
 def _begun(call: Invocation, topology: Topology, team: Team) -> Iterator[TeamRepository]:
-    """Its repository; what was made for it goes again where the team isn't added."""
+    """Its repository; if the team isn't added, what was created for it is deleted again."""
     folder = call.workspace.gitops(topology.name)
     places = [folder.team(team.name), *([] if team.repo else [folder.team_remote(team.name)])]
     new = [each for each in places if not each.exists()]

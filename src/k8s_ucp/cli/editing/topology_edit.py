@@ -1,4 +1,4 @@
-"""Commands that edit ucp.yaml: the file, then the repositories, in one go."""
+"""Edits ucp.yaml and publishes the result to the repositories, as one transaction."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import App, Topology
 
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
-"""(text, path) of ucp.yaml to (text, what it says). Raises UsageError."""
+"""(text, path) of ucp.yaml -> (new text, new topology). Raises UsageError."""
 
 
 def as_it_is(text: str, path: Path) -> tuple[str, Topology]:
-    """No edit: what ucp.yaml says reaches the repositories."""
+    """The edit that changes nothing: publishes ucp.yaml as it is."""
     from k8s_ucp.topology import parse
 
     return text, parse(text, path)
 
 
 class EditKept(RunInterrupted):
-    """Ctrl-C when the edit was pushed, or when nobody knows whether it was: ucp.yaml has it."""
+    """Ctrl-C after the edit was pushed, or when that is unknown: ucp.yaml keeps the edit."""
 
 
 PATIENCE = 60.0
@@ -62,15 +62,17 @@ def edit_topology(
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: (),
     part_of: Journal | None = None,
 ) -> Topology:
-    """Change ucp.yaml; where the topology was started, render, commit and push too.
+    """Edit ucp.yaml; if the topology was started, render, commit and push, too.
 
-    An edit lands whole or leaves nothing: locks are held from the reading of the file to the end,
-    it is written once everything that can be checked was, and after a refused push or Ctrl-C file
-    and repositories are as before. subject: of the commits. removed: environments and apps whose
-    folders in the repositories go with all that is in them. departing: apps that it has no more,
-    whose projects stay. merged_into_apps: commits that the app repository's new one merges.
-    part_of: the journal of a command that does more than this.
-    Returns the new topology. Raises UcpError, UsageError, EditKept.
+    An edit is applied as a whole or not at all: locks are held from reading the file to the end,
+    the
+    file is written after all checks, and a refused push or Ctrl-C restores file and repositories.
+    subject: of the commits. removed: environments and apps whose folders in the repositories are
+    deleted with everything in them. departing: apps that are no longer declared, whose projects are
+    kept. merged_into_apps: commits to merge into the app repository's new one. part_of: the journal
+    of
+    a command that does more than this edit. Returns the new topology. Raises UcpError, UsageError,
+    EditKept.
     """
     from k8s_ucp.topology import load
 
@@ -91,11 +93,10 @@ def edit_topology(
 def in_parts(
     call: Invocation, topology: Topology, about: str, again: str
 ) -> contextlib.AbstractContextManager[Journal]:
-    """The journal of a command that takes several commits or waits.
+    """The journal of a command with several commits or waits.
 
-    Until it ends well, `ucp status` says that `again` continues it. about: what it changes; another
-    command about the same takes its place. Nothing is written for a topology that was never
-    started.
+    Until it succeeds, `ucp status` suggests `again` to continue it. about: what it changes; another
+    command about the same replaces it. Nothing is written for a topology that was never started.
     """
     state = call.workspace.state(topology.name)
     started = call.workspace.gitops(topology.name).core.exists()
@@ -104,12 +105,12 @@ def in_parts(
 
 
 def continues(parts: Journal, command: str) -> bool:
-    """An earlier run of the command was cut off."""
+    """Whether an earlier run of the command was interrupted."""
     return parts.resumed is not None and parts.resumed.next == command
 
 
 def confirm_removal(call: Invocation, topology: Topology, what: str, *, yes: bool) -> None:
-    """Ask on a terminal; where clusters may have it, nobody's silence is taken for a yes.
+    """Ask on a terminal; if the topology was started, a confirmation is required.
 
     Raises UsageError.
     """
@@ -139,7 +140,7 @@ def plan_edit(
 ) -> None:
     """Print what an edit would change, and what is done around it; change nothing.
 
-    why: the file changes. Raises UcpError, UsageError.
+    why: the reason for the change of ucp.yaml. Raises UcpError, UsageError.
     """
     from k8s_ucp import plans
     from k8s_ucp.context import StartContext
@@ -160,7 +161,7 @@ def plan_edit(
 def context_of(
     call: Invocation, topology: Topology, text: str, *, removed: Scope = EMPTY_SCOPE
 ) -> StartContext:
-    """What the steps of an edited topology need. text: of its file. Raises UcpError."""
+    """The context for steps of an edited topology. text: of its file. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.context import StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
@@ -168,7 +169,7 @@ def context_of(
     return StartContext(
         workspace=call.workspace,
         topology=topology,
-        # As `ucp start` reads it: the repository's copy has one kind of line ends.
+        # Normalized like by `ucp start`: the repository's copy always has \n.
         topology_file=text.replace("\r\n", "\n").encode(),
         manifests=read_manifests(
             topology, call.workspace.topology_file.parent, fetcher_of(call, topology)
@@ -187,7 +188,7 @@ def _edit_and_publish(
     merged_into_apps: Callable[[Repository], Sequence[str]],
     part_of: Journal | None,
 ) -> Topology:
-    """The topology's lock is held."""
+    """Called with the topology's lock held."""
     from k8s_ucp import plans
 
     path = call.workspace.topology_file
@@ -203,7 +204,7 @@ def _edit_and_publish(
     def write() -> None:
         nonlocal written
         written = True
-        # Before the pushes: killed between, the next `ucp start` brings what is missing.
+        # Before the pushes: if killed in between, the next `ucp start` publishes the rest.
         _write(path, text)
         remember(call.workspace, topology.name, context.topology_file.decode())
 
@@ -214,7 +215,7 @@ def _edit_and_publish(
     except UcpError as error:
         pushed = hasattr(context, "published")
         if isinstance(error, RunInterrupted) and (pushed or (written and error.still_running)):
-            # Where a push is on its way nobody knows whether it arrives.
+            # During a push, nobody knows whether it will arrive.
             words = "was pushed" if pushed else "is kept; run `ucp start` to apply it"
             if pushed and not part_of:
                 writing.discard()
@@ -229,7 +230,7 @@ def _edit_and_publish(
 
 
 def _refuse_unstartable(before: str, topology: Topology, path: Path) -> None:
-    """What the next start would refuse is not pushed; what it refuses already is not the edit's.
+    """Refuse a topology that the next start would refuse, unless it would have before the edit.
 
     Raises UsageError.
     """
@@ -250,10 +251,11 @@ def _put_back(started: Path, text: str | None) -> None:
 
 @contextlib.contextmanager
 def _only_edit(folder: Path) -> Iterator[None]:
-    """One edit of a workspace's ucp.yaml at a time; the next one waits a while.
+    """One edit of a workspace's ucp.yaml at a time; the next one waits up to PATIENCE seconds.
 
-    The folder itself is locked, so that an edit of a topology that was never started leaves no
-    file behind. Raises UcpError.
+    Locks the folder itself, so that no lock file is left for a topology that was never started.
+    Raises
+    UcpError.
     """
     try:
         with locks.folder_locked_within(folder, PATIENCE) as holder:
@@ -272,7 +274,7 @@ def _only_edit(folder: Path) -> Iterator[None]:
 def read_topology(path: Path) -> str:
     """The text of ucp.yaml. Raises UcpError."""
     try:
-        # Line ends as they are: the user's file is written back.
+        # Keep line ends, since the user's file is written back.
         with path.open(encoding="utf-8", newline="") as stream:
             return stream.read()
     except FileNotFoundError as error:
@@ -282,7 +284,7 @@ def read_topology(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Where the file says so already nothing is written: a full disk has left it as it was."""
+    """Write the file if it differs; so an unchanged file can be restored on a full disk."""
     try:
         if path.read_bytes() != text.encode():
             replace_file(path, text)
@@ -295,7 +297,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:
-    """The working clone with what its remote has now; where that is away, with what it had."""
+    """The working clone, fetched; if the remote doesn't respond, as it was last fetched."""
     clone = Repository(folder, credential=credential_of(topology, call.workspace))
     try:
         clone.fetch()

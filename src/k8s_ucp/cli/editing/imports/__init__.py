@@ -1,1 +1,1 @@
-"""`ucp app import`: the repository, what was chosen of it, and its history."""
+"""`ucp app import`: reads the repository, selects apps, and keeps their history."""

@@ -1,4 +1,4 @@
-"""`ucp app import`: the apps of an existing GitOps repository, in one commit."""
+"""`ucp app import`: adds the apps of an existing GitOps repository, in one commit."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 _NAMED = 12
-"""Apps that an advice names one by one."""
+"""Maximum number of apps that an advice names."""
 _LEFT_OUT = ""
-"""The answer for an environment that is not taken."""
+"""Answer for an environment that is left out."""
 
 
 @dataclass(frozen=True)
 class _ChosenApp:
-    """An app that is added, with what `ucp app add` would have been told."""
+    """A selected app, with the flags that `ucp app add` would have got."""
 
     finding: DiscoveredApp
     request: ImportRequest
@@ -211,7 +211,7 @@ def import_apps(
                 tell(call, edit, name)
             if dry_run:
                 _preview(call, edit, found, choices, output)
-                # The copies that were made to look at go again.
+                # The copies made for the preview are deleted.
                 raise typer.Exit
             grant(call, edit, items, named=True)
         refuse_new_errors(call, edit)
@@ -233,9 +233,9 @@ def import_apps(
 
 @contextlib.contextmanager
 def _others_go_on(names: Collection[str], commands: Mapping[str, str]) -> Iterator[None]:
-    """One app that can't be built holds nothing else up: its error says how to leave it out.
+    """If one app can't be built, add to its error how to leave it out and add the others.
 
-    commands: what adds an app alone, with flags that an import doesn't have.
+    commands: the command that adds an app alone, with flags that an import doesn't have, by app.
     """
     try:
         yield
@@ -253,7 +253,7 @@ def _others_go_on(names: Collection[str], commands: Mapping[str, str]) -> Iterat
 
 
 def _not_added(refused: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
-    """A line for each reason. refused: {(reason, advice): apps}"""
+    """A line per reason. refused: {(reason, advice): apps}"""
     return [
         f"{', '.join(apps)} {'is' if len(apps) == 1 else 'are'} not added: {reason}"
         for (reason, _), apps in refused.items()
@@ -261,7 +261,7 @@ def _not_added(refused: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
 
 
 def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
-    """Where `gitops/render/brought.py` puts the files."""
+    """The folders in which `gitops/render/brought.py` writes the files."""
     targets = [f"apps/{finding.name}/base"]
     if finding.form != "kustomize":
         targets = [f"apps/{finding.name}/overlays/{each}" for each in ours]
@@ -294,7 +294,7 @@ def _detect(
 
 
 def _names(found: Discovery, words: Sequence[str]) -> dict[str, str]:
-    """{name of an app that is found: the name that it gets}. Raises UsageError."""
+    """{name of an app that was found: its new name}. Raises UsageError."""
     names: dict[str, str] = {}
     known = [each.name for each in found.findings]
     for word in words:
@@ -319,7 +319,7 @@ def _renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
 
 
 def _without_taken(found: Discovery, topology: Topology) -> Discovery:
-    """Apps whose names are free."""
+    """Refuse apps whose names are already in use."""
     there = {each.name for each in topology.spec.apps}
     for each in found.findings:
         reason = taken_namespace(each.name)
@@ -337,7 +337,7 @@ def _without_taken(found: Discovery, topology: Topology) -> Discovery:
 
 
 def _why_not(error: NotImportable | UcpError) -> NotImportable:
-    """Why an app can't be taken that was found: what it is made of can't be fetched, or read."""
+    """Why an app can't be imported: its source can't be fetched or parsed."""
     if isinstance(error, NotImportable):
         return error
     advice = error.next or "the same command with --app for the others"
@@ -380,7 +380,7 @@ def _by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
 def _picked(
     found: Discovery, names: tuple[str, ...], *, every: bool, dry_run: bool
 ) -> list[DiscoveredApp]:
-    """Raises UsageError."""
+    """The selected apps. Raises UsageError."""
     from k8s_ucp.cli.questions import can_ask, choose_many
 
     known = {each.name: each for each in found.findings}
@@ -417,7 +417,7 @@ def _picked(
 def _ask_environments(
     picked: Sequence[DiscoveredApp], ours: Sequence[str], mapping: dict[str, str | None]
 ) -> dict[str, str | None]:
-    """The mapping with what it lacked. Raises UsageError where nobody can be asked."""
+    """The mapping, completed by answers. Raises UsageError if a question is impossible."""
     from k8s_ucp.cli.questions import can_ask, choose_one
 
     missing = unmapped(picked, ours, mapping)
@@ -449,9 +449,10 @@ def proposed_flags(
     mapping: Mapping[str, str | None],
     beside: Mapping[str, Collection[str]],
 ) -> list[str]:
-    """Flags that say which environment is which, as far as names tell; each of ours once.
+    """Flags that map environments with similar names; each of ours is used once.
 
-    beside: environments of the apps that have one, by its name: of these none is taken twice.
+    beside: environments of the apps that have one, by its name; ours among these are not used for
+    it.
     """
     free = [each for each in ours if each not in mapping.values()]
     alike: dict[str, str] = {}
@@ -467,7 +468,7 @@ def proposed_flags(
 
 
 def _more(finding: DiscoveredApp, flags: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
-    """Keys of the item that don't depend on where the files are."""
+    """Keys of the item that don't depend on the place of the files."""
     given = {key: words[finding.name] for key, words in flags.items() if finding.name in words}
     namespace = (given.pop("namespace", None) or [finding.namespace or ""])[-1]
     if namespace == finding.name or closed_to_apps(namespace):
@@ -483,7 +484,7 @@ def _wanted(
     more: Mapping[str, Any],
     auth: str | None,
 ) -> AppFlags:
-    """folder: for files that are copied from there."""
+    """Flags for one app. folder: for files that are to be copied."""
     inside = {here: name for here, name in request.values.items() if isinstance(name, str)}
     values = []
     for here, content in request.values.items():
@@ -538,7 +539,7 @@ def _show(call: Invocation, found: Discovery) -> None:
 
 
 def _form(finding: DiscoveredApp) -> str | None:
-    """None: it shows when the files are fetched."""
+    """None: unknown until the files are fetched."""
     remote = finding.remote
     return None if remote and not remote.chart and not finding.overlays else finding.form
 

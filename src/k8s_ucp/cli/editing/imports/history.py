@@ -1,4 +1,4 @@
-"""`--keep-history`: the commits that made the imported files, to merge into the app repository."""
+"""`--keep-history`: merges the commits of the imported files into the app repository."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MovedFolder:
-    """Files of the other repository, and where they lie in the app repository."""
+    """Files of the other repository, and their folders in the app repository."""
 
     path: str
-    """Folder there, from which paths are counted."""
+    """Folder there, to which paths are relative."""
     folders: tuple[str, ...]
-    """Folders there whose files are taken; none: all below path."""
+    """Folders there whose files are taken; empty: everything below path."""
     targets: tuple[str, ...]
     """Folders here."""
 
     def places(self, path: str) -> list[str]:
-        """Where a file lies here."""
+        """Paths of a file here."""
         if not within(path, self.path):
             return []
         above = path.rpartition("/")[0]
@@ -41,12 +41,12 @@ class MovedFolder:
         return [join(each, rest) for each in self.targets]
 
     def pathspecs(self) -> list[str]:
-        """For git, which may tell more than what has places."""
+        """Pathspecs for git, which may match more files than have places."""
         return [f":(literal){each}" if each else "." for each in self.folders or (self.path,)]
 
 
 def no_history(_: Repository) -> Sequence[str]:
-    """The new commit merges nothing."""
+    """Parents of a commit that merges nothing."""
     return ()
 
 
@@ -57,9 +57,9 @@ def history_of(
     moved: Iterable[MovedFolder],
     work: Path,
 ) -> Callable[[Repository], Sequence[str]]:
-    """Parents for the app repository's new commit. work: an empty folder that stays until then.
+    """Function that returns the parents of the app repository's new commit.
 
-    Raises UcpError, UsageError where the source has no history, or nothing receives it.
+    work: an empty folder, kept until then. Raises UcpError, UsageError if the source has no history, or there is no app repository.
     """
     if not call.workspace.gitops(topology.name).apps.exists():
         raise UsageError(
@@ -86,7 +86,7 @@ def history_of(
 
 
 def _commit_of(opened: ImportSource) -> tuple[str, str]:
-    """(address, commit). Raises UcpError."""
+    """(URL, commit). Raises UcpError."""
     if opened.folder is None:
         return opened.url, opened.commit
     folder = opened.folder

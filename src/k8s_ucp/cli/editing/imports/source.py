@@ -27,15 +27,15 @@ RENDER_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class ImportSource:
-    """What is looked at."""
+    """The repository to import from."""
 
     place: FolderTree
     title: str
     """Name of the repository."""
     urls: tuple[str, ...]
-    """Its addresses, as far as they are known."""
+    """Its URLs, as far as known."""
     folder: Path | None = None
-    """Where it lies on this machine; None: a commit."""
+    """Its folder on this machine; None: a commit."""
     url: str = ""
     commit: str = ""
     credential: Credential | None = None
@@ -44,7 +44,7 @@ class ImportSource:
 def open_source(
     call: Invocation, topology: Topology, source: str, revision: str | None, auth: str | None
 ) -> ImportSource:
-    """source: an address or a folder; a folder with a revision is a git repository.
+    """Open a repository. source: a URL or folder; a folder with a revision is a git repository.
 
     Raises UcpError, UsageError.
     """
@@ -75,7 +75,7 @@ def _of_commit(
     from k8s_ucp.topology import App
     from k8s_ucp.workspace import cache_folder
 
-    # `auth` is of http(s) and of a credential that ucp.yaml has; both are checked as an app's.
+    # Checks `auth`, which requires http(s) and a credential in ucp.yaml, as for any app.
     app = App.model_validate({"name": "import", "repo": url, "revision": "HEAD", "auth": auth})
     credential = credential_for(call, topology, app)
     commit = find_commit(url, revision, credential)
@@ -89,7 +89,7 @@ def _of_commit(
 
 
 def fetcher(call: Invocation, topology: Topology) -> Fetch:
-    """Other repositories, as far as they are public or on the host of the topology's own."""
+    """Fetches other repositories, if they are public or on the host of the topology's own."""
     from k8s_ucp.cli.app_sources import credential_for
     from k8s_ucp.gitops.manifests.git_source import find_commit, open_commit
     from k8s_ucp.workspace import cache_folder
@@ -120,7 +120,7 @@ def fetcher(call: Invocation, topology: Topology) -> Fetch:
 
 
 def _remotes(folder: Path) -> tuple[str, ...]:
-    """Addresses of a clone's remotes; none where it is no clone."""
+    """URLs of a clone's remotes; empty if it isn't a clone."""
     from k8s_ucp.git.failures import GitFailed
     from k8s_ucp.git.repository import run_git
 
@@ -133,7 +133,7 @@ def _remotes(folder: Path) -> tuple[str, ...]:
 
 
 def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
-    """helm for charts whose templates are Applications."""
+    """Renders charts whose templates are Applications, with helm."""
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.helm import template
 
@@ -153,7 +153,7 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
 
 
 def builder(kustomize: Callable[[], Path]) -> Build:
-    """kustomize for what Flux deploys."""
+    """Builds kustomizations that Flux deploys."""
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.kustomize import build
 
