@@ -197,8 +197,8 @@ def show_plan(
 ) -> None:
     """Print what plans would do, without doing it.
 
-    before, after: what the command does in addition. now: ucp.yaml as it is, if the plans are for a changed one; prices are taken from both. Raises
-    UcpError if the checks of a plan fail.
+    before, after: what the command does in addition. now: ucp.yaml as it is, if the plans are for
+    a changed one; prices are taken from both. Raises UcpError if the checks of a plan fail.
     """
     for plan in plans:
         pipeline.preflight(plan, context)

@@ -59,7 +59,8 @@ def history_of(
 ) -> Callable[[Repository], Sequence[str]]:
     """Function that returns the parents of the app repository's new commit.
 
-    work: an empty folder, kept until then. Raises UcpError, UsageError if the source has no history, or there is no app repository.
+    work: an empty folder, kept until then. Raises UcpError, UsageError if the source has no
+    history, or there is no app repository.
     """
     if not call.workspace.gitops(topology.name).apps.exists():
         raise UsageError(
