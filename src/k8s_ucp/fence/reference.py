@@ -41,7 +41,7 @@ class FenceReference:
             self.clone.git(
                 # Only the current record; the remote keeps the history.
                 "fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules",
-                "--no-write-fetch-head",  # Not to leave a file where the user sees it.
+                "--no-write-fetch-head",  # git would make FETCH_HEAD readable for other users.
                 "origin", f"+{FENCE}:{FENCE}", timeout=self.seconds,
             )  # fmt: skip
             if self.clone.resolve(commit) is None:

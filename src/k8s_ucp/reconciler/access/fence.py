@@ -19,7 +19,8 @@ NAME = "k8s-ucp-apps"
 API = "admissionregistration.k8s.io/v1"
 _ARGOCD = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.ARGOCD_IDENTITY}"
 
-# Argo CD creates an Application's namespace without the annotation, and can't be made to add it.
+# Argo CD creates an Application's namespace without the annotation, so that is allowed; an existing
+# namespace can't be changed in this way.
 _PLACE = (
     "object.kind == 'Namespace' && has(object.metadata.name) ? object.metadata.name : "
     "(has(object.metadata.namespace) ? object.metadata.namespace : '')"

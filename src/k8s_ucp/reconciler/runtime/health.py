@@ -64,7 +64,7 @@ class HealthServer:
             ) from error
         self._server.daemon_threads = True
         self.port = int(self._server.server_address[1])
-        # Longer than the default poll of 0.5 s would delay shutdown(), which waits for one poll.
+        # A shorter poll would wake an idle process more often; shutdown() waits for one at most.
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.25,), name="health", daemon=True
         )
