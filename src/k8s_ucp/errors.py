@@ -1,8 +1,8 @@
 """Failures that are reported to the user: what failed, on what, and what to type next.
 
-Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug
-and is reported as one (exit code 3). Messages never hold a secret: doors that handle secrets
-(process/, kube/, git/repository.py) strip them before they raise.
+Everything raised on purpose is a UcpError. Anything else that reaches the command line is a bug and
+is reported as one (exit code 3). Messages never contain a secret: the packages that handle secrets
+(process/, kube/, git/repository.py) remove them before they raise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NEXT_STEP = "; next: "
 
 
 def some_of(names: Sequence[object], shown: int = 5) -> str:
-    """The first few of many, and how many more there are: no message is longer than a screen."""
+    """The first few names, and how many more there are, so that a message fits on a screen."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(map(str, names[:shown])) + more
 
@@ -44,9 +44,9 @@ class UsageError(UcpError):
 
 
 class CommandFailed(UcpError):
-    """An external program ended with an error.
+    """An external program exited with an error.
 
-    argv never holds a secret by the rules of process/; output is the tail of what it printed.
+    argv never contains a secret, by the rules of process/; output: the end of what it printed.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ProgramMissing(UcpError):
 class DeadlineExceeded(UcpError):
     """A wait timed out.
 
-    what: the state waited for; seconds: the deadline; last_state: what was seen last.
+    what: the awaited state; seconds: the timeout; last_state: the last observed state.
     """
 
     def __init__(

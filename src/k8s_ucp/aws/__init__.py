@@ -1,1 +1,1 @@
-"""AWS's resources as Crossplane's providers declare them, for the cloud on this machine."""
+"""AWS resources with the CRDs of Crossplane's provider, implemented with the simulated cloud."""

@@ -19,7 +19,7 @@ OWNER_TAGS = ("crossplane-namespace", "crossplane-name")
 
 @dataclass(frozen=True)
 class AwsResource:
-    """See External."""
+    """Implements the protocol External (managed/external.py)."""
 
     account: AwsAccount
     kind: AwsKind

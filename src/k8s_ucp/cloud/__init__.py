@@ -1,1 +1,1 @@
-"""The cloud on this machine: AWS's interface, answered by moto, with a ledger of every change."""
+"""The simulated cloud: AWS's API, implemented by moto, with a ledger of every change."""

@@ -1,1 +1,1 @@
-"""What runs on the core cluster: Argo CD, Crossplane, the reconciler, and where they run."""
+"""The components of a core cluster (Argo CD, Crossplane, the reconciler) in both placements."""

@@ -1,1 +1,1 @@
-"""Checks of what can be known before anything is changed. They change nothing."""
+"""Checks before anything is changed; they change nothing themselves."""

@@ -1,12 +1,12 @@
-"""Entries of the user's cache: whole or absent, one writer at a time, shared by all workspaces.
+"""Entries of the user's cache: complete or absent, one writer at a time, shared by all workspaces.
 
 tools/<entry>/            bin/, module/, entry.json; appears by one rename, never changes
-tools/<entry>.partial/    being built; without a holder of its lock it is left-over and removed
-tools/locks/<entry>.lock  flock of who builds it, with the PID inside; never deleted
+tools/<entry>.partial/    being built; without a holder of its lock it is a remnant and removed
+tools/locks/<entry>.lock  flock of the builder, with its PID inside; never deleted
 choices/<tool>            which of several installed entries to use; see Installer.choose
-downloads/<entry>/        files of a release on their way; a later installation goes on with them
-build/                    downloaded modules and object files; needed while building only
-logs/<entry>.log          what the last build printed
+downloads/<entry>/        incomplete files of a release; a later installation resumes them
+build/                    downloaded modules and object files; only needed while building
+logs/<entry>.log          output of the last build
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""A topology drawn as a graph: what feeds what, and how each part is."""
+"""A topology as a graph: its parts, their states and their connections."""

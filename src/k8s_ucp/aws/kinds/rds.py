@@ -49,7 +49,7 @@ def _deleted_database(declared: Declared) -> Parameters:
 
 
 def final_snapshot(declared: Declared) -> str:
-    """Name of the one that a deletion takes."""
+    """Name of the snapshot that a deletion creates."""
     return str(declared.parameters.get("finalSnapshotIdentifier") or f"{declared.name}-final")
 
 

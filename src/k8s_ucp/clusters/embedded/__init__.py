@@ -1,1 +1,1 @@
-"""The embedded provider: control planes as processes of this machine."""
+"""The embedded provider: control planes as processes of this machine, with simulated nodes."""

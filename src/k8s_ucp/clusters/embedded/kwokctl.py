@@ -48,8 +48,7 @@ def settings(
         "options": {
             "runtime": "binary",
             "bindAddress": ADDRESS,
-            # kwokctl selects flags and feature gates by it; its default is the version of its
-            # release.
+            # kwokctl selects flags and feature gates by it; the default depends on its release.
             "kubeVersion": version,
             # Not opened, see _SOCKETS; without values, kwokctl would look for free ports.
             "etcdPort": 1,

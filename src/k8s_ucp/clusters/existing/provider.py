@@ -101,7 +101,7 @@ class ExistingProvider:
                     raise
 
     def start(self, name: str, *, timeout: float = 120) -> None:
-        """Adopt a released cluster again. Raises UcpError if there is none."""
+        """Use a stopped cluster again. Raises UcpError if there is none."""
         note = self._note(name)
         self.create(
             ClusterRequest(name, parameters={CONTEXT: note.context}),

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 CREATE_SECONDS = 1200.0
 DELETE_SECONDS = 900.0
 CLEANING_SECONDS = 1500.0
-"""To delete a cluster whose creation failed: GKE completes the creation first."""
+"""Timeout for deleting a cluster whose creation failed: GKE completes the creation first."""
 PAUSE = 5.0
 
 Cluster = Mapping[str, Any]

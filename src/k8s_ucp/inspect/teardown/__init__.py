@@ -1,1 +1,1 @@
-"""What teardowns note beside the state of a topology, for those that look later."""
+"""Records of a teardown beside the state of a topology, for later commands."""

@@ -1,1 +1,1 @@
-"""Releases of publishers: where they are, and which hash each file must have."""
+"""Releases of publishers: URLs, and the expected hash of each file."""
