@@ -65,8 +65,7 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
     """Fetch a chart version that no environment has yet, for a promotion.
 
     From the chart's repository, which `.promotion.yaml` or the workspace's topology specifies.
-    Raises
-    UcpError.
+    Raises UcpError.
     """
     from k8s_ucp.gitops.manifests.chart_source import pull
     from k8s_ucp.gitops.manifests.forms import chart_file

@@ -233,8 +233,7 @@ def _options(
 def main() -> None:
     """Entry point of the `ucp` command."""
     # Nobody else may write to files that we create, since files in repositories would run as the
-    # user;
-    # private files are created as such.
+    # user; private files are created as such.
     os.umask(os.umask(0o077) | 0o022)
     code = run(sys.argv[1:])
     if code and threading.active_count() > 1:

@@ -42,9 +42,8 @@ def run_plan(
     """Run a plan on a topology; returns the seconds it took.
 
     before: called between the checks and the first step, with the topology's lock. locked: the
-    caller
-    already holds the lock. part_of: the journal of a command that does more than this plan. Raises
-    UcpError, RunInterrupted.
+    caller already holds the lock. part_of: the journal of a command that does more than this plan.
+    Raises UcpError, RunInterrupted.
     """
     began = time.monotonic()
     if plan.checks:
@@ -114,8 +113,7 @@ def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
     """Delete journals that this run has completed.
 
     A start or an edit publishes an interrupted edit; a teardown ends everything. A start rolls back
-    an
-    interrupted upgrade of components; that of a cluster waits for the next upgrade.
+    an interrupted upgrade of components; that of a cluster waits for the next upgrade.
     """
     state = context.state
     if plan.name == "destroy":
@@ -197,8 +195,8 @@ def show_plan(
 ) -> None:
     """Print what plans would do, without doing it.
 
-    before, after: what the command does in addition. now: ucp.yaml as it is, if the plans are for
-    a changed one; prices are taken from both. Raises UcpError if the checks of a plan fail.
+    before, after: what the command does in addition. now: ucp.yaml as it is, if the plans are for a
+    changed one; prices are taken from both. Raises UcpError if the checks of a plan fail.
     """
     for plan in plans:
         pipeline.preflight(plan, context)

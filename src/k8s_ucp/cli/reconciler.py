@@ -170,7 +170,7 @@ def _version_of(file: Path) -> tuple[int, int] | None:
 
 
 def _in_pod(call: Invocation, **told: Any) -> Settings:
-    """Settings of a pod. told: settings given by options."""
+    """Settings of a pod. told: those given by options."""
     from k8s_ucp.reconciler.runtime.settings import Settings
 
     if not call.topology or not told["source_namespaces"]:

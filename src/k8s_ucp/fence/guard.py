@@ -121,8 +121,7 @@ class Guard:
             period=settings.period,
             not_before=max(told, now + left if left else 0.0),
             # If only `ucp start` can read the repository, with a token of its caller, then a
-            # failure to read it
-            # means nothing.
+            # failure to read it means nothing.
             stops_when_silent=settings.stops_when_silent and self._ever,
         )
 

@@ -25,8 +25,7 @@ class ExternalObservation:
     """State of a resource in the cloud.
 
     late: values of forProvider that the cloud has set and the declaration omits. details:
-    connection
-    details, as text. at_provider: for status.
+    connection details, as text. at_provider: for status.
     """
 
     exists: bool

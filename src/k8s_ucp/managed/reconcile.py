@@ -75,8 +75,7 @@ class Result:
 
     again: "next" after a creation, "soon" while a change is in progress, "poll" if all is well,
     "backoff" after a failure, "never" until the object changes. event: (reason, message, whether it
-    is
-    a warning).
+    is a warning).
     """
 
     again: Literal["next", "soon", "poll", "backoff", "never"]
@@ -106,8 +105,7 @@ def reconcile(
     """Reconcile a managed resource by one step.
 
     connect: raises CloudFailed if the account that the object names can't be used. disconnect:
-    called
-    when it no longer needs the account, before its finalizer is removed.
+    called when it no longer needs the account, before its finalizer is removed.
     """
     policies = policies_of(item)
     if policies.paused:

@@ -40,8 +40,7 @@ class ReferenceLookup:
     """Objects that a reference selects.
 
     objects: (namespace, name) of each; None: select by labels in `namespace`, and by controller if
-    that
-    isn't empty.
+    that isn't empty.
     """
 
     reference: ResourceReference

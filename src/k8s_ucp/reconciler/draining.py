@@ -157,9 +157,8 @@ def held_on(provider: ClusterProvider, cluster: str) -> list[str]:
     """What `holding` finds on a cluster now.
 
     Empty if the cluster doesn't respond, since nobody could delete anything there either; for
-    existing
-    clusters, whose load balancers and volumes belong to their users; and for simulated ones, which
-    have no real addresses and volumes.
+    existing clusters, whose load balancers and volumes belong to their users; and for simulated
+    ones, which have no real addresses and volumes.
     """
     if provider.info.adopts or provider.info.simulated:
         return []

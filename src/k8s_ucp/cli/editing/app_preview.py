@@ -83,8 +83,8 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
     """Check people's manifests before the first start, which would otherwise fail halfway.
 
     Apps given by an image can break a rule only together with other manifests, such as an Ingress
-    with
-    the same host. If the topology was started, the push of the edit is checked. Raises UcpError.
+    with the same host. If the topology was started, the push of the edit is checked. Raises
+    UcpError.
     """
     from k8s_ucp.gitops.check.repositories import shown
     from k8s_ucp.topology import load

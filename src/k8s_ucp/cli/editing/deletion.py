@@ -82,8 +82,8 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     """Delete an app's Applications, and wait until they are gone with everything they deployed.
 
     Returns False if the core cluster isn't running: they are deleted by the next start. In
-    protected
-    environments they survive the removal of the overlay from git, so they are deleted here.
+    protected environments they survive the removal of the overlay from git, so they are deleted
+    here.
     """
     kube = open_core(call, topology)
     if kube is None:
@@ -129,8 +129,7 @@ def delete_on_each(
     """Delete objects in every environment whose cluster has a kubeconfig here.
 
     named: {environment: names}. delete(kube, name, environment) returns why an object is kept,
-    which is
-    printed; it never fails the removal, which is pushed already.
+    which is printed; it never fails the removal, which is pushed already.
     """
     for name, environment, why in ask_each(call, topology, named, delete):
         if why:

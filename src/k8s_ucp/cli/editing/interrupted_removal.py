@@ -29,8 +29,7 @@ def half_removed(
     begun: the journal of its removal shows that something is left.
 
     What may be left is its project in the core repository, or Applications in that project. Apps
-    that
-    people added by a commit have another project.
+    that people added by a commit have another project.
     """
     folder = call.workspace.gitops(topology.name).core
     if not folder.is_dir():

@@ -65,14 +65,13 @@ def edit_topology(
     """Edit ucp.yaml; if the topology was started, render, commit and push, too.
 
     An edit is applied as a whole or not at all: locks are held from reading the file to the end,
-    the
-    file is written after all checks, and a refused push or Ctrl-C restores file and repositories.
+    the file is written after all checks, and a refused push or Ctrl-C restores file and
+    repositories.
     subject: of the commits. removed: environments and apps whose folders in the repositories are
     deleted with everything in them. departing: apps that are no longer declared, whose projects are
     kept. merged_into_apps: commits to merge into the app repository's new one. part_of: the journal
-    of
-    a command that does more than this edit. Returns the new topology. Raises UcpError, UsageError,
-    EditKept.
+    of a command that does more than this edit. Returns the new topology. Raises UcpError,
+    UsageError, EditKept.
     """
     from k8s_ucp.topology import load
 
@@ -254,8 +253,7 @@ def _only_edit(folder: Path) -> Iterator[None]:
     """One edit of a workspace's ucp.yaml at a time; the next one waits up to PATIENCE seconds.
 
     Locks the folder itself, so that no lock file is left for a topology that was never started.
-    Raises
-    UcpError.
+    Raises UcpError.
     """
     try:
         with locks.folder_locked_within(folder, PATIENCE) as holder:

@@ -101,7 +101,7 @@ def _overlays(context: StartContext) -> set[tuple[str, str]]:
 def _new_tag(
     context: StartContext, overlays: Iterable[tuple[str, str]], environments: Sequence[str]
 ) -> list[str]:
-    """How to deploy a new version of an app, preferably one whose tag is in our own overlay."""
+    """How to deploy a new version of an app, preferably one whose tag is a single line."""
     if not overlays:
         return []
     apps = context.published.apps

@@ -21,8 +21,7 @@ class Owners:
         """The object of that kind and name, even if it was recreated with another UID.
 
         None only if the API server reported this very name as not found: an empty list, or a kind
-        that
-        isn't served at the moment, is not enough. Raises KubeError.
+        that isn't served at the moment, is not enough. Raises KubeError.
         """
         if ref.local_cluster:
             known = self._informers.local_clusters.store.get(f"{ref.namespace}/{ref.name}")

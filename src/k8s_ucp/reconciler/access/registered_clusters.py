@@ -95,8 +95,7 @@ class RegisteredClusters:
         """A connection to the cluster as the mirror identity, shared by all callers.
 
         Its token is requested and renewed automatically. Call this again after each failure, since
-        the
-        address may have changed. Raises NotRegistered, NoAccess, KubeError.
+        the address may have changed. Raises NotRegistered, NoAccess, KubeError.
         """
         auth_info = self._auth_info(cluster)
         key = json.dumps(auth_info.cluster, sort_keys=True)

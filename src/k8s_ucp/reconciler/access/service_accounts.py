@@ -77,8 +77,7 @@ def claim(kube: Kube, topology: str) -> None:
 
     The identities have the same names in every topology: two topologies on one cluster would revoke
     each other's rights, so the second one is refused. A namespace without the label was created by
-    an
-    older version or by a person; the first topology gets it. Raises KubeError, NoAccess.
+    an older version or by a person; the first topology gets it. Raises KubeError, NoAccess.
     """
     namespace = described(NAMESPACE, names.IDENTITY_NAMESPACE)
     namespace["metadata"]["labels"][names.TOPOLOGY] = topology
@@ -215,8 +214,7 @@ def _is_of(item: Object, topology: str) -> bool:
     """Whether a Role or binding belongs to one of our identities and to no other topology.
 
     On the core cluster of another topology, other Roles have our label, too. Roles of older
-    versions
-    have no topology label, and are recognized by their names.
+    versions have no topology label, and are recognized by their names.
     """
     metadata = item["metadata"]
     return (

@@ -85,8 +85,7 @@ def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
     """When the token with these two times is due for renewal, in seconds since the epoch.
 
     whose: name of the cluster, for a jitter that is the same for the same times. Returns 0 (always
-    due)
-    if a time is missing or unreadable, or the lifetime is not positive.
+    due) if a time is missing or unreadable, or the lifetime is not positive.
     """
     first, last = parse_stamp(issued), parse_stamp(expires)
     if first is None or last is None or last <= first:

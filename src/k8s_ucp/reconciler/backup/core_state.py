@@ -57,10 +57,8 @@ class CoreState:
         """Whether an object of this core is deleted, according to its API server by that very name.
 
         A kubeconfig Secret whose label a person removed counts as deleted, since nobody vouches for
-        it.
-        Labels of passwords and annotations of external names don't count, since Argo CD and
-        Crossplane may
-        add them later.
+        it. Labels of passwords and annotations of external names don't count, since Argo CD and
+        Crossplane may add them later.
         """
         if section not in self.restored():
             return False
@@ -108,8 +106,7 @@ class CoreState:
         """Set the external names of managed resources that have none yet.
 
         given: {`<kind>.<group>/<namespace>/<name>`: external name}. Returns those that don't exist
-        yet, or
-        had another name until now, since Crossplane may be about to write that name again.
+        yet, or had another name until now, since Crossplane may be about to write that name again.
         """
         served = self._managed()
         missing = set()
@@ -157,8 +154,7 @@ class CoreState:
                     SECRET.object(name, namespace, **{each: kept[each] for each in _KEPT})
                 )
             else:
-                # With the field manager of the passwords controller, so that Argo CD keeps its own
-                # fields.
+                # As the passwords controller, so that Argo CD and Crossplane keep their own fields.
                 item = SECRET.object(name, namespace, data=dict(kept))
                 self.kube.apply(item, manager=password_secret.MANAGER, force=False)
         except Conflict:

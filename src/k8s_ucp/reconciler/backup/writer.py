@@ -123,8 +123,7 @@ class BackupWriter:
         own = where.folder / "core"
         if (where.clone / ".git").exists() and not (own / ".git").exists():
             # Read what starts and stops wrote, without a request to the remote. Once we have
-            # written something
-            # ourselves, the user's clone may be outdated.
+            # written something ourselves, the user's clone may be outdated.
             theirs = BackupFile(Repository(where.clone), where.branch)
             known = theirs.read(theirs.seen, key)
             if change(known) == known:

@@ -66,10 +66,8 @@ class CopySource:
         """Whether a Syncer, `<namespace>/<name>`, may copy this object.
 
         The reconciler can read more than the author of a Syncer: permission to create Syncers in
-        one
-        namespace must not grant access to Secrets in another. Syncers in the clusters' namespace
-        may copy
-        everything, since they come from git.
+        one namespace must not grant access to Secrets in another. Syncers in the clusters'
+        namespace may copy everything, since they come from git.
         """
         namespace = syncer.partition("/")[0]
         return (

@@ -87,9 +87,7 @@ class DeletionGuard:
         if not self.syncer_gone(key):
             return DeletionVerdict.UNSURE
         # A Syncer that was deleted properly while the cluster was away is recorded. Any other was
-        # lost with
-        # its core cluster, or deleted by force: an app may depend on its copies.
-        # @1018-
+        # lost with its core cluster, or deleted by force: an app may depend on its copies.
         return DeletionVerdict.NOTHING if key in self.left(cluster) else DeletionVerdict.KEPT
 
     # Syncers that left while a cluster was away.

@@ -33,7 +33,7 @@ READY_SECONDS = 3.0
 """How long to wait for a new API server to start before other clusters are served."""
 _AGAIN = BackOff(start=0.5, cap=5.0)
 _RENEW_EVERY = 12
-"""Rejections in a row between attempts to recreate the identity; the first one counts."""
+"""Rejections in a row between attempts to recreate the identity; the first one causes one."""
 _RENEW_SOON = (3, 7)
 """Further attempts after so many, since the token may have changed meanwhile."""
 
@@ -66,8 +66,7 @@ class AppAccess:
         """Create the identities and request a token for Argo CD's. Raises NoAccess, KubeError.
 
         Waits until the cluster is ready: an API server that has just started responds before it
-        knows
-        roles, and an Argo CD that was rejected retries late.
+        knows roles, and an Argo CD that was rejected retries late.
         """
         result = "failed"
         try:
@@ -102,8 +101,7 @@ class AppAccess:
         """Delete our identities from a deregistered cluster, which invalidates their tokens.
 
         Uses the kubeconfig's identity, or Argo CD's own if there is no kubeconfig. Returns why they
-        may
-        still exist; empty: they are deleted.
+        may still exist; empty: they are deleted.
         """
         try:
             if isinstance(auth_info, AuthInfo):

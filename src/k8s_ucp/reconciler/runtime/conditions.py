@@ -72,8 +72,7 @@ class StatusWriter:
     """Writes one controller's part of the status of LocalClusters.
 
     Uses server-side apply with a field manager per controller, so that two controllers, in one
-    process
-    or two, keep their conditions in the same list without overwriting each other.
+    process or two, keep their conditions in the same list without overwriting each other.
     """
 
     def __init__(self, kube: Kube, manager: str, clock: Clock) -> None:

@@ -158,8 +158,7 @@ class Informer:
         missing = known - {identifier(each) for each in items}
         while missing:
             # An incomplete list must not delete anything: an object counts as deleted if two lists
-            # in a row
-            # don't contain it.
+            # in a row don't contain it.
             items, version = self._whole()
             still = known - {identifier(each) for each in items}
             for key in missing & still:

@@ -118,7 +118,7 @@ class Metrics:
             each.remove_by_labels({"cluster": cluster})
 
     def forget_source(self, source: str) -> None:
-        """Remove the metrics of a source that is deleted, or of no registration any more."""
+        """Remove the metrics of a source that was deleted."""
         self.refusals.remove_by_labels({"source": source})
 
     def page(self) -> bytes:

@@ -74,8 +74,8 @@ class Settings:
     """Limit for draining the apps, load balancers and volumes of a cluster being deregistered."""
     dead_seconds: float = 300
     """How long a cluster being deregistered may be silent before it is deregistered without a
-    drain. Its
-    load balancers and volumes in a cloud are left behind then, so this must exceed a restart."""
+    drain. Its load balancers and volumes in a cloud are left behind then, so this must exceed a
+    restart."""
     gone_seconds: float = 10
     """The same for a cluster that a person forgot, or that its owner has deleted."""
     mirror_leave_seconds: float = 60
@@ -86,8 +86,7 @@ class Settings:
     """How often the core cluster is checked for state that the backup lacks."""
     probe_seconds: float = 6
     """How often a registered cluster is probed the way Argo CD accesses it. An idle cluster that
-    hangs
-    is reported after this and the probe's timeout of 3 s."""
+    hangs is reported after this and the probe's timeout of 3 s."""
     fence: Path | None = None
     """Folder of the fence's local record, which permits this core to write; None: no fence."""
     epoch: int | None = None

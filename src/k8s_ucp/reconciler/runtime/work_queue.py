@@ -53,8 +53,7 @@ class RateLimitedQueue:
     """The rules of the queue. Not thread-safe.
 
     A key is queued, processing (taken, not yet done or failed), delayed until a time, or unknown. A
-    key
-    added while it is processing is queued again afterwards, so that no change is missed.
+    key added while it is processing is queued again afterwards, so that no change is missed.
     """
 
     def __init__(
@@ -125,8 +124,7 @@ class RateLimitedQueue:
         """`key` was not reconciled: queue it again after a delay, which is returned (seconds).
 
         If it changed meanwhile, the delay is the shortest one, but never zero: a failure that
-        causes a
-        change itself must not spin.
+        causes a change itself must not spin.
         """
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures

@@ -25,8 +25,7 @@ class Workers:
     """Threads on one queue, as many as needed, up to `most`.
 
     A thread that takes a key ensures that another one waits for the next key; so threads that hang
-    on
-    slow clusters are replaced, up to the limit.
+    on slow clusters are replaced, up to the limit.
     """
 
     def __init__(

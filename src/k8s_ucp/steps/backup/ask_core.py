@@ -1,8 +1,8 @@
 """Starts a stopped kind core cluster before `ucp stop` deletes it, and checks what would be lost.
 
 After a reboot its containers exist, but are stopped. Only the core cluster itself knows
-Crossplane's
-cloud resources and what the backup lacks; if it doesn't respond, a person has to name it.
+Crossplane's cloud resources and what the backup lacks; if it doesn't respond, a person has to name
+it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def ask_core(context: StartContext, report: Report) -> bool:
     """Check that a core which the stop deletes manages no cloud resources.
 
     Returns False if it doesn't respond, and may be deleted anyway. Raises UcpError if it does
-    manage
-    some, or doesn't respond and isn't abandoned.
+    manage some, or doesn't respond and isn't abandoned.
     """
     name = context.topology.core_cluster
     maker = maker_of_removed_core(context)

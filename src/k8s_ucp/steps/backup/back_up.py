@@ -89,8 +89,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
 
     A core that keeps its data is stopped even if it doesn't respond or the backup fails, unless the
     data is to be deleted. A core that is deleted is started and asked first; if it doesn't respond,
-    a
-    person has to name it.
+    a person has to name it.
     """
     if lost := lost_fence(context):
         # The other core writes the backup now; what this one lacks is no deletion.

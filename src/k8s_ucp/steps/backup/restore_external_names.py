@@ -86,8 +86,7 @@ def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Obj
     """What to wait for, in words. missing: resources that don't exist; items: Applications.
 
     Resources that the repository no longer declares are not waited for. Composed resources,
-    identified
-    by their composite and part, exist once Crossplane has composed them.
+    identified by their composite and part, exist once Crossplane has composed them.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
     unread = [each for each in wanted if not _compared(by_name.get(each))]

@@ -100,8 +100,7 @@ class _Removal:
         applications = found.applications
         workloads = [each for each in objects if each["kind"] in WORKLOADS]
         # Applications and workloads are deleted first. Record what they own or wrote, so that a
-        # rerun after
-        # an interruption still knows that it is ours.
+        # rerun after an interruption still knows that it is ours.
         ours = map(LedgerEntry.of, [*found.created, *found.made_inside()])
         Ledger(self.context.state.ledger).add(ours)
         self.report("automated sync of Argo CD")
@@ -167,9 +166,8 @@ class _Removal:
             self._delete_all(items)
             if kind is APPLICATION_SET:
                 # The garbage collector may not know the dependents of a young set yet and then
-                # deletes them, so
-                # remove their finalizers at once. A set that is being deleted doesn't restore
-                # finalizers.
+                # deletes them, so remove their finalizers at once. A set that is being deleted
+                # doesn't restore finalizers.
                 for each in made:
                     self._release(APPLICATION, each)
             self._await_gone(items, f"deletion of ucp's {kind.plural}")

@@ -51,8 +51,7 @@ def _foundation(
     }
     later = read(only_yaml(context.published.core.read("projects")))
     # Including Crossplane's: each CRD that is added later makes Argo CD's controller fetch and
-    # parse
-    # the schema of the whole API again.
+    # parse the schema of the whole API again.
     kinds = read_marked(
         context,
         _only(

@@ -54,8 +54,7 @@ def make_app_clusters(context: StartContext, report: Report) -> None:
     """Create those with real nodes while the core starts, instead of after Argo CD's first sync.
 
     They are declared in the core repository as well; their LocalClusters find them existing.
-    Simulated
-    clusters are created within a second or two anyway.
+    Simulated clusters are created within a second or two anyway.
     """
     requests = _with_nodes(context)
     said: dict[str, str] = {}

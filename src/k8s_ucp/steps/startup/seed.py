@@ -77,8 +77,7 @@ def platform_kinds(context: StartContext) -> list[Manifest]:
     """The platform's own CRDs, as Crossplane generates them from the definitions in the repository.
 
     A CRD that is added once Argo CD runs makes it read the whole API again, three times.
-    Definitions
-    that people changed are left out, since only Crossplane can validate them.
+    Definitions that people changed are left out, since only Crossplane can validate them.
     """
     core = context.published.core
     rendered, there = core.clone.read(RENDERED, "api"), core.read("api")

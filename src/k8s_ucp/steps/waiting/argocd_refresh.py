@@ -73,8 +73,7 @@ def unanswered(
     """Names of Applications that Argo CD should refresh now.
 
     Those that it has not compared since its start, or could not compare: otherwise its controller
-    waits
-    for the next poll, also if an app cluster was not up yet when it started.
+    waits for the next poll, also if an app cluster was not up yet when it started.
     asked: time of the last request by name; now: the current time, both in seconds of one clock.
     behind: result of `find_behind`.
     """

@@ -34,8 +34,7 @@ def compare(
     """Compare two inventories. renewed: names of CRDs that were applied in between.
 
     Additions are ignored, since a newer version may set defaults; so are objects that Kubernetes
-    writes
-    itself.
+    writes itself.
     """
     gone_kinds = sorted(set(before.versions) - set(after.versions))
     used = [each for each in gone_kinds if before.counts.get(each)]

@@ -66,8 +66,7 @@ def read_inventory(kube: Kube, asked: Mapping[str, str] | None = None) -> Cluste
     """Read an inventory. Raises KubeError.
 
     asked: versions by kind in which to read objects, if they are served, so that two inventories
-    can be
-    compared.
+    can be compared.
     """
     served = _served(kube)
     kinds = {}
