@@ -68,7 +68,7 @@ def test_a_version_that_does_not_become_healthy_goes_back(
         with newer(demo, pins):
             failed = demo.ucp("upgrade", part, "--wait", "20", expect=1, timeout=300).stderr
         assert "not as healthy as before" in failed
-        assert "and well" in failed
+        assert "is healthy" in failed
         assert part != "stage" or f"{broken[0]} of" in failed
         assert "ucp " in failed.rpartition("next:")[2]
         assert versions(demo)["crossplane"] == pinned

@@ -211,7 +211,7 @@ def goes_back(seen: Observer, part: str, number: int) -> float:
         said = world.ucp("upgrade", part, "--wait", WAIT, expect=1, timeout=600).stderr
         seconds = time.monotonic() - began
     print(said, flush=True)
-    assert "and well" in said
+    assert "is healthy" in said
     assert_runs(world, BEFORE)
     wait_until_well(world)
     seen.nothing_is_lost()

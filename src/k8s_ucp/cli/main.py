@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import typer.core
@@ -235,9 +235,18 @@ def main() -> None:
     # Nobody else may write to files that we create, since files in repositories would run as the
     # user; private files are created as such.
     os.umask(os.umask(0o077) | 0o022)
-    code = run(sys.argv[1:])
-    if code and threading.active_count() > 1:
-        # Threads of abandoned steps may hang in a library call; Python would wait for them.
+    leave(run(sys.argv[1:]))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process, also while its threads are busy.
+
+    Python waits for threads that aren't daemons, but those of abandoned steps may hang in a library
+    call. If a daemon thread is writing while the interpreter shuts down, the interpreter aborts
+    (https://github.com/python/cpython/issues/129536).
+    """
+    others = [each for each in threading.enumerate() if each is not threading.current_thread()]
+    if others and (code or all(each.daemon for each in others)):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -199,6 +199,7 @@ def test_a_provider_can_t_be_changed(world: World) -> None:
 PROGRAM = """
 import json, sys
 from pathlib import Path
+from k8s_ucp.cli.main import leave
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.reconciler.manager import run
@@ -213,6 +214,7 @@ settings = Settings(
     kubeconfig=Path(told["kubeconfig"]), machine="here", topology="demo", resync_seconds=1
 )
 run(settings, {"embedded": provider})
+leave(0)
 """
 
 
