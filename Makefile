@@ -84,7 +84,7 @@ schema: .venv/ready-dev ## write the JSON Schema of ucp.yaml anew, for editors
 kinds: .venv/ready-dev ## write the table of Kubernetes' own kinds anew, from the pinned API server
 	@.venv/bin/python -m tests.built_in_kinds
 
-pictures: .venv/ready-dev ## make what README.md and docs/ show anew (ARGS="rooms flow session": without chromium and engines)
+pictures: .venv/ready-dev ## make what README.md and docs/ show anew (ARGS="packages flow session": without chromium and engines)
 	@.venv/bin/python -m tests.pictures $(ARGS)
 
 image: .venv/ready ## build the reconciler's image (ARGS="--base IMAGE --tag NAME")

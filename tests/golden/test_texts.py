@@ -98,8 +98,8 @@ def titles() -> str:
     return "\n".join(sorted(found)) + "\n"
 
 
-ROOMS = ("gitops/check", "inspect", "preflight", "reconciler", "topology")
-"""Their sentences are findings, advice, conditions or log lines."""
+FINDING_PACKAGES = ("gitops/check", "inspect", "preflight", "reconciler", "topology")
+"""Packages whose sentences are findings, advice, conditions or log lines."""
 
 
 def findings() -> str:
@@ -108,7 +108,7 @@ def findings() -> str:
     found = {
         text
         for path, tree in modules().items()
-        if path.startswith(tuple(f"{room}/" for room in ROOMS))
+        if path.startswith(tuple(f"{each}/" for each in FINDING_PACKAGES))
         for text in _sentences(tree)
     }
     return "\n".join(sorted(each for each in found if each not in raised)) + "\n"

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import sys
 
-from tests import rooms
+from tests import package_graph
 from tests.pictures import board, flow, recording, session
 
 
-def draw_rooms() -> None:
-    rooms.PAGE.write_text(rooms.page(rooms.PAGE.read_text("utf-8")), "utf-8")
+def draw_packages() -> None:
+    package_graph.PAGE.write_text(
+        package_graph.page(package_graph.PAGE.read_text("utf-8")), "utf-8"
+    )
 
 
 # A recording comes before the session that it is drawn from.
 MAKERS = {
-    "rooms": draw_rooms,
+    "packages": draw_packages,
     "flow": lambda: flow.FILE.write_text(flow.picture(), "utf-8"),
     "recording": recording.record,
     "session": lambda: session.FILE.write_text(

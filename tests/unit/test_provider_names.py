@@ -1,4 +1,4 @@
-"""A provider or a cloud is named in its row and its own rooms; everybody else asks the row."""
+"""A provider or a cloud is named in its row and its own packages; everybody else asks the row."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SENTENCE = re.compile(
 """Names where people read them: `kind` and `existing` are words too."""
 
 
-def rooms(name: str) -> tuple[str, ...]:
-    """Where a name may stand: in modules of what bears it, and of providers on that cloud."""
+def allowed(name: str) -> tuple[str, ...]:
+    """Where a name may appear: in modules named after it, and in providers on that cloud."""
     own = [
         f"clusters/{each.name}/" for each in PROVIDERS.values() if name in (each.name, each.cloud)
     ]
@@ -49,7 +49,7 @@ def found(path: str, tree: ast.AST) -> Iterator[str]:
         if not (isinstance(node, ast.Constant) and node.value in NAMES):
             continue
         name = str(node.value)
-        if path in ROWS or path.startswith(rooms(name)):
+        if path in ROWS or path.startswith(allowed(name)):
             continue
         if name != "kind" or _is_provider(node, parents[node]):
             yield f"{path}:{node.lineno}: {name}"
@@ -74,7 +74,7 @@ def _is_provider(node: ast.expr, parent: ast.AST) -> bool:
 
 def named_in_sentences(path: str, tree: ast.AST) -> Iterator[str]:
     """The same in texts that people read; docstrings are for us."""
-    own = {room for name in NAMES for room in rooms(name)} | {*ROWS, *FLAGS}
+    own = {room for name in NAMES for room in allowed(name)} | {*ROWS, *FLAGS}
     if path.startswith((*own, "clusters/")):
         return
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}

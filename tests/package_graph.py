@@ -1,4 +1,4 @@
-"""The rooms of the code and what they import, from its import graph: `make pictures` draws them."""
+"""The packages of the code and their imports, from the import graph; drawn by `make pictures`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import grimp
 
 PACKAGE = "k8s_ucp"
 PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
-BEGIN, END = "<!-- rooms: written by `make pictures` -->", "<!-- rooms end -->"
+BEGIN, END = "<!-- packages: written by `make pictures` -->", "<!-- packages end -->"
 DRAWN = (PACKAGE, f"{PACKAGE}.gitops", f"{PACKAGE}.reconciler")
 
 Edges = Mapping[str, frozenset[str]]
@@ -27,7 +27,7 @@ def modules() -> set[str]:
 
 
 def loose_modules() -> dict[str, list[str]]:
-    """{package: its modules that are no packages}."""
+    """{package: its own modules, without subpackages}."""
     found: dict[str, list[str]] = {}
     for each in sorted(modules()):
         if not graph().find_children(each):
@@ -36,16 +36,16 @@ def loose_modules() -> dict[str, list[str]]:
 
 
 def imports() -> dict[str, frozenset[str]]:
-    """{module: modules of ours that it imports}."""
+    """{module: the modules of this project that it imports}."""
     ours = modules()
     return {
         each: frozenset(graph().find_modules_directly_imported_by(each) & ours) for each in ours
     }
 
 
-def between(room: str) -> dict[str, frozenset[str]]:
-    """The same for what lies in a room: packages stand for all that is in them."""
-    children = graph().find_children(room)
+def between(package: str) -> dict[str, frozenset[str]]:
+    """Imports between the direct children of a package, each with all of its descendants."""
+    children = graph().find_children(package)
     inside = {
         module: child
         for child in children
@@ -61,8 +61,8 @@ def between(room: str) -> dict[str, frozenset[str]]:
     return {each: frozenset(found) for each, found in edges.items()}
 
 
-def circle(edges: Edges) -> list[str]:
-    """Nodes that import each other in a circle; none where there is no circle."""
+def cycle(edges: Edges) -> list[str]:
+    """An import cycle as a list of nodes, empty if there is none."""
     done: set[str] = set()
 
     def look(node: str, path: list[str]) -> list[str]:
@@ -83,12 +83,12 @@ def circle(edges: Edges) -> list[str]:
 
 
 def picture() -> str:
-    """What stands between BEGIN and END of the page."""
+    """The diagrams between BEGIN and END of the page."""
     parts = []
-    for room in DRAWN:
-        if room != PACKAGE:
-            parts.append(f"Inside `{room.removeprefix(f'{PACKAGE}.')}/`:\n")
-        parts.append(_mermaid(between(room)))
+    for package in DRAWN:
+        if package != PACKAGE:
+            parts.append(f"Inside `{package.removeprefix(f'{PACKAGE}.')}/`:\n")
+        parts.append(_mermaid(between(package)))
     return "\n".join(parts)
 
 
@@ -103,7 +103,7 @@ def _mermaid(edges: Edges) -> str:
 
 
 def _reduced(edges: Edges) -> dict[str, set[str]]:
-    """Without arrows that go where a longer way leads as well."""
+    """The transitive reduction: no arrow where a longer path exists."""
     return {
         node: {
             each
@@ -128,6 +128,6 @@ def _short(module: str) -> str:
 
 
 def page(text: str) -> str:
-    """The page with its pictures as the code is now."""
+    """The page with diagrams of the current code."""
     before, rest = text.split(BEGIN)
     return f"{before}{BEGIN}\n{picture()}{END}{rest.split(END)[1]}"
