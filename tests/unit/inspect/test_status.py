@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.cli.inspection.status import _page
+from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
@@ -244,8 +244,8 @@ def test_what_was_stopped_is_told_as_that() -> None:
     parts = [ComponentStatus("argocd", "v1", False, "host", "not running")]
     seen = ClusterSnapshot(core_ready=False, components=parts, stopped=True)
     data = summarize(TOPOLOGY, seen)
-    page = _page(data, seen, {}, start="ucp start --workspace w")
+    text = page(data, seen, {}, start="ucp start --workspace w")
 
     assert (data["stopped"], is_well(data)) == (True, False)
-    assert page.startswith("topology demo is stopped; next: ucp start --workspace w\n")
-    assert [line.split()[-2:] for line in page.splitlines()[3:]] == [["stopped", "-"]] * 4
+    assert text.startswith("topology demo is stopped; next: ucp start --workspace w\n")
+    assert [line.split()[-2:] for line in text.splitlines()[3:]] == [["stopped", "-"]] * 4
