@@ -82,18 +82,7 @@ def show(
     places, not_asked = _places(context)
     wanted = Filter(of_app, environment, about)
     files = {name: context.state.kubeconfig(name) for name in (places.core, *places.environments)}
-    found = {}
-    with ThreadPoolExecutor(16, "events") as pool:
-        asked = {
-            name: pool.submit(_events, path)
-            for name, path in files.items()
-            if name not in not_asked
-        }
-        for name, answer in asked.items():
-            try:
-                found[name] = answer.result()
-            except UcpError as error:
-                not_asked[name] = error.message
+    found = _listed(files, not_asked)
     for name, why in not_asked.items():
         call.console.say(f"note: failed to list the Events of {name}: {why}")
     told = [places.line(name, each) for name, events in found.items() for each in events]
@@ -114,6 +103,26 @@ def show(
         line = places.line(name, event)
         if wanted.keeps(line):
             _print(call, output, line)
+
+
+def _listed(files: Mapping[str, Path], not_asked: dict[str, str]) -> dict[str, list[Object]]:
+    """{cluster: its Events}. Clusters that fail to answer are added to not_asked, with the error.
+
+    files: {cluster: its kubeconfig}.
+    """
+    found = {}
+    with ThreadPoolExecutor(16, "events") as pool:
+        asked = {
+            name: pool.submit(_events, path)
+            for name, path in files.items()
+            if name not in not_asked
+        }
+        for name, answer in asked.items():
+            try:
+                found[name] = answer.result()
+            except UcpError as error:
+                not_asked[name] = error.message
+    return found
 
 
 def _places(context: TopologyView) -> tuple[Places, dict[str, str]]:

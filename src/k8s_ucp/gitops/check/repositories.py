@@ -119,59 +119,32 @@ def check(
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
     topology = _topology_of(core)
-    permissions, rails = Permissions(topology), GuardRailRules(topology)
     unread: list[Fault] = []
     if checks is None:
         checks = topology.spec.checks if topology else Checks()
         if apps is not None and core is None:
             checks, unread = _checks_of(apps)
     triage = Triage(checks)
-
-    core_objects: list[Object] = []
+    core_objects: list[Object] | None = None
     if core is not None and checkout.core:
         roots = [each for each in core.roots if only is None or each.startswith("mirrors")]
         built = build_many(kustomize, checkout.core, [[each] for each in roots], also=also)
         core_objects = [each for found in built.objects.values() for each in found]
         core_objects += [each for _, each in core.plain()]
-    if core is not None and only is None:
-        faults = [
-            *_guarded(".", partial(find_file_faults, core)),
-            *_guarded("bootstrap", partial(find_core_faults, core, apps)),
-            *_guarded("ucp.yaml", partial(find_topology_faults, core, _parse)),
-            *_guarded(".", partial(_object_faults, core, built, None)),
-        ]
-        _locate(triage, "core", core, built, faults)
+        if only is None:
+            _locate(triage, "core", core, built, _core_faults(core, apps, built))
     unjudged: list[str] = []
     if apps is not None and checkout.apps:
+        permissions = Permissions(topology)
+        built = build_many(kustomize, checkout.apps, _groups(apps, only), also=also)
+        _add_charts(built, helm, checkout.apps, apps, permissions, only)
+        faults = [*unread, *_app_faults(apps, built, core_objects, permissions, topology)]
+        _locate(triage, "apps", apps, built, faults)
         unjudged = [
             f"apps: {app}: not checked: only Argo CD renders its jsonnet"
             for app in apps.jsonnet
             if only is None or app in only
         ]
-        wanted = [each for each in apps.overlays if only is None or each[1] in only]
-        groups = [
-            [folder for folder, _, name in wanted if name == environment]
-            for environment in sorted({each[2] for each in wanted})
-        ]
-        others = [] if only is not None else [e for e in apps.roots if not e.startswith("apps/")]
-        built = build_many(
-            kustomize, checkout.apps, [*groups, *([each] for each in others)], also=also
-        )
-        charts = [each for each in apps.chart_overlays if only is None or each[1] in only]
-        homes = {folder: permissions.of(app).home for folder, app, _ in charts}
-        rendered = build_charts(helm, checkout.apps, list(homes), homes)
-        built.objects |= rendered.objects
-        built.failures |= rendered.failures
-        known = core_objects if core is not None else None
-        faults = [
-            *unread,
-            *_guarded(".", partial(find_file_faults, apps)),
-            *_guarded("environments.yaml", partial(find_environment_faults, apps)),
-            *_guarded(".", partial(_object_faults, apps, built, known, permissions)),
-            *_guarded(".", partial(_guard_rail_faults, apps, built, permissions, rails)),
-            *_guarded("apps", partial(find_host_faults, apps, built)),
-        ]
-        _locate(triage, "apps", apps, built, faults)
     whole = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),
@@ -179,6 +152,57 @@ def check(
         [*triage.refused, *(triage.unmatched if only is None else ()), *unjudged],
         triage.unused if whole else [],
     )
+
+
+def _groups(apps: Tree, only: Collection[str] | None) -> list[list[str]]:
+    """The kustomize roots to build: the overlays of each environment together, others alone."""
+    wanted = [each for each in apps.overlays if only is None or each[1] in only]
+    environments = sorted({environment for _, _, environment in wanted})
+    groups = [[folder for folder, _, name in wanted if name == each] for each in environments]
+    others = [] if only is not None else [e for e in apps.roots if not e.startswith("apps/")]
+    return [*groups, *([each] for each in others)]
+
+
+def _add_charts(
+    built: Built,
+    helm: Path | None,
+    root: Path,
+    apps: Tree,
+    permissions: Permissions,
+    only: Collection[str] | None,
+) -> None:
+    """Render the overlays that are Helm charts, each with the namespace of its app."""
+    charts = [each for each in apps.chart_overlays if only is None or each[1] in only]
+    homes = {folder: permissions.of(app).home for folder, app, _ in charts}
+    rendered = build_charts(helm, root, list(homes), homes)
+    built.objects |= rendered.objects
+    built.failures |= rendered.failures
+
+
+def _core_faults(core: Tree, apps: Tree | None, built: Built) -> list[Fault]:
+    return [
+        *_guarded(".", partial(find_file_faults, core)),
+        *_guarded("bootstrap", partial(find_core_faults, core, apps)),
+        *_guarded("ucp.yaml", partial(find_topology_faults, core, _parse)),
+        *_guarded(".", partial(_object_faults, core, built, None)),
+    ]
+
+
+def _app_faults(
+    apps: Tree,
+    built: Built,
+    core_objects: list[Object] | None,
+    permissions: Permissions,
+    topology: Topology | None,
+) -> list[Fault]:
+    rails = GuardRailRules(topology)
+    return [
+        *_guarded(".", partial(find_file_faults, apps)),
+        *_guarded("environments.yaml", partial(find_environment_faults, apps)),
+        *_guarded(".", partial(_object_faults, apps, built, core_objects, permissions)),
+        *_guarded(".", partial(_guard_rail_faults, apps, built, permissions, rails)),
+        *_guarded("apps", partial(find_host_faults, apps, built)),
+    ]
 
 
 def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: list[Fault]) -> None:

@@ -13,6 +13,7 @@ from k8s_ucp.topology.values import HOST_LENGTH
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Spec, Topology
+    from k8s_ucp.topology.parts import App
 
 NAME_LENGTH = 63
 """Longest RFC 1123 label and label value, as which `<topology>-<environment>` is used."""
@@ -72,8 +73,29 @@ _FILE_WITH_A_MEANING = "kustomization"
 def find_bad_names(topology: Topology) -> Iterator[Problem]:
     """Names that are too long when combined, or that are reserved."""
     spec = topology.spec
-    longest = max((each.name for each in spec.apps), key=len, default="")
-    for place, each in enumerate(spec.environments):
+    yield from _bad_environments(topology)
+    yield from _shared_applications(spec)
+    yield from _long_hosts(spec)
+    for place, namespace in enumerate(spec.reconciler.source_namespaces):
+        if reserved_namespace(namespace):
+            yield Problem(
+                ("spec", "reconciler", "sourceNamespaces", place),
+                f"'{namespace}' can't be a source namespace: it contains Secrets of "
+                "Kubernetes or the platform",
+            )
+    for place, app in enumerate(spec.apps):
+        yield from _bad_app(place, app)
+    yield from _bad_mirrors(spec)
+    for place, database in enumerate(spec.databases):
+        if database.name == _FILE_WITH_A_MEANING:
+            yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
+    yield from _bad_packages(spec)
+
+
+def _bad_environments(topology: Topology) -> Iterator[Problem]:
+    # With many apps on many environments, it is enough to check the longest name.
+    longest = max((each.name for each in topology.spec.apps), key=len, default="")
+    for place, each in enumerate(topology.spec.environments):
         at: Loc = ("spec", "environments", place, "name")
         if each.name == "core":
             yield Problem(
@@ -85,45 +107,37 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
                 "than text, also where it is the key of a ConfigMap"
             )
             yield Problem(at, f"{words}: choose another name, such as env-{each.name}")
-        # With many apps on many environments, it is enough to check the longest name.
-        for name in (
-            topology.app_cluster(each.name),
-            *([f"{longest}-{each.name}"] if longest else []),
-        ):
+        combined = [f"{longest}-{each.name}"] if longest else []
+        for name in (topology.app_cluster(each.name), *combined):
             if len(name) > NAME_LENGTH:
                 words = (
                     f"'{name}' has {len(name)} characters, but at most {NAME_LENGTH} are allowed"
                 )
                 yield Problem(at, words)
-    yield from _shared_applications(spec)
-    yield from _long_hosts(spec)
-    for place, namespace in enumerate(spec.reconciler.source_namespaces):
-        if reserved_namespace(namespace):
-            yield Problem(
-                ("spec", "reconciler", "sourceNamespaces", place),
-                f"'{namespace}' can't be a source namespace: it contains Secrets of "
-                "Kubernetes or the platform",
-            )
-    for place, app in enumerate(spec.apps):
-        taken = taken_namespace(app.name)
-        if taken:
-            yield Problem(("spec", "apps", place, "name"), taken)
-        if app.form == "image" and app.name[0].isdigit():
-            words = (
-                f"an app with an image can't be named '{app.name}': its Service has this name, "
-                f"which begins with a letter (RFC 1035): choose another name, such as my-{app.name}"
-            )
-            yield Problem(("spec", "apps", place, "name"), words)
-        for key, named in (
-            ("namespace", app.namespace),
-            *(("namespaces", e) for e in app.namespaces),
-        ):
-            if named and closed_to_apps(named):
-                words = f"namespace '{named}' is reserved for Kubernetes or the platform"
-                yield Problem(("spec", "apps", place, key), words)
+
+
+def _bad_app(place: int, app: App) -> Iterator[Problem]:
+    if taken := taken_namespace(app.name):
+        yield Problem(("spec", "apps", place, "name"), taken)
+    if app.form == "image" and app.name[0].isdigit():
+        words = (
+            f"an app with an image can't be named '{app.name}': its Service has this name, "
+            f"which begins with a letter (RFC 1035): choose another name, such as my-{app.name}"
+        )
+        yield Problem(("spec", "apps", place, "name"), words)
+    for key, named in (
+        ("namespace", app.namespace),
+        *(("namespaces", each) for each in app.namespaces),
+    ):
+        if named and closed_to_apps(named):
+            words = f"namespace '{named}' is reserved for Kubernetes or the platform"
+            yield Problem(("spec", "apps", place, key), words)
+
+
+def _bad_mirrors(spec: Spec) -> Iterator[Problem]:
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
     for place, mirror in enumerate(spec.mirrors):
-        at = ("spec", "mirrors", place, "name")
+        at: Loc = ("spec", "mirrors", place, "name")
         if mirror.name == LOCAL_DATABASES:
             yield Problem(
                 at,
@@ -138,10 +152,6 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
             )
         if mirror.name == _FILE_WITH_A_MEANING:
             yield Problem(at, _meaning("a mirror"))
-    for place, database in enumerate(spec.databases):
-        if database.name == _FILE_WITH_A_MEANING:
-            yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
-    yield from _bad_packages(spec)
 
 
 def reads_as_text(name: str) -> bool:
