@@ -94,7 +94,7 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     (
         HostUnreachable,
         r"could not resolve|connection (refused|timed out|reset)|failed to connect"
-        r"|network is unreachable|no route to host|unable to access|could not connect"
+        r"|network is unreachable|no route to host|unable to access '[a-z]+://|could not connect"
         r"|remote end hung up unexpectedly|operation timed out|early eof",
         "check the URL and the network, then run the command again",
     ),
@@ -109,7 +109,11 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         r"\.lock': file exists|another git process seems to be running|cannot lock ref",
         "wait for the other git process; if none runs, delete the .lock file named above",
     ),
-    (SettingsUnreadable, r"bad (?:\w+ )?config|invalid config|bad boolean config", SETTINGS_ADVICE),
+    (
+        SettingsUnreadable,
+        r"bad (?:\w+ )?config|invalid config|bad boolean config|unable to access '[^']*config'",
+        SETTINGS_ADVICE,
+    ),
     (
         NoSpace,
         r"read-only file system|insufficient permission"

@@ -284,6 +284,11 @@ def is_bare(folder: Path) -> bool:
     return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
 
 
+def _action(arguments: Sequence[str]) -> str:
+    """The git command, without the options before it: `push` of `-c key=value push origin`."""
+    return next(word for word in arguments if not word.startswith("-") and "=" not in word)
+
+
 def run_git(
     arguments: Sequence[str],
     *,
@@ -300,7 +305,7 @@ def run_git(
     GitFailed or one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are
     terminated).
     """
-    action = next(word for word in arguments if not word.startswith("-") and "=" not in word)
+    action = _action(arguments)
     for pause in (*LOCK_PAUSES, None):
         try:
             out, errors, code = execute(
@@ -359,7 +364,7 @@ def execute(
         own=own,
         local=own is not None and is_local(own.read_text("utf-8", "surrogateescape")),
     )
-    return _run(call, arguments[0], timeout=timeout, folder=folder, stdin=stdin)
+    return _run(call, _action(arguments), timeout=timeout, folder=folder, stdin=stdin)
 
 
 def _run(

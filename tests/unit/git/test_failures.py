@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.git.failures import HostUnreachable, NoSpace, Unsigned, classify, redact
+from k8s_ucp.git.failures import (
+    HostUnreachable,
+    NoSpace,
+    SettingsUnreadable,
+    Unsigned,
+    classify,
+    redact,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +37,14 @@ def test_a_full_disk_is_not_taken_for_the_network() -> None:
     full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
     assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
     assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)
+
+
+def test_a_file_of_settings_that_can_not_be_read_is_not_taken_for_the_network() -> None:
+    said = "unable to access '{}': {}\n"
+    unreadable = "fatal: " + said.format("/home/me/.gitconfig", "Permission denied")
+    assert isinstance(classify("push", "https://host/a", unreadable), SettingsUnreadable)
+    away = "fatal: " + said.format("https://host/a/", "Failed sending data to the peer")
+    assert isinstance(classify("push", "https://host/a", away), HostUnreachable)
 
 
 @pytest.mark.parametrize(

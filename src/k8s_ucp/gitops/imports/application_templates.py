@@ -99,7 +99,7 @@ def _go(action: str, parameters: Mapping[str, Any]) -> Any:
         at = match.end()
     try:
         found, left = _pipeline(words, parameters)
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, LookupError):
         return None
     return None if left else found
 

@@ -101,7 +101,7 @@ def _runs(image: str, name: str, pin: Pin) -> bool:
     """A pod's image reference, `name:tag@digest`, is that image at that version."""
     reference, _, digest = image.partition("@")
     if pin.digest:
-        return digest == pin.digest and reference.startswith(name)
+        return digest == pin.digest and (reference == name or reference.startswith(f"{name}:"))
     return not digest and reference == f"{name}:{pin.tag}"
 
 

@@ -113,9 +113,8 @@ def as_data(changes: Sequence[Change]) -> dict[str, Any]:
 
 def read_trailers(text: str) -> list[NoteTrailers]:
     """The notes in a commit message that ucp wrote; empty for other messages."""
-    paragraphs = text.strip().split("\n\n")
     entries: list[NoteTrailers] = []
-    found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraphs[-1], flags=re.MULTILINE)
+    found = _ucp_trailers(text)
     run = next((value for key, value in found if key == "Run"), "")
     trailers: dict[str, str] = {}
     for key, value in [*found, ("Action", "")]:
@@ -125,6 +124,20 @@ def read_trailers(text: str) -> list[NoteTrailers]:
             trailers = {}
         trailers[key] = value
     return entries
+
+
+def _ucp_trailers(text: str) -> list[tuple[str, str]]:
+    """(key without `Ucp-`, value) of each of our trailers.
+
+    A forge that squashes commits adds trailers, such as `Co-authored-by`, in paragraphs after ours.
+    """
+    for paragraph in reversed(text.strip().split("\n\n")):
+        found = re.findall(r"^Ucp-([A-Za-z]+): (.*)$", paragraph, flags=re.MULTILINE)
+        if found and found[0][0] == "Action":
+            return found
+        if not all(re.match(r"[A-Za-z][A-Za-z-]*: ", line) for line in paragraph.splitlines()):
+            break
+    return []
 
 
 def read_origins(text: str, app: str, env: str) -> dict[str, str] | None:

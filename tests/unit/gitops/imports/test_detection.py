@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.application_sets import SetContext, expand
 from k8s_ucp.gitops.imports.detection import Render, detect, normal_url
@@ -661,6 +663,12 @@ def test_templates_are_patched_and_filled_by_functions() -> None:
     assert "{{if .env}}" in only.reason
 
 
+@pytest.mark.parametrize("text", ['{{ default "x" }}', "{{ last .labels }}"])
+def test_a_template_that_is_called_wrongly_is_refused(text: str) -> None:
+    only = refusal(found_set(text, [{"env": "stage", "labels": {"a": "b"}}]), "all")
+    assert text.replace("{{ ", "{{").replace(" }}", "}}") in only.reason
+
+
 def found_set(text: str, elements: Any) -> Discovery:
     template = {"metadata": {"name": text}, "spec": {"source": {"repoURL": URL, "path": "x"}}}
     generator = {"list": {"elements": elements}}
@@ -851,6 +859,19 @@ def test_releases_of_flux_are_apps() -> None:
     assert web.values == {"qa": b"replicas: 1\n", "prod": b"replicas: 2\n"}
     assert shop.namespace is None
     assert not there.refusals
+
+
+def test_a_release_from_a_commit_of_another_repository_is_of_that_commit() -> None:
+    away = {"chart": "./charts/shop", "sourceRef": {"kind": "GitRepository", "name": "all"}}
+    release = flux("HelmRelease", "shop", {"chart": {"spec": away}})
+
+    def of(ref: Mapping[str, str]) -> Discovery:
+        source = {"url": "https://git.example.org/a", "ref": ref}
+        return found({"a.yaml": flux("GitRepository", "all", source), "shop.yaml": release})
+
+    (shop,) = of({"branch": "main", "commit": "0" * 40}).findings
+    assert shop.remote == RemoteSource("https://git.example.org/a", "0" * 40)
+    assert "ref.semver" in refusal(of({"branch": "main", "semver": "1.x"}), "shop").reason
 
 
 def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:

@@ -111,6 +111,8 @@ def test_digests_are_compared_as_digests() -> None:
 
     assert classify(application(images=(f"ealen/echo@{SHA}",)), wanted).state == "open"
     assert classify(application(images=("ealen/echo:2",)), wanted).state == "waiting"
+    assert classify(application(images=(f"ealen/echo-more@{SHA}",)), wanted).state == "waiting"
+    assert classify(application(images=(f"ealen/echo:2@{SHA}",)), wanted).state == "open"
 
 
 def test_well_since_the_latest_change() -> None:

@@ -101,3 +101,10 @@ def test_trailers_are_read_back() -> None:
 def test_other_messages_say_nothing() -> None:
     assert read_trailers("fix a typo\n\nUcp-App: in the middle\n\nSigned-off-by: x\n") == []
     assert read_trailers("") == []
+
+
+def test_trailers_that_a_forge_adds_after_ours_hide_nothing() -> None:
+    ours = message([ONE], "https://ci.example/runs/7")
+    squashed = f"{ours}\nCo-authored-by: A <a@example.org>\nSigned-off-by: B <b@example.org>\n"
+    assert read_trailers(squashed) == read_trailers(ours) != []
+    assert read_trailers(f"{ours}\nBut then it was changed by hand.\n") == []

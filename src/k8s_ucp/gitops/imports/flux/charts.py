@@ -53,12 +53,23 @@ def chart_source(
         path = resolve("", name) or ""
         if around.same(url) and path in around.tree.charts:
             return None, path
-        return RemoteSource(url, str(ref.get("tag") or ref.get("branch") or "") or None), path
+        if ref.get("semver") and not ref.get("commit"):
+            raise NotAlone("HelmRelease of Flux: its GitRepository uses ref.semver")
+        return RemoteSource(url, git_revision(ref)), path
     if source.kind == "OCIRepository":
         url, _, name = url.rpartition("/")
         if not version:
             raise NotAlone("HelmRelease of Flux: its chart has a digest but no version")
     return RemoteSource(url, version or None, name), ""
+
+
+def git_revision(ref: Mapping[str, Any]) -> str | None:
+    """The commit, tag or branch of a GitRepository's `ref`, in the order that Flux prefers them.
+
+    Source: https://fluxcd.io/flux/components/source/gitrepositories/#reference
+    """
+    found = ref.get("commit") or ref.get("tag") or ref.get("branch")
+    return str(found) if found else None
 
 
 def versions_of(
@@ -110,9 +121,9 @@ def command_of_release(release: ArgoDocument, source: ArgoDocument | None) -> st
     if not url:
         return f"{start} URL|DIR, with the chart that it names"
     if source and source.kind == "GitRepository":
-        branch = ref.get("tag") or ref.get("branch")
+        revision = git_revision(ref)
         command = f"{start} {url} --path {name.removeprefix('./')}"
-        command += f" --ref {branch}" if branch else ""
+        command += f" --ref {revision}" if revision else ""
     else:
         oci = url.startswith("oci://")
         place = f"{url}/{name}".rstrip("/") if oci else f"{url} --chart {name}"

@@ -36,6 +36,7 @@ from k8s_ucp.gitops.imports.flux.charts import (
     chart_of,
     chart_source,
     command_of_release,
+    git_revision,
     source_of,
     versions_of,
 )
@@ -122,8 +123,7 @@ def _elsewhere(
     for each in of_flux:
         if (each.kind, each.name) == (named.get("kind"), named.get("name")):
             spec = part(each.content, "spec")
-            ref = part(spec, "ref")
-            revision = str(ref.get("tag") or ref.get("branch") or "")
+            revision = git_revision(part(spec, "ref")) or ""
             if revision not in MOVING or not around.same(str(spec.get("url") or "")):
                 return each
     return None
@@ -151,9 +151,8 @@ def _of_folder(document: ArgoDocument, source: ArgoDocument) -> str:
     url, ref = str(said.get("url") or "URL"), part(said, "ref")
     if source.kind != "GitRepository":
         return f"flux pull artifact {url} -o DIR; then: ucp app add {app_name(document.name)} DIR"
-    revision = ref.get("commit") or ref.get("tag") or ref.get("branch")
     path = resolve("", str(part(document.content, "spec").get("path") or ""))
-    origin = Origin(url=url, revision=str(revision) if revision else None)
+    origin = Origin(url=url, revision=git_revision(ref))
     return origin.command(app_name(document.name), path or "")
 
 
