@@ -171,7 +171,7 @@ class Manager:
             self._stopping.set()
         until = time.monotonic() + seconds
         with contextlib.ExitStack() as afterwards:
-            # In any case stop the elections: a Lease that is renewed for ever would block all
+            # Even if something fails below: a Lease that is renewed for ever would block all
             # successors.
             afterwards.callback(self._let_go, until)
             for controller in self.controllers:

@@ -59,9 +59,10 @@ def merged_kinds(
 def delete_kinds(
     call: Invocation, topology: Topology, brought: Mapping[str, Collection[str]]
 ) -> None:
-    """Delete them in every environment. topology: without the app, whose Applications are deleted.
+    """Delete an app's CRDs in every environment.
 
-    Kept CRDs are printed; this never fails the removal, which is pushed already.
+    topology: without the app, whose Applications are deleted. Kept CRDs are printed; this never
+    fails the removal, which is pushed already.
     """
     core = open_core(call, topology) if any(brought.values()) else None
     if core is None:

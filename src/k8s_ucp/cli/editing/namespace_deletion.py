@@ -33,7 +33,7 @@ _IN_EVERY_NAMESPACE = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAcc
 
 
 def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
-    """Delete them in every environment whose cluster has a kubeconfig here.
+    """Delete an app's namespaces in every environment whose cluster has a kubeconfig here.
 
     topology: without the app. Kept namespaces are printed; this never fails the removal, which is
     pushed already.

@@ -48,7 +48,7 @@ def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
 
 
 def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
-    """Wait for it. Raises DeadlineExceeded, which names the remaining claims and why."""
+    """Wait for their deletion. Raises DeadlineExceeded with the remaining claims and reasons."""
     with contextlib.suppress(KubeError):
         application = f"{team.namespace}.claims"
         change = {"metadata": {"annotations": names.REFRESH}}
@@ -153,7 +153,7 @@ def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foresee
 
 
 def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, core: Kube) -> None:
-    """Delete it on every cluster with a kubeconfig here. Kept ones are printed."""
+    """Delete a team's namespace on every cluster with a kubeconfig here; print those kept."""
 
     def ours(found: Object) -> bool:
         labels = found["metadata"].get("labels") or {}

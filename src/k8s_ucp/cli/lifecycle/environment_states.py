@@ -184,7 +184,7 @@ def await_gone(
 
 
 def return_note(call: Invocation, topology: Topology, environment: str) -> Path:
-    """File that marks an environment that `ucp recreate` has torn down; a rerun only waits."""
+    """File that exists while `ucp recreate` brings an environment back; a rerun then only waits."""
     return call.workspace.state(topology.name).root / f"bringing-back-{environment}"
 
 

@@ -176,7 +176,7 @@ class AwsController(Controller):
             if _progress(after) > (_progress(before) if before else 0):
                 self._wake_dependents(kind, after, "Synced")
             if kind.backing and is_true(after, "Ready") and not is_true(before or {}, "Ready"):
-                # The object with its connection details has reconciled before, in vain.
+                # A ClusterAuth was reconciled before its cluster was ready, in vain.
                 self._wake_dependents(kind, after, "Ready")
 
         watch.listen(changed)

@@ -1,7 +1,7 @@
 """The backup controller: backs up changes on the core cluster within some seconds.
 
 It runs on the machine that has the key, also for a core in pods: neither the key nor git
-credentials belong into a cluster.
+credentials belong in a cluster.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class LocalClustersController(Controller):
         self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
         self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
 
-    # Leaving.
+    # Deletion.
 
     def _release(self, item: Object, provider: ClusterProvider) -> float | None:
         name = item["metadata"]["name"]

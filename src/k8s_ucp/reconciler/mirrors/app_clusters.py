@@ -40,7 +40,7 @@ class Mirrors:
         guard: DeletionGuard,
         unsettled: Callable[[], None],
     ) -> None:
-        """unsettled: called when a cluster is added, removed, lost or back, for all statuses."""
+        """unsettled: updates all statuses; called if a cluster is added, removed, lost or back."""
         self._runtime = runtime
         self._queue = queue
         self._index = index

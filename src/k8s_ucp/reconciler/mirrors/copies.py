@@ -1,6 +1,6 @@
 """The copy of a Secret or ConfigMap on an app cluster, and its ownership annotations.
 
-Only content as bytes and a digest are kept in memory, since there may be tens of thousands of
+Only the content as bytes and a digest are kept in memory, since there may be tens of thousands of
 copies. Digests never leave this process: that of a short password would reveal it.
 """
 

@@ -90,7 +90,7 @@ class DeletionGuard:
         # lost with its core cluster, or deleted by force: an app may depend on its copies.
         return DeletionVerdict.NOTHING if key in self.left(cluster) else DeletionVerdict.KEPT
 
-    # Syncers that left while a cluster was away.
+    # Syncers that were deleted while a cluster was away.
 
     def left(self, cluster: str) -> set[str]:
         """Deleted Syncers whose copies still have to be deleted on a cluster. Raises KubeError."""

@@ -90,7 +90,7 @@ def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
 @step("Compare existing cloud resources, then manage them", foresee=_foresee_adoption)
 @persistent
 def adopt_resources(context: StartContext, report: Report) -> None:
-    """Raises DeadlineExceeded, which names what can't be observed."""
+    """Raises DeadlineExceeded with the resources that can't be observed."""
     state = context.core_state
     if EXTERNAL_NAMES in state.restored():
         return
