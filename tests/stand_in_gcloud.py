@@ -27,7 +27,7 @@ FRESH: State = {
     "permissions": ["projects", "container", "compute"],
     "apis": ["container.googleapis.com", "compute.googleapis.com"],
     "billing": True,
-    "zones": ["europe-west9-a", "europe-west9-b", "us-east1-a"],
+    "zones": ["europe-west9-a", "europe-west9-b", "us-east1-b", "us-east1-c"],
     "machines": {"e2-highcpu-2": 2, "e2-medium": 2, "n2-standard-8": 8},
     "quotas": {
         "CPUS": [24, 4],
@@ -230,7 +230,9 @@ def describe_region(state: State, names: list[str], flags: Mapping[str, str]) ->
         {"metric": metric, "limit": float(limit), "usage": float(usage)}
         for metric, (limit, usage) in state["quotas"].items()
     ]
-    return {"name": names[0], "quotas": quotas}
+    zones = [each for each in state["zones"] if each.rpartition("-")[0] == names[0]]
+    site = "https://www.googleapis.com/compute/v1/projects/shop-1/zones"
+    return {"name": names[0], "quotas": quotas, "zones": [f"{site}/{each}" for each in zones]}
 
 
 def list_clusters(state: State, names: list[str], flags: Mapping[str, str]) -> Any:

@@ -119,7 +119,7 @@ def test_on_gke_it_is_made_and_keeps_its_data(
     world: World, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
 ) -> None:
     """gcloud is a stand-in; behind its cluster is the same control plane with played pods."""
-    describe(world, git_host, "{provider: gke, region: us-east1-a}")
+    describe(world, git_host, "{provider: gke, region: us-east1-b}")
     folder = world.workspace / "creds"
     folder.mkdir()
     (folder / "gcp.json").write_text(key(token_uri="https://oauth2.example.org/token"))
@@ -130,7 +130,7 @@ def test_on_gke_it_is_made_and_keeps_its_data(
         world.ucp("start", "--core", "gke", "--yes")
         assert_well(world, "gke")
         (made,) = cloud.seen()["clusters"].values()
-        assert (made["name"], made["location"]) == ("demo-core", "us-east1-a")
+        assert (made["name"], made["location"]) == ("demo-core", "us-east1-b")
         assert "ya29" in (world.state / "kubeconfigs" / "demo-core.yaml").read_text()
         assert [each for each in cloud.seen()["calls"] if "create" in each["argv"]]
 

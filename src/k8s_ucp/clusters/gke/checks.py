@@ -47,12 +47,12 @@ def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
 
 def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
     """Check that the machine type exists and the region has quota for the nodes."""
-    where = settings.zone
+    region = gcloud.json("compute", "regions", "describe", settings.region)
+    where = settings.zone([each.rpartition("/")[2] for each in region.get("zones", [])])
     try:
         machine = gcloud.json(
             "compute", "machine-types", "describe", settings.machine, f"--zone={where}"
         )
-        region = gcloud.json("compute", "regions", "describe", settings.region)
     except NotThere as error:
         raise UsageError(
             f"the machine type {settings.machine} does not exist in {where}, or the "

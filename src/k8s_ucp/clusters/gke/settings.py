@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,12 @@ class GkeSettings:
     def region(self) -> str:
         return self.location.rpartition("-")[0] if is_zone(self.location) else self.location
 
-    @property
-    def zone(self) -> str:
-        """A zone in which to look up machine types."""
-        return self.location if is_zone(self.location) else f"{self.location}-a"
+    def zone(self, of_region: Sequence[str]) -> str:
+        """The zone in which to look up machine types. of_region: the zones of a region.
+
+        Not every region has a zone `a`: europe-west1 has b, c and d.
+        """
+        return self.location if is_zone(self.location) else min(of_region, default="")
 
     def place(self) -> str:
         """The flag for the location."""

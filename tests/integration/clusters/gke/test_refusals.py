@@ -80,7 +80,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
         "another region",
     ),
     "zone that is closed": (
-        {"zones": ["us-east1-a"]},
+        {"zones": ["us-east1-b"]},
         "zone or region europe-west9-a does not exist for project shop-1",
         "gcloud compute zones list",
     ),
@@ -190,13 +190,13 @@ def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
     with cloud.state() as state:
         state["clusters"]["shop-core"] = {
             "name": "shop-core",
-            "location": "us-east1-a",
+            "location": "us-east1-b",
             "status": "RUNNING",
             "resourceLabels": {},
         }
     provider = cloud.provider()
     for call in (provider.preflight, lambda request: provider.create(request, quiet)):
-        with pytest.raises(UcpError, match="in us-east1-a already exists"):
+        with pytest.raises(UcpError, match="in us-east1-b already exists"):
             call(REQUEST)
     provider.stop("shop-core")
     provider.delete("shop-core")
@@ -225,6 +225,12 @@ def test_a_region_gets_one_node_in_each_of_its_zones(cloud: Google) -> None:
         cloud.provider().create(request, quiet)
     (made,) = [each for each in changed(cloud) if " create " in each]
     assert {"--region=europe-west9", "--num-nodes=1"} <= set(made.split())
+
+
+def test_a_region_without_a_zone_a_is_checked_in_one_that_it_has(cloud: Google) -> None:
+    cloud.provider().preflight(ClusterRequest("shop-core", parameters={"region": "us-east1"}))
+    calls = [each["argv"] for each in cloud.seen()["calls"]]
+    assert [each for each in calls if {"machine-types", "--zone=us-east1-b"} <= set(each)]
 
 
 def test_silence_of_google_while_it_works_is_waited_out(cloud: Google) -> None:
