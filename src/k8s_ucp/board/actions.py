@@ -45,7 +45,7 @@ def parse(body: bytes) -> Action:
     except ValueError as error:
         raise UsageError("the request's body can't be parsed as JSON") from error
     if not isinstance(request, dict) or request.get("kind") not in KINDS:
-        raise UsageError(f"the kind of the request is none of {', '.join(KINDS)}")
+        raise UsageError(f"the kind of the request must be one of {', '.join(KINDS)}")
     kind, app, env = (str(request.get(name, "")) for name in ("kind", "app", "env"))
     check_name("app", app)
     check_name("environment", env)

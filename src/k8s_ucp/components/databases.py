@@ -110,7 +110,7 @@ class Databases:
         major = server.major()
         found = next((each for each in self.installed() if each.major == major), None)
         if found is None:
-            raise UcpError(f"Postgres {major}, which its data is of, is not installed any more")
+            raise UcpError(f"Postgres {major}, the version of its data, is no longer installed")
         return found
 
     def _server(self, resource: BackedResource) -> PostgresServer:

@@ -100,7 +100,7 @@ def stuck(
             if (said := last_error(part))
         ]
         if not each["metadata"].get("deletionTimestamp"):
-            words.insert(0, "nobody has deleted it: it isn't of the team's repository")
+            words.insert(0, "it was not deleted: it is not from the team's repository")
         yield f"{name} ({', '.join(words) or last_error(each) or 'it is being deleted'})"
 
 

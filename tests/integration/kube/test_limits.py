@@ -5,54 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import socket
-import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from k8s_ucp.kube import SECRET, Kube, KubeError, Unreachable
+from tests.raw_server import Speak, endless, server, trickling
 
 CANARY = "canary-token-77aa"
 LIMIT = 1.0
 SLACK = 2.5
 """Seconds beyond the limit that a busy machine may take."""
 LARGEST = 200_000
-
-Speak = Callable[[socket.socket], None]
-
-
-@contextmanager
-def server(speak: Speak) -> Iterator[tuple[str, list[bytes]]]:
-    """Answers every connection's first request with `speak`; (address, what it was sent)."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    heard: list[bytes] = []
-    stop = threading.Event()
-
-    def serve(connection: socket.socket) -> None:
-        with connection:
-            try:
-                heard.append(connection.recv(65536))
-                speak(connection)
-            except OSError:
-                return
-
-    def accept() -> None:
-        while not stop.is_set():
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=serve, args=(connection,), daemon=True).start()
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", heard
-    finally:
-        stop.set()
-        listener.close()
 
 
 def connect(address: str) -> Kube:
@@ -72,25 +37,6 @@ def answer(content: bytes, *headers: str, status: str = "200 OK") -> Speak:
         connection.sendall("\r\n".join(lines).encode() + content)
         # Whoever asked may ask again on the same connection.
         time.sleep(5)
-
-    return speak
-
-
-def trickling(beginning: bytes, drop: bytes) -> Speak:
-    def speak(connection: socket.socket) -> None:
-        connection.sendall(beginning)
-        for _ in range(600):
-            connection.sendall(drop)
-            time.sleep(0.1)
-
-    return speak
-
-
-def endless(beginning: bytes, part: bytes) -> Speak:
-    def speak(connection: socket.socket) -> None:
-        connection.sendall(beginning)
-        while True:
-            connection.sendall(part)
 
     return speak
 

@@ -6,7 +6,7 @@ import dataclasses
 import time
 
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.inspection import doctor, status
+from k8s_ucp.cli.inspection import doctor, status_page
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 from k8s_ucp.gitops.manifests.image_edit import Pin
@@ -77,14 +77,14 @@ def show_status() -> None:
     ]
     seen = dataclasses.replace(WELL, applications=applications)
     console = Console()
-    console.data(status._page(summarize(TOPOLOGY, seen), seen, {}, console.width))
+    console.data(status_page.page(summarize(TOPOLOGY, seen), seen, {}, console.width))
 
 
 def watch() -> None:
     """`ucp status --watch` twice, the second time with less to show."""
     console = Console()
     for seen in (WELL, ClusterSnapshot(core_ready=False)):
-        console.redraw(status._page(summarize(TOPOLOGY, seen), seen, {}, console.width))
+        console.redraw(status_page.page(summarize(TOPOLOGY, seen), seen, {}, console.width))
 
 
 def show_doctor() -> None:

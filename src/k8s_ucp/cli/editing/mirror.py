@@ -87,7 +87,7 @@ def add(
     if what:
         origin["name"] = what
     if label:
-        origin["labels"] = _pairs(label, "--label")
+        origin["labels"] = _pairs(label, "--label", "KEY=VALUE")
     if kind != "secret":
         origin["kind"] = kind
     targets: dict[str, Any] = {"namespace": namespace}
@@ -96,7 +96,7 @@ def add(
     if target_name:
         targets["name"] = target_name
     if key:
-        targets["keys"] = _pairs(key, "--key")
+        targets["keys"] = _pairs(key, "--key", "COPY=SOURCE")
     item: dict[str, Any] = {"name": name, "source": origin, "targets": targets}
     if retain:
         item["deletionPolicy"] = "Retain"
@@ -125,12 +125,12 @@ def remove(
     call.console.say(f"mirror {name} removed; its copies are being deleted")
 
 
-def _pairs(words: list[str], flag: str) -> dict[str, str]:
+def _pairs(words: list[str], flag: str, form: str) -> dict[str, str]:
     found = {}
     for each in words:
         left, equals, right = each.partition("=")
         if not equals or not left or not right:
-            raise UsageError(f"{flag} {each} is not a valid KEY=VALUE")
+            raise UsageError(f"{flag} {each} is not a valid {form}")
         found[left] = right
     return found
 

@@ -70,7 +70,7 @@ def write_bundle(
 def _about(context: TopologyView, seen: ClusterSnapshot, kube: Kube | None) -> Mapping[str, Any]:
     def version() -> str:
         try:
-            return kube.version() if kube else "doesn't answer"
+            return kube.version() if kube else "not responding"
         except UcpError as error:
             return error.message
 

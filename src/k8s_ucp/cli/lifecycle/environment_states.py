@@ -60,10 +60,11 @@ def stop_environments(
         if leaving or continues(parts, again):
             # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, chosen, "stopped", parts)
+        clusters = "its cluster is" if len(chosen) == 1 else "their clusters are"
         if len(deletions) < len(chosen):
-            how = "; the core cluster is not running: its cluster is deleted at the next start"
+            how = f"; the core cluster is not running: {clusters} deleted at the next start"
         elif not wait:
-            how = f"; its cluster is being deleted: `{again}` waits until it is gone"
+            how = f"; {clusters} being deleted: `{again}` waits until that is done"
         else:
             await_gone(deletions, again, parts, seconds=wait)
             how = ""

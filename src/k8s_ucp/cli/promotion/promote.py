@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -207,8 +207,8 @@ def promote(
     if merge_when_green and not pr:
         raise UsageError("--merge-when-green needs --pr", next="add --pr")
     if batch:
-        _refuse(app=app, pr=pr, env=env, tag=tag, digest=digest, source=source, image=image,
-                chart_version=chart_version)  # fmt: skip
+        _refuse({"APP": app, "--pr": pr, "--env": env, "--tag": tag, "--digest": digest,
+                 "--from": source, "--image": image, "--chart-version": chart_version})  # fmt: skip
         intents = read_batch(_read(batch), batch, defaults)
     else:
         intents = [_intent(defaults, tag, digest, source, image or [], chart_version or [])]
@@ -370,8 +370,8 @@ def _gate(call: Invocation, soak: float) -> HealthGate:
     return HealthGate(application_reader(found), soak=soak, report=call.console.say)
 
 
-def _refuse(**given: object) -> None:
-    """Refuse flags that a batch has to set in its file."""
+def _refuse(given: Mapping[str, object]) -> None:
+    """Refuse arguments that a batch has to set in its file."""
     extra = [name for name, value in given.items() if value]
     if extra:
         raise UsageError(

@@ -107,7 +107,7 @@ class ReconcilerImage:
         try:
             engine.run("pull", self.base, timeout=BUILD_SECONDS)
         except CommandFailed as error:
-            said = error.output.strip().splitlines()[-1:] or ["it said nothing"]
+            said = error.output.strip().splitlines()[-1:] or ["no output"]
             raise UcpError(
                 f"failed to pull {self.base}, the base of the reconciler image: {said[0]}",
                 next=(

@@ -126,7 +126,7 @@ def target_condition(count: Count, away: CopyProblem | None) -> Condition:
             f"{count.copies - count.synced} of {count.copies} copies pending",
         )
     if not count.copies:
-        return Condition(names.SYNCED, "True", "NothingToCopy", "the source does not exist yet")
+        return Condition(names.SYNCED, "True", "NothingToCopy", "no object to copy yet")
     return Condition(names.SYNCED, "True", "Synced", f"{_copies(count.copies)} in sync")
 
 

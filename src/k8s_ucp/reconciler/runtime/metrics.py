@@ -77,7 +77,7 @@ class Metrics:
         )
         self.token_expires = gauge(
             "k8s_ucp_token_expires_seconds",
-            "Time of the last event, in seconds since the epoch.",
+            "When Argo CD's token for the cluster expires, in seconds since the epoch.",
             "cluster",
         )
         self.leading = gauge("k8s_ucp_leading", "1 if this process is the leader.", "controller")

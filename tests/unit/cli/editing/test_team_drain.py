@@ -44,6 +44,6 @@ def test_what_is_stuck_says_its_own_last_error() -> None:
 
 def test_a_claim_that_nobody_deleted_is_told_apart() -> None:
     (words,) = stuck([claim()])
-    assert "nobody has deleted it" in words
+    assert "it was not deleted" in words
     (words,) = stuck([claim(deletionTimestamp="now")])
     assert words == "Postgres shop-orders (it is being deleted)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -18,6 +19,7 @@ from urllib3.exceptions import HTTPError
 
 from k8s_ucp.clouds import CLOUDS, read_object
 from k8s_ucp.kube import SECRET, Kube, Unreachable
+from k8s_ucp.kube.limits import RequestLimits, bound, bounded
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.runtime.clock import Clock
 
@@ -39,6 +41,7 @@ class CloudAccess:
         self._http = urllib3.PoolManager(
             num_pools=4, timeout=urllib3.Timeout(SECONDS), retries=False
         )
+        bound(self._http)
         self._tokens: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
@@ -103,14 +106,13 @@ class CloudAccess:
         parts = urlsplit(url)
         if parts.scheme != "https" and parts.hostname not in _HERE:
             raise NoAccess("CredentialsInvalid", f"{parts.hostname} requires TLS")
+        limits = RequestLimits(time.monotonic() + SECONDS, LARGEST)
         try:
-            answer = self._http.request(
-                method, url, headers=dict(headers), body=body, redirect=False, preload_content=False
-            )
-            try:
-                return int(answer.status), answer.read(LARGEST)
-            finally:
-                answer.release_conn()
+            with bounded(limits):
+                answer = self._http.request(
+                    method, url, headers=dict(headers), body=body, redirect=False
+                )
+            return int(answer.status), answer.data
         except (HTTPError, OSError) as error:
             raise Unreachable(
                 f"the token endpoint of {parts.hostname} is not responding: {type(error).__name__}"

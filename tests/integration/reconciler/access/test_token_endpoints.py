@@ -1,0 +1,32 @@
+"""What the token endpoint of a cloud can cost the reconciler: seconds and bytes, few of each."""
+
+from __future__ import annotations
+
+import time
+from unittest.mock import Mock
+
+import pytest
+
+from k8s_ucp.kube import Unreachable
+from k8s_ucp.reconciler.access.authenticators import cloud_access
+from k8s_ucp.reconciler.access.authenticators.cloud_access import CloudAccess
+from tests.raw_server import Speak, endless, server, trickling
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "speak",
+    [trickling(OK + b"Content-Length: 10000\r\n\r\n", b" "), endless(OK + b"\r\n", b" " * 65536)],
+    ids=["a byte now and then", "content without end"],
+)
+def test_a_token_endpoint_is_not_waited_for_longer_than_allowed(
+    speak: Speak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud_access, "SECONDS", 1.0)
+    access = CloudAccess(Mock(), time.time)
+    with server(speak) as (address, _):
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match=r"token endpoint of 127\.0\.0\.1"):
+            access.fetch(address)
+        assert time.monotonic() - began < 10
