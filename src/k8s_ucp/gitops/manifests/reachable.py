@@ -1,4 +1,4 @@
-"""Images and files that a kustomization uses, as far as they are on this machine. Pure.
+"""Files that a kustomization uses, also from outside of its folder, on this machine. Pure.
 
 Folders are paths relative to the root of the available files; "" is the root itself.
 """
@@ -12,107 +12,7 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, Files
-from k8s_ucp.gitops.manifests.own import images, one_version, split_image
-from k8s_ucp.gitops.manifests.sources import entries
-from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps
-
-Versions = dict[str, set[str]]
-"""{image: its versions as in `split_image`}; "" means no version."""
-
-_ELSEWHERE = ""
-"""Pseudo name: some images are in sources that aren't available here."""
-
-
-def images_of(files: Files, folder: str = "") -> list[tuple[str, str]]:
-    """(image, version) that a kustomization produces, filtered as in `one_version`."""
-    found: Versions = {}
-    _collect(found, files, folder, frozenset())
-    return one_version(found)
-
-
-def _collect(found: Versions, files: Files, folder: str, way: frozenset[str]) -> None:
-    """Add a kustomization's images to `found`. A component also changes its parent's images."""
-    if folder in way:
-        return
-    content = kustomization(files, folder)
-    components = content.get("components")
-    components = components if isinstance(components, list) else []
-    for entry in entries({**content, "components": None}):
-        own: Versions = {}
-        path = resolve(folder, entry)
-        if path is not None and path in files:
-            own = _in_file(files, path)
-        elif path is not None and kustomization(files, path):
-            _collect(own, files, path, way | {folder})
-        else:
-            own = {_ELSEWHERE: {""}}
-        _merge(found, own)
-    for entry in components:
-        path = resolve(folder, entry) if isinstance(entry, str) else None
-        if path is not None and kustomization(files, path):
-            _collect(found, files, path, way | {folder})
-        else:
-            _merge(found, {_ELSEWHERE: {""}})
-    _merge(found, _in_patches(files, folder, content))
-    for each in maps(content, "images"):
-        name = str(each.get("name"))
-        if name not in found and _ELSEWHERE not in found:
-            continue
-        versions = found.pop(name, {""})
-        if each.get("newTag") is not None or each.get("digest"):
-            tag, digest = each.get("newTag"), each.get("digest")
-            versions = {f"{'' if tag is None else tag}{f'@{digest}' if digest else ''}"}
-        _merge(found, {str(each.get("newName") or name): versions})
-
-
-def _in_patches(files: Files, folder: str, content: Mapping[str, Any]) -> Versions:
-    """Images that patches set, inline or in files, without what they replace."""
-    found: Versions = {}
-    listed = [content.get(name) for name in ("patches", "patchesStrategicMerge", "patchesJson6902")]
-    for each in (item for items in listed if isinstance(items, list) for item in items):
-        text = each.get("patch") or each.get("path") if isinstance(each, dict) else each
-        if not isinstance(text, str):
-            continue
-        path = resolve(folder, text)
-        data = files.get(path or "", text.encode())
-        try:
-            patch = documents(data, text)
-        except UsageError:
-            continue
-        for image in _set_images(patch):
-            name, version = split_image(image)
-            found.setdefault(name, set()).add(version)
-    return found
-
-
-def _set_images(value: Any) -> Iterator[str]:
-    """Images in a patch: values of `image` keys, or of JSON patch operations."""
-    if isinstance(value, dict):
-        operation = str(value.get("path", "")).endswith("/image")
-        image = value.get("value") if operation else value.get("image")
-        if isinstance(image, str):
-            yield image
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _set_images(each)
-
-
-def _in_file(files: Files, path: str) -> Versions:
-    found: Versions = {}
-    try:
-        content = documents(files[path], path)
-    except UsageError:
-        return found
-    for image in images(content):
-        name, version = split_image(image)
-        found.setdefault(name, set()).add(version)
-    return found
-
-
-def _merge(found: Versions, more: Versions) -> None:
-    for name, versions in more.items():
-        found.setdefault(name, set()).update(versions)
+from k8s_ucp.gitops.manifests.yaml_text import first_map
 
 
 @dataclass(frozen=True)

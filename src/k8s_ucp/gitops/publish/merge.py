@@ -12,15 +12,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.objects import blob_id
 from k8s_ucp.gitops.manifests.image_edit import read_images, set_pin
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.publish.list_merge import ItemConflict, merge_lists
 
 _SHOWN_LINES = 40
 _OVERLAY = re.compile(r"(?:apps/(?P<app>[^/]+)|clusters)/overlays/(?P<environment>[^/]+)/")
 _APP = re.compile(r"apps/(?P<app>[^/]+)/")
+_BASE = re.compile(r"apps/(?P<app>[^/]+)/base/")
 _CHART = re.compile(r"apps/(?P<app>[^/]+)/overlays/(?P<environment>[^/]+)/Chart\.yaml")
 _VERSION = re.compile(r"^version:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 _TAGS = re.compile(r"^(  - name: (?P<image>.+)\n    newTag: )(?P<tag>.+)$", re.MULTILINE)
@@ -140,8 +142,12 @@ def merge(
         elif before or path in choices.theirs or not _belongs_to_the_repository(path):
             both.append(path)
     texts = contents(each[path] for path in both for each in (base, ours) if path in each)
+    edited = _edited_bases(base, ours, ids)
     for path in both:
         old = texts[base[path]] if path in base else None
+        overlay = _OVERLAY.match(path)
+        if overlay and overlay["app"] in edited and _only_lists_images(old, theirs[path]):
+            continue
         outcome = _merge_file(
             path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
         )
@@ -152,6 +158,36 @@ def merge(
         elif outcome != texts[ours[path]]:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts), tuple(notes))
+
+
+def _edited_bases(
+    base: Mapping[str, str], ours: Mapping[str, str], theirs: Mapping[str, str]
+) -> set[str]:
+    """Apps whose base was edited in the repository, and is the same in the new render."""
+    found = {
+        path: match["app"]
+        for path in base.keys() | ours.keys() | theirs.keys()
+        if (match := _BASE.match(path))
+    }
+    edited = {app for path, app in found.items() if base.get(path) != ours.get(path)}
+    return edited - {app for path, app in found.items() if base.get(path) != theirs.get(path)}
+
+
+def _only_lists_images(old: bytes | None, new: bytes) -> bool:
+    """A render of an overlay differs from the last one by further images only.
+
+    A newer ucp finds more images in the same files. Their versions are those of ucp.yaml's copy of
+    the base: where the repository's base was edited, they may be older than what runs.
+    """
+    if old is None:
+        return False
+    try:
+        before, after = first_map(old, "the last render"), first_map(new, "the render")
+    except UsageError:
+        return False
+    listed = ({str(each.get("name")) for each in maps(one, "images")} for one in (before, after))
+    known, named = listed
+    return known < named and {**before, "images": None} == {**after, "images": None}
 
 
 def _kept_charts(

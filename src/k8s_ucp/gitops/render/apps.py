@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.manifests.forms import is_kustomization, manifest_files, overlays
 from k8s_ucp.gitops.manifests.own import SHIPPED, images_in, service_port, without_tags
-from k8s_ucp.gitops.manifests.reachable import images_of
 from k8s_ucp.gitops.render.brought import (
     base_of,
     brought_files,
@@ -15,6 +14,7 @@ from k8s_ucp.gitops.render.brought import (
     generated_files,
     values_file,
 )
+from k8s_ucp.gitops.render.kustomize_images import images_of
 from k8s_ucp.gitops.render.values import databases
 from k8s_ucp.gitops.render.values.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of

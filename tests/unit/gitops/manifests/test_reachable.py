@@ -1,11 +1,8 @@
-"""What kustomizations take in: images as they come out, and folders beside their own."""
+"""What kustomizations take in, also from folders beside their own."""
 
 from __future__ import annotations
 
-import pytest
-
-from k8s_ucp.gitops.manifests.own import images_in
-from k8s_ucp.gitops.manifests.reachable import FolderTree, images_of, moved_up, taken_in
+from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, taken_in
 
 DEPLOYMENT = (
     b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
@@ -31,58 +28,6 @@ def place(files: dict[str, bytes]) -> FolderTree:
         return [each[len(folder) + 1 :] for each in files if each.startswith(f"{folder}/")]
 
     return FolderTree(names, files.get)
-
-
-def test_images_are_those_that_come_out() -> None:
-    assert images_of(TREE, "base") == [("reg/side", "3"), ("reg/web", "1")]
-    assert images_of(TREE, "overlays/prod") == [("far/web", "5"), ("reg/side", "3")]
-    assert images_of(TREE, "overlays/pinned") == [("reg/side", "3"), ("reg/web", "@sha256:1")]
-
-
-def test_a_component_changes_what_its_parent_has() -> None:
-    files = {
-        **TREE,
-        "kustomization.yaml": b"resources: [base]\ncomponents: [release]\n",
-        "release/kustomization.yaml": b"kind: Component\nimages: [{name: reg/web, newTag: '7'}]\n"
-        b"patches: [{patch: '[{op: add, path: /a/-, value: {image: reg/more:1}}]'}]\n",
-    }
-    found = [("reg/more", "1"), ("reg/side", "3"), ("reg/web", "7")]
-    assert images_of(files) == found
-
-
-@pytest.mark.parametrize(
-    "patch",
-    [
-        "{spec: {containers: [{image: 'reg/web:9'}]}}",
-        "[{op: replace, path: /a/image, value: reg/web:9}]",
-    ],
-)
-def test_what_a_patch_sets_otherwise_is_left_to_it(patch: str) -> None:
-    inline = f"resources: [base]\npatches:\n  - patch: |-\n      {patch}\n"
-    files = {**TREE, "kustomization.yaml": inline.encode()}
-    assert images_of(files) == [("reg/side", "3")]
-    files |= {"kustomization.yaml": b"resources: [base]\npatches: [{path: p.yaml}]\n"}
-    assert images_of({**files, "p.yaml": patch.encode()}) == [("reg/side", "3")]
-
-
-def test_images_without_a_version_are_known_but_no_placeholders() -> None:
-    pods = [b"web", b"reg/side", b"reg/side:3", b"reg/two:1", b"reg/two:2", b"$(IMAGE)", b"<yours>"]
-    containers = b", ".join(b"{image: '%s'}" % each for each in pods)
-    files = {"pods.yaml": b"kind: Pod\nspec: {containers: [%s]}\n" % containers}
-    kustomization = {**files, "kustomization.yaml": b"resources: [pods.yaml]\n"}
-    assert images_in(files) == [("reg/side", "3"), ("web", "")]
-    assert images_of(kustomization) == images_in(files)
-
-
-def test_images_of_a_remote_base_are_those_that_are_named() -> None:
-    address = "https://example.org/base.git//deploy?ref=v1"
-    images = "images: [{name: reg/web, newTag: '2'}, {name: reg/side, digest: 'sha256:1'}]"
-    files = {"kustomization.yaml": f"resources: ['{address}']\n{images}\n".encode()}
-    assert images_of(files) == [("reg/side", "@sha256:1"), ("reg/web", "2")]
-
-
-def test_a_circle_ends() -> None:
-    assert images_of({"a/kustomization.yaml": b"resources: [../a]"}, "a") == []
 
 
 def test_everything_that_is_needed_comes_along() -> None:

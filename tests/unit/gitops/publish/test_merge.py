@@ -174,6 +174,25 @@ def test_another_image_brings_its_own_tag() -> None:
     assert with_tags(text, overlay("1")) == text
 
 
+def test_an_image_that_is_newly_found_in_an_edited_base_is_not_listed() -> None:
+    version, overlay = "apps/echo/base/envs/stage/version.yml", b"resources: [../../base]\n"
+    listed = overlay + b"images:\n  - name: echo\n    newTag: '2'\n"
+    base, theirs = {OVERLAY: overlay, version: A}, {OVERLAY: listed, version: A}
+    assert three(base, base, theirs).changes == {OVERLAY: listed}
+    edited = {**base, version: B}
+    assert three(base, edited, theirs) == Merged()
+    # An image that comes with new files is listed, as is one of another app.
+    new = {**theirs, "apps/echo/base/more.yml": A}
+    assert three(base, edited, new).changes == {OVERLAY: listed, "apps/echo/base/more.yml": A}
+    other = {**base, "apps/web/base/version.yml": A}
+    edited = {**other, "apps/web/base/version.yml": B}
+    assert three(other, edited, {**other, **theirs}).changes == {OVERLAY: listed}
+    # Other changes of the overlay are merged.
+    changed = listed + b"namePrefix: a-\n"
+    result = three(base, {**base, version: B}, {**theirs, OVERLAY: changed})
+    assert result.changes == {OVERLAY: changed}
+
+
 def test_conflicts_show_what_they_are_about() -> None:
     found = three({"f": A}, {"f": B}, {"f": C}).conflicts
     error = MergeConflict({"apps": found})

@@ -1,0 +1,142 @@
+"""Images as kustomizations make them: of bases, components, patches and `images`."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.gitops.manifests.own import images_in
+from k8s_ucp.gitops.render.kustomize_images import images_of
+
+DEPLOYMENT = (
+    b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
+)
+TREE = {
+    "base/kustomization.yml": b"resources: [web.yaml]\nimages: [{name: reg/side, newTag: '3'}]\n",
+    "base/web.yaml": DEPLOYMENT,
+    "overlays/prod/kustomization.yaml": (
+        b"resources: [../../base]\nimages: [{name: reg/web, newName: far/web, newTag: '5'}]\n"
+    ),
+    "overlays/pinned/Kustomization": b"resources: [../../base]\n"
+    b"images: [{name: reg/web, digest: 'sha256:1'}]\n",
+}
+NAMED = {
+    "base/kustomization.yaml": b"resources: [all.yaml]\n",
+    "base/all.yaml": b"""
+kind: List
+items:
+  - kind: Deployment
+    metadata: {name: web}
+    spec:
+      template:
+        spec:
+          initContainers: [{name: setup, image: reg/setup:1}]
+          containers: [{name: web, image: reg/web:1}, {name: side, image: reg/side:1}]
+---
+kind: Deployment
+metadata: {name: worker}
+spec: {template: {spec: {containers: [{name: web, image: reg/worker:1}]}}}
+""",
+}
+
+
+def test_images_are_those_that_come_out() -> None:
+    assert images_of(TREE, "base") == [("reg/side", "3"), ("reg/web", "1")]
+    assert images_of(TREE, "overlays/prod") == [("far/web", "5"), ("reg/side", "3")]
+    assert images_of(TREE, "overlays/pinned") == [("reg/side", "3"), ("reg/web", "@sha256:1")]
+
+
+def test_a_component_changes_what_its_parent_has() -> None:
+    files = {
+        **TREE,
+        "kustomization.yaml": b"resources: [base]\ncomponents: [release]\n",
+        "release/kustomization.yaml": b"kind: Component\nimages: [{name: reg/web, newTag: '7'}]\n"
+        b"patches: [{patch: '[{op: add, path: /a/-, value: {image: reg/more:1}}]'}]\n",
+    }
+    found = [("reg/more", "1"), ("reg/side", "3"), ("reg/web", "7")]
+    assert images_of(files) == found
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "{spec: {containers: [{image: 'reg/web:9'}]}}",
+        "[{op: replace, path: /a/image, value: reg/web:9}]",
+    ],
+)
+def test_what_a_patch_sets_otherwise_is_left_to_it(patch: str) -> None:
+    inline = f"resources: [base]\npatches:\n  - patch: |-\n      {patch}\n"
+    files = {**TREE, "kustomization.yaml": inline.encode()}
+    assert images_of(files) == [("reg/side", "3")]
+    files |= {"kustomization.yaml": b"resources: [base]\npatches: [{path: p.yaml}]\n"}
+    assert images_of({**files, "p.yaml": patch.encode()}) == [("reg/side", "3")]
+
+
+def test_images_without_a_version_are_known_but_no_placeholders() -> None:
+    pods = [b"web", b"reg/side", b"reg/side:3", b"reg/two:1", b"reg/two:2", b"$(IMAGE)", b"<yours>"]
+    containers = b", ".join(b"{image: '%s'}" % each for each in pods)
+    files = {"pods.yaml": b"kind: Pod\nspec: {containers: [%s]}\n" % containers}
+    kustomization = {**files, "kustomization.yaml": b"resources: [pods.yaml]\n"}
+    assert images_in(files) == [("reg/side", "3"), ("web", "")]
+    assert images_of(kustomization) == images_in(files)
+
+
+def test_images_of_a_remote_base_are_those_that_are_named() -> None:
+    address = "https://example.org/base.git//deploy?ref=v1"
+    images = "images: [{name: reg/web, newTag: '2'}, {name: reg/side, digest: 'sha256:1'}]"
+    files = {"kustomization.yaml": f"resources: ['{address}']\n{images}\n".encode()}
+    assert images_of(files) == [("reg/side", "@sha256:1"), ("reg/web", "2")]
+
+
+def test_a_circle_ends() -> None:
+    assert images_of({"a/kustomization.yaml": b"resources: [../a]"}, "a") == []
+
+
+def _patched(patch: str) -> list[tuple[str, str]]:
+    content = f"resources: [../base]\npatches: [{patch}]\n"
+    return images_of({**NAMED, "prod/kustomization.yaml": content.encode()}, "prod")
+
+
+AS_BEFORE = [("reg/setup", "1"), ("reg/side", "1"), ("reg/web", "1"), ("reg/worker", "1")]
+"""The images of NAMED."""
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "{path: version.yml}",
+        "{path: image.json, target: {kind: Deployment, name: web}}",
+        "{path: image.json, target: {group: apps, version: v1, kind: Deployment, name: 'we.'}}",
+    ],
+)
+def test_a_patch_replaces_the_version_of_its_container(patch: str) -> None:
+    files = {
+        **NAMED,
+        "prod/kustomization.yaml": f"resources: [../base]\npatches: [{patch}]\n".encode(),
+        "prod/version.yml": b"""
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {containers: [{name: web, image: reg/web:2.0}]}}}
+""",
+        "prod/image.json": b"""[
+{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "reg/web:2.0"}
+]""",
+    }
+    expected = [("reg/web", "2.0") if name == "reg/web" else (name, v) for name, v in AS_BEFORE]
+    assert images_of(files, "prod") == expected
+    # What is written for another kustomization above is applied last.
+    files["top/kustomization.yaml"] = (
+        b"resources: [../prod]\nimages: [{name: reg/web, newTag: '3'}]\n"
+    )
+    assert ("reg/web", "3") in images_of(files, "top")
+
+
+def test_a_patch_of_an_object_that_is_not_known_for_sure_replaces_nothing() -> None:
+    operation = "{op: replace, path: /spec/template/spec/containers/0/image, value: reg/web:2}"
+    left = [each for each in AS_BEFORE if each[0] != "reg/web"]
+    for target in ("{labelSelector: app=web}", "{name: (}", "{kind: StatefulSet}", "{}"):
+        assert _patched(f"{{patch: '[{operation}]', target: {target}}}") == left
+    # A container that is new is one more.
+    more = "{kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [%s]}}}}"
+    added = [*AS_BEFORE, ("reg/proxy", "4")]
+    assert _patched(f"{{patch: '{more % '{name: proxy, image: reg/proxy:4}'}'}}") == sorted(added)
+    assert _patched(f"{{patch: '{more % '{image: reg/web:2}'}'}}") == left
