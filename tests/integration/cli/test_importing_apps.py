@@ -144,13 +144,13 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
     broken.write_text(DEPLOYMENT.replace("selector", "no-such-field"))
     with pytest.raises(UcpError, match="no-such-field"):
         ucp(workspace, "app", "import", source, "--all", *MAPS)
-    # Whatever else can't be built can be left out.
+    # One that was named and can't be built can be left out.
     broken.write_text(DEPLOYMENT)
     broken = broken.with_name("kustomization.yaml")
     sound = broken.read_text()
     broken.write_text(f"{sound}patches: [{{path: absent.yaml}}]\n")
     with pytest.raises(UcpError, match="web on stage: kustomize failed to build") as failed:
-        ucp(workspace, "app", "import", source, "--all", *MAPS)
+        ucp(workspace, "app", "import", source, "--app", "shop", "--app", "web", *MAPS)
     assert str(failed.value.next).endswith("or leave it out: --app shop")
     broken.write_text(sound)
     assert everything(workspace) == before
@@ -278,6 +278,34 @@ spec:
     assert far["name"] == "far" and "127.0.0.1:9" in far["reason"]
     assert lib["name"] == "lib" and "broken.yaml is not valid YAML" in lib["reason"]
     assert apps_of(workspace)[-1] == "web"
+
+
+def test_what_can_not_be_built_or_is_forbidden_is_listed_and_the_rest_comes(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    reserved = DEPLOYMENT.replace(
+        "metadata: {name: web", "metadata: {namespace: default, name: web"
+    )
+    files = {
+        "web/web.yaml": DEPLOYMENT,
+        "old/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: absent.yaml}]\n",
+        "old/web.yaml": DEPLOYMENT,
+        "tool/web.yaml": reserved,
+    }
+    source = str(write(tmp_path / "theirs", files))
+    assert reserved != DEPLOYMENT
+    said = ucp(workspace, "app", "import", source, "--all", "--dry-run")
+    assert "old is not added: old on stage: kustomize failed to build" in said
+    output = ucp(workspace, "-q", "app", "import", source, "--all", "-o", "json")
+    listed, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
+    assert listed["added"] == ["web"] == [each["name"] for each in listed["apps"]]
+    old, tool = listed["notAdded"]
+    assert old["name"] == "old" and "absent.yaml" in old["reason"]
+    assert tool["name"] == "tool" and "namespace default, which is reserved" in tool["reason"]
+    assert apps_of(workspace)[-1] == "web"
+    assert sorted(each.name for each in (workspace / "manifests").iterdir()) == ["web"]
+    with pytest.raises(UcpError, match="Deployment/web would go to the namespace default"):
+        ucp(workspace, "app", "import", source, "--app", "tool")
 
 
 def test_values_of_another_repository_come_along(

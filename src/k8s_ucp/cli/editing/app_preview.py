@@ -56,24 +56,57 @@ def tell(call: Invocation, edit: Edit, name: str) -> None:
             call.console.say(f"{name}: values files of environments: {listed}{left}")
 
 
+@dataclass(frozen=True)
+class Inspection:
+    """What apps would create in all environments, by name."""
+
+    brought: Mapping[str, _Brought] = field(default_factory=dict)
+    failures: Mapping[str, UcpError] = field(default_factory=dict)
+    """Errors of apps that can't be built."""
+    forbidden: Mapping[str, UcpError] = field(default_factory=dict)
+    """Errors of apps that create what no flag allows."""
+
+
+def inspect_apps(call: Invocation, edit: Edit, names: Collection[str]) -> Inspection:
+    """Build apps that have their own manifests, for every environment. Raises UcpError."""
+    text, topology = _edited(call, edit)
+    apps = [each for each in topology.spec.apps if each.name in names and _is_brought(each)]
+    if not apps:
+        return Inspection()
+    failures: dict[str, UcpError] = {}
+    found = _brought(call, _rendered(call, text.encode(), topology), topology, apps, failures)
+    problems = {each.name: _forbidden(each, found[each.name]) for each in apps}
+    forbidden = {name: each for name, each in problems.items() if each and name not in failures}
+    return Inspection(found, failures, forbidden)
+
+
 def grant(
-    call: Invocation, edit: Edit, items: Mapping[str, dict[str, Any]], *, named: bool = False
+    call: Invocation,
+    edit: Edit,
+    items: Mapping[str, dict[str, Any]],
+    inspection: Inspection,
+    *,
+    named: bool = False,
 ) -> None:
     """Ask for permissions that apps need beyond their namespaces; none is granted silently.
 
     items: items of ucp.yaml by app, to which permissions are added. named: flags include the app's
-    name. Raises UcpError with the flags for all apps if a confirmation is impossible.
+    name. Raises UcpError for an app that can't be added, and with the flags for all apps if a
+    confirmation is impossible.
     """
-    text, topology = _edited(call, edit)
-    apps = [each for each in topology.spec.apps if each.name in items and _is_brought(each)]
-    found = _brought(call, _rendered(call, text.encode(), topology), topology, apps) if apps else {}
     lacking: dict[str, _Permissions] = {}
-    for app in apps:
-        _tell_foreign(call, topology, app.name, found[app.name].objects)
-        _tell_unlisted(call, app.name, found[app.name])
-        wanted = _permissions(app, found[app.name])
-        if problem := _forbidden(app, found[app.name]):
+    _, topology = _edited(call, edit)
+    for app in topology.spec.apps:
+        if app.name not in items or app.name not in inspection.brought:
+            continue
+        if problem := inspection.failures.get(app.name):
             raise problem
+        brought = inspection.brought[app.name]
+        _tell_foreign(call, topology, app.name, brought.objects)
+        _tell_unlisted(call, app.name, brought)
+        if problem := inspection.forbidden.get(app.name):
+            raise problem
+        wanted = _permissions(app, brought)
         if wanted.any:
             lacking[app.name] = wanted
     _ask(lacking, items, named=named)
@@ -284,9 +317,16 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
 
 
 def _brought(
-    call: Invocation, rendered: Rendered, topology: Topology, apps: Sequence[App]
+    call: Invocation,
+    rendered: Rendered,
+    topology: Topology,
+    apps: Sequence[App],
+    failures: dict[str, UcpError] | None = None,
 ) -> dict[str, _Brought]:
-    """What each app creates, by name. Raises UcpError."""
+    """What each app creates, by name.
+
+    failures: receives the errors of apps that can't be built, by name. None: the first is raised.
+    """
     from k8s_ucp.gitops.check.objects import mirrored_in, missing
     from k8s_ucp.gitops.manifests.build_many import objects
     from k8s_ucp.gitops.manifests.yaml_text import documents
@@ -301,7 +341,7 @@ def _brought(
         for item in documents(content, path)
         if isinstance(item, dict)
     ]
-    for name, environment, shown, again in _built(call, rendered, topology, [*by_name]):
+    for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
         app, there = by_name[name], list(objects(shown))
         if again and not found[name].texts:
             found[name].unset.extend(_unset(rendered, name, environment, there, again))
@@ -428,9 +468,16 @@ def _answers(topology: Topology, app: App) -> bool:
 
 
 def _built(
-    call: Invocation, rendered: Rendered, topology: Topology, names: Sequence[str]
+    call: Invocation,
+    rendered: Rendered,
+    topology: Topology,
+    names: Sequence[str],
+    failures: dict[str, UcpError] | None,
 ) -> Iterator[tuple[str, str, str, _Again | None]]:
-    """(app, environment, objects as YAML, function to render a chart again). Raises UcpError."""
+    """(app, environment, objects as YAML, function to render a chart again).
+
+    failures: as in `_brought`.
+    """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.publish.repositories import render_to
@@ -441,7 +488,13 @@ def _built(
         for each in topology.spec.environments:
             for name in names:
                 apps = Path(folder, "apps")
-                shown = _objects(program, charts, apps, name, each.name, topology)
+                try:
+                    shown = _objects(program, charts, apps, name, each.name, topology)
+                except UcpError as error:
+                    if failures is None:
+                        raise
+                    failures.setdefault(name, error)
+                    continue
                 yield name, each.name, shown, _again(charts, apps, name, each.name, topology)
 
 
@@ -498,7 +551,7 @@ def _refusals(app: App, brought: _Brought, prefix: str = "") -> list[str]:
 
 
 def changes(
-    call: Invocation, edit: Edit, names: Sequence[str]
+    call: Invocation, edit: Edit, names: Sequence[str], inspection: Inspection
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """(files that a commit would add or change, findings that would refuse these apps).
 
@@ -507,10 +560,10 @@ def changes(
     _, topology, before, after = _before_and_after(call, edit)
     found = _findings(call, after, topology, names)
     refused = [str(each) for each in found if each.blocks and each.rule not in _GRANTED]
-    apps = [each for each in topology.spec.apps if each.name in names]
-    for name, brought in _brought(call, after, topology, apps).items():
-        app = next(each for each in apps if each.name == name)
-        refused += [f"{name}: {each}" for each in _refusals(app, brought, f"{name}=")]
+    for app in topology.spec.apps:
+        if app.name in names and (brought := inspection.brought.get(app.name)):
+            refusals = _refusals(app, brought, f"{app.name}=")
+            refused += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
     return _differing(before, after), refused
 
 

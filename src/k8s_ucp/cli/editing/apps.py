@@ -19,7 +19,13 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
-from k8s_ucp.cli.editing.app_preview import grant, preview, refuse_new_errors, tell
+from k8s_ucp.cli.editing.app_preview import (
+    grant,
+    inspect_apps,
+    preview,
+    refuse_new_errors,
+    tell,
+)
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import (
     check_core_answers,
@@ -286,7 +292,7 @@ def add(
             # The copies made for the preview are deleted.
             raise typer.Exit
         tell(call, edit, name)
-        grant(call, edit, {name: item})
+        grant(call, edit, {name: item}, inspect_apps(call, edit, [name]))
         refuse_new_errors(call, edit)
         topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")

@@ -113,9 +113,9 @@ def add(
         request = ClaimRequest(template, template)
         check_is_composed(topology, topology.spec.environments[0], request)
     if dry_run:
-        from k8s_ucp.cli.editing.app_preview import changes
+        from k8s_ucp.cli.editing.app_preview import Inspection, changes
 
-        files, refused = changes(call, edit, [])
+        files, refused = changes(call, edit, [], Inspection())
         files += [
             (f"{name}: {each}", "new") for each in sorted(render_team(topology, team, template))
         ]

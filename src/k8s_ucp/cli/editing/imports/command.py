@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,9 +21,17 @@ from k8s_ucp.cli.editing.app_adding import (
     parsed_item,
     read_item,
 )
-from k8s_ucp.cli.editing.app_preview import changes, grant, refuse_new_errors, tell
+from k8s_ucp.cli.editing.app_preview import (
+    Inspection,
+    changes,
+    grant,
+    inspect_apps,
+    refuse_new_errors,
+    tell,
+)
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
+from k8s_ucp.cli.editing.imports.selection import ChosenApp, Selection, refused
 from k8s_ucp.cli.editing.imports.source import (
     ImportSource,
     builder,
@@ -51,15 +59,6 @@ _NAMED = 12
 """Maximum number of apps that an advice names."""
 _LEFT_OUT = ""
 """Answer for an environment that is left out."""
-
-
-@dataclass(frozen=True)
-class _ChosenApp:
-    """A selected app, with the flags that `ucp app add` would have got."""
-
-    finding: DiscoveredApp
-    request: ImportRequest
-    wanted: AppFlags
 
 
 def import_apps(
@@ -159,9 +158,7 @@ def import_apps(
     mapping = _ask_environments(picked, ours, mapping)
     with contextlib.ExitStack() as undone:
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
-        choices: list[_ChosenApp] = []
-        refused: dict[tuple[str, str], list[str]] = {}
-        items: dict[str, dict[str, Any]] = {}
+        selection = Selection(found, explicit=bool(app))
         for finding in picked:
             try:
                 request = request_of(
@@ -171,93 +168,99 @@ def import_apps(
                     ours,
                     pinned=opened.folder is None,
                 )
-                more = _more(finding, flags)
-                wanted = _wanted(finding, request, opened, folder, more, auth)
-                with contextlib.ExitStack() as part:
-                    item = part.enter_context(item_of(call, topology, wanted))
-                    read_item(call, topology, item)
-                    undone.push(part.pop_all())
+                wanted = _wanted(finding, request, opened, folder, _more(finding, flags), auth)
+                _choose(call, topology, selection, finding, request, wanted, undone)
             except (NotImportable, UcpError) as error:
-                why = _why_not(error)
-                if app:
-                    raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
-                found = _refused(found, finding, why)
-                refused.setdefault((why.reason, why.advice), []).append(finding.name)
-                continue
-            choices.append(_ChosenApp(finding, request, wanted))
-            items[finding.name] = item
-        if not choices:
-            advice = list(dict.fromkeys(advice for _, advice in refused))
-            raise UsageError("\n  ".join(_not_added(refused)), next="; ".join(advice[:3]))
-        for each in _not_added(refused):
-            call.console.warn(each)
-        for choice in choices:
-            for note in choice.request.notes:
-                call.console.say(f"note: {choice.finding.name}: {note}")
+                selection.leave_out(finding, error)
 
         def edit(text: str, file: Path) -> tuple[str, Topology]:
             edited = parse(text, file)
-            for each in items.values():
+            for each in selection.items.values():
                 text, edited = with_item(text, "apps", each, file)
             return text, edited
 
-        commands = {
-            each.finding.name: origin.command(each.finding.name, each.request.path)
-            for each in choices
-            if each.finding.remote is None
-        }
-        with _others_go_on(items, commands):
-            for name in items if not dry_run or output is Output.table else ():
-                tell(call, edit, name)
-            if dry_run:
-                _preview(call, edit, found, choices, output)
-                # The copies made for the preview are deleted.
-                raise typer.Exit
-            grant(call, edit, items, named=True)
+        inspection = _inspect(call, edit, selection, origin)
+        for line, advice in selection.reasons().items():
+            call.console.warn(f"{line}\n  next: {advice}")
+        for choice in selection.choices.values():
+            for note in choice.request.notes:
+                call.console.say(f"note: {choice.finding.name}: {note}")
+        for name in selection.choices if not dry_run or output is Output.table else ():
+            tell(call, edit, name)
+        if dry_run:
+            _preview(call, edit, selection, inspection, output)
+            # The copies made for the preview are deleted.
+            raise typer.Exit
+        grant(call, edit, selection.items, inspection, named=True)
         refuse_new_errors(call, edit)
         parents: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
             moved = [
                 _moved(each.finding, each.request, ours)
-                for each in choices
+                for each in selection.choices.values()
                 if each.finding.remote is None
             ]
             parents = history_of(call, topology, opened, moved, folder / "history")
-        subject = f"Add {len(items)} apps" if len(items) > 3 else f"Add {', '.join(items)}"
+        names = [*selection.choices]
+        subject = f"Add {len(names)} apps" if len(names) > 3 else f"Add {', '.join(names)}"
         topology = edit_topology(call, edit, subject=subject, merged_into_apps=parents)
         if output is not Output.table:
-            call.console.data(notation({**_data(found), "added": list(items)}, output))
-    names = ", ".join(items)
-    call.console.say(f"added {names}; {how_far(call, topology, 'ucp status --watch')}")
+            call.console.data(notation({**_data(selection.found), "added": names}, output))
+    listed = ", ".join(names)
+    call.console.say(f"added {listed}; {how_far(call, topology, 'ucp status --watch')}")
 
 
-@contextlib.contextmanager
-def _others_go_on(names: Collection[str], commands: Mapping[str, str]) -> Iterator[None]:
-    """If one app can't be built, add to its error how to leave it out and add the others.
+def _choose(
+    call: Invocation,
+    topology: Topology,
+    selection: Selection,
+    finding: DiscoveredApp,
+    request: ImportRequest,
+    wanted: AppFlags,
+    undone: contextlib.ExitStack,
+) -> None:
+    """Fetch an app, and add it to the selection. Raises UcpError.
 
-    commands: the command that adds an app alone, with flags that an import doesn't have, by app.
+    undone: removes its copies if the import fails.
     """
-    try:
-        yield
-    except UcpError as error:
-        failed = next((each for each in commands if error.message.startswith(f"{each} on ")), "")
-        if failed and error.next:
+    with contextlib.ExitStack() as copies:
+        item = copies.enter_context(item_of(call, topology, wanted))
+        read_item(call, topology, item)
+        kept = copies.pop_all()
+    undone.push(kept)
+    selection.choices[finding.name] = ChosenApp(finding, request, wanted, item, kept)
+
+
+def _inspect(call: Invocation, edit: Edit, selection: Selection, origin: Origin) -> Inspection:
+    """Build all apps on all environments. Those that can't be added are left out of the selection.
+
+    Raises UcpError for an app that the user named and that can't be built, with the flags that add
+    the others.
+    """
+    inspection = inspect_apps(call, edit, [*selection.choices])
+    for name, error in inspection.failures.items():
+        choice = selection.choices[name]
+        if error.next and choice.finding.remote is None:
+            # `ucp app add` has flags for values, which an import doesn't have.
+            command = origin.command(name, choice.request.path)
             again = "run the command again with --values"
-            error.next = error.next.replace(again, f"{commands[failed]} --values")
-        others = [each for each in names if not error.message.startswith(f"{each} on ")]
-        if 0 < len(others) < len(names):
-            flags = " ".join(f"--app {each}" for each in others[:_NAMED])
-            more = " and the others" if len(others) > _NAMED else ""
-            error.next = f"{error.next}; or leave it out: {flags}{more}"
-        raise
+            error.next = error.next.replace(again, f"{command} --values")
+        if selection.explicit:
+            raise _with_others(error, [each for each in selection.choices if each != name])
+        selection.leave_out(choice.finding, error)
+    for name, problem in inspection.forbidden.items():
+        if not selection.explicit:
+            selection.leave_out(selection.choices[name].finding, problem)
+    return inspection
 
 
-def _not_added(refused: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
-    """A line per reason. refused: {(reason, advice): apps}"""
-    return [
-        f"{', '.join(apps)} {'is' if len(apps) == 1 else 'are'} not added: {reason}"
-        for (reason, _), apps in refused.items()
-    ]
+def _with_others(error: UcpError, others: Sequence[str]) -> UcpError:
+    """The error of one app, with the flags that add the others."""
+    if others:
+        flags = " ".join(f"--app {each}" for each in others[:_NAMED])
+        more = " and the others" if len(others) > _NAMED else ""
+        error.next = f"{error.next}; or leave it out: {flags}{more}"
+    return error
 
 
 def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
@@ -326,7 +329,7 @@ def _without_taken(found: Discovery, topology: Topology) -> Discovery:
         if each.name in there:
             reason = "ucp.yaml has an app of this name"
         if reason:
-            found = _refused(
+            found = refused(
                 found,
                 each,
                 NotImportable(
@@ -334,21 +337,6 @@ def _without_taken(found: Discovery, topology: Topology) -> Discovery:
                 ),
             )
     return found
-
-
-def _why_not(error: NotImportable | UcpError) -> NotImportable:
-    """Why an app can't be imported: its source can't be fetched or parsed."""
-    if isinstance(error, NotImportable):
-        return error
-    advice = error.next or "the same command with --app for the others"
-    return NotImportable(" ".join(error.message.split()), advice)
-
-
-def _refused(found: Discovery, finding: DiscoveredApp, error: NotImportable) -> Discovery:
-    return Discovery(
-        tuple(each for each in found.findings if each is not finding),
-        (*found.refusals, error.refusal(finding.name, finding.where)),
-    )
 
 
 def _mapping(
@@ -566,15 +554,14 @@ def _data(found: Discovery) -> dict[str, Any]:
 
 
 def _preview(
-    call: Invocation, edit: Edit, found: Discovery, choices: Sequence[_ChosenApp], output: Output
+    call: Invocation, edit: Edit, selection: Selection, inspection: Inspection, output: Output
 ) -> None:
-    names = [each.wanted.name for each in choices]
-    files, refused = changes(call, edit, names)
+    files, refusals = changes(call, edit, [*selection.choices], inspection)
     if output is not Output.table:
         listed = [{"file": file, "change": what} for file, what in files]
-        data = {**_data(found), "files": listed, "refusedByCheck": refused}
+        data = {**_data(selection.found), "files": listed, "refusedByCheck": refusals}
         call.console.data(notation(data, output))
         return
     call.console.data("\n".join(["", *(f"# {file} ({what})" for file, what in files)]))
-    for each in refused:
+    for each in refusals:
         call.console.say(f"would be refused: {each}")

@@ -1,0 +1,81 @@
+"""The apps that an import adds, and those that turn out not to be addable."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from k8s_ucp.cli.editing.app_adding import AppFlags
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.imports.environment_mapping import ImportRequest
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+
+
+@dataclass(frozen=True)
+class ChosenApp:
+    """An app that is added, with what `ucp app add` would have been told."""
+
+    finding: DiscoveredApp
+    request: ImportRequest
+    wanted: AppFlags
+    item: dict[str, Any]
+    """Of ucp.yaml."""
+    copies: contextlib.ExitStack
+    """Removes the files that were copied for the app."""
+
+
+@dataclass
+class Selection:
+    """found: what the repository has; an app that is left out moves to its refusals."""
+
+    found: Discovery
+    explicit: bool
+    """The user named the apps: one that can't be added is an error."""
+    choices: dict[str, ChosenApp] = field(default_factory=dict)
+    _left_out: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    """{(reason, advice): apps}"""
+
+    @property
+    def items(self) -> dict[str, dict[str, Any]]:
+        """{app: its item of ucp.yaml}"""
+        return {name: each.item for name, each in self.choices.items()}
+
+    def leave_out(self, finding: DiscoveredApp, error: NotImportable | UcpError) -> None:
+        """List an app with the reason, and remove its copies. Raises UsageError if it was named."""
+        why = why_not(error)
+        if self.explicit:
+            raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
+        self.found = refused(self.found, finding, why)
+        self._left_out.setdefault((why.reason, why.advice), []).append(finding.name)
+        if choice := self.choices.pop(finding.name, None):
+            choice.copies.__exit__(type(error), error, None)
+
+    def reasons(self) -> Mapping[str, str]:
+        """{why apps were left out: what to do}. Raises UsageError if none is left."""
+        lines = {
+            f"{', '.join(apps)} {'is' if len(apps) == 1 else 'are'} not added: "
+            f"{reason.removeprefix(f'{apps[0]}: ')}": advice
+            for (reason, advice), apps in self._left_out.items()
+        }
+        if not self.choices:
+            advice = list(dict.fromkeys(lines.values()))
+            raise UsageError("\n  ".join(lines), next="; ".join(advice[:3]))
+        return lines
+
+
+def why_not(error: NotImportable | UcpError) -> NotImportable:
+    """Why an app can't be taken that was found: what it is made of can't be fetched, or read."""
+    if isinstance(error, NotImportable):
+        return error
+    advice = error.next or "the same command with --app for the others"
+    return NotImportable(" ".join(error.message.split()), advice)
+
+
+def refused(found: Discovery, finding: DiscoveredApp, error: NotImportable) -> Discovery:
+    """The discovery with an app among those that can't be added."""
+    return Discovery(
+        tuple(each for each in found.findings if each is not finding),
+        (*found.refusals, error.refusal(finding.name, finding.where)),
+    )
