@@ -54,6 +54,7 @@ RuleId = Literal[
     "no-lasting-tokens",
     "no-remote-probes",
     "no-taken-hosts",
+    "node-port-taken",
     "object-duplicate",
     "object-invalid",
     "package-unpinned",
@@ -394,6 +395,15 @@ _ALL = (
         "Which of them gets the traffic depends on the ingress controller.",
         "Change the host. Where two apps share one on purpose, ignore `host-taken` of this app "
         "in ucp.yaml.",
+    ),
+    Rule(
+        "node-port-taken",
+        "error",
+        "topology",
+        "Node port of another Service",
+        "Two Services of an environment have the same `nodePort` and protocol.",
+        "The API server refuses the second one, so its Application does not become Synced.",
+        "Change the `nodePort` of one of them, or remove it: the API server then allocates one.",
     ),
     Rule(
         "object-duplicate",

@@ -372,6 +372,15 @@ def _selects(selector: Mapping[str, Any], workload: Object) -> bool:
     return False
 
 
+def node_ports(item: Object) -> Iterator[tuple[int, str]]:
+    """(node port, protocol) that a Service asks for."""
+    if item.get("kind") != "Service" or item.get("apiVersion") != "v1":
+        return
+    for each in maps(part(item, "spec"), "ports"):
+        if isinstance(number := each.get("nodePort"), int) and number:
+            yield number, str(each.get("protocol") or "TCP")
+
+
 def hosts(item: Object) -> Iterator[tuple[str, str]]:
     """(host, path) that an Ingress or a Gateway API route claims."""
     spec = item.get("spec") or {}

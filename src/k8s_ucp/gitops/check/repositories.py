@@ -8,7 +8,7 @@ module applies them to the repositories.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -28,7 +28,15 @@ from k8s_ucp.gitops.check.files import (
 from k8s_ucp.gitops.check.findings import CheckFinding, Fault
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
-from k8s_ucp.gitops.check.objects import Object, find_faults, hosts, mirrored_in, of_object
+from k8s_ucp.gitops.check.objects import (
+    Object,
+    find_faults,
+    hosts,
+    mirrored_in,
+    named,
+    node_ports,
+    of_object,
+)
 from k8s_ucp.gitops.check.permissions import Permissions
 from k8s_ucp.gitops.check.suppressions import (
     IgnoredFinding,
@@ -39,7 +47,7 @@ from k8s_ucp.gitops.check.suppressions import (
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
 from k8s_ucp.gitops.manifests.sources import is_http
-from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.manifests.yaml_text import documents, part
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, parse
@@ -202,6 +210,7 @@ def _app_faults(
         *_guarded(".", partial(_object_faults, apps, built, core_objects, permissions)),
         *_guarded(".", partial(_guard_rail_faults, apps, built, permissions, rails)),
         *_guarded("apps", partial(find_host_faults, apps, built)),
+        *_guarded("apps", partial(find_node_port_faults, apps, built)),
     ]
 
 
@@ -357,15 +366,7 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     routes: dict[str, dict[tuple[str, str], str]] = {}
     for folder, _, environment in sorted(tree.places):
         routed = routes.setdefault(environment, {})
-        items = built.objects.get(folder)
-        if items is None:  # Not built this time: use the overlay's own files.
-            items = [
-                each
-                for path, content in tree.documents.items()
-                if path.startswith(f"{folder}/")
-                for each in content
-            ]
-        for item in items:
+        for item in _objects_of(tree, built, folder):
             try:
                 claimed = set(hosts(item))
             except (TypeError, ValueError, AttributeError):
@@ -384,6 +385,32 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                     words = f"duplicate host and path {host}{path}{where}"
                     yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
                 routed.update(dict.fromkeys(claimed - routed.keys(), folder))
+
+
+def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
+    """A node port used by two Services in one environment is a fault of the second one."""
+    owners: dict[tuple[str, int, str], tuple[str, str, str]] = {}
+    for folder, _, environment in sorted(tree.places):
+        for item in _objects_of(tree, built, folder):
+            here = folder, named(item), str(part(item, "metadata").get("namespace"))
+            for number, protocol in node_ports(item):
+                other = owners.setdefault((environment, number, protocol), here)
+                if other != here:
+                    there, service, _ = other
+                    where = "" if there == folder else f" of {there}"
+                    words = f"the node port {number} is already used by {service}{where}"
+                    fault = Fault("node-port-taken", words, folder, value=str(number))
+                    yield of_object(item, fault)
+
+
+def _objects_of(tree: Tree, built: Built, folder: str) -> Sequence[Object]:
+    """Objects of an overlay; if it was not built this time, those of its own files."""
+    items = built.objects.get(folder)
+    if items is not None:
+        return items
+    start = f"{folder}/"
+    found = (content for path, content in tree.documents.items() if path.startswith(start))
+    return [each for content in found for each in content]
 
 
 def refuse(checked: CheckResult, what: str) -> None:

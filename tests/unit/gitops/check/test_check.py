@@ -25,7 +25,7 @@ from k8s_ucp.gitops.check.objects import (
     missing,
     unpinned_image,
 )
-from k8s_ucp.gitops.check.repositories import find_host_faults, transports
+from k8s_ucp.gitops.check.repositories import find_host_faults, find_node_port_faults, transports
 from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.manifests.build_many import Built, objects
 from k8s_ucp.gitops.manifests.sources import refused
@@ -305,6 +305,29 @@ def test_a_host_is_of_one_app_on_an_environment() -> None:
         for env in ("stage", "prod")
         for rule in ("host-taken", "host-path-duplicate")
     }
+
+
+def test_a_node_port_is_of_one_service_on_an_environment() -> None:
+    def service(name: str, *ports: str) -> list[dict[str, object]]:
+        listed = ", ".join(f"{{port: 80, {each}}}" for each in ports)
+        return objects(
+            f"apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n"
+            f"spec: {{type: NodePort, ports: [{listed}]}}\n"
+        )
+
+    a, b, c = (f"apps/{each}/overlays/stage" for each in "abc")
+    prod = "apps/c/overlays/prod"
+    files = tree({f"{each}/kustomization.yaml": "" for each in (a, b, c, prod)})
+    built = {
+        a: service("web", "nodePort: 31000", "nodePort: 31000, protocol: UDP"),
+        b: service("web", "nodePort: 31000, protocol: TCP", "name: none", "nodePort: 31001"),
+        c: service("x", "nodePort: 31002") + service("y", "nodePort: 31002"),
+        prod: service("web", "nodePort: 31000"),
+    }
+    assert [str(each.message) for each in find_node_port_faults(files, Built(built))] == [
+        f"the node port 31000 is already used by Service/web of {a}",
+        "the node port 31002 is already used by Service/x",
+    ]
 
 
 def tree(files: Mapping[str, str]) -> Tree:
