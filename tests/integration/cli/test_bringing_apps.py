@@ -512,7 +512,7 @@ def test_a_version_that_is_published_again_is_refused(
         ucp(workspace, "check")
 
 
-def test_a_version_that_a_patch_sets_is_told(
+def test_a_version_that_a_patch_sets_can_be_promoted_or_is_told(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     patch = (
@@ -521,7 +521,7 @@ def test_a_version_that_a_patch_sets_is_told(
     )
     files = {
         "base/kustomization.yaml": "resources: [web.yaml]\n",
-        "base/web.yaml": DEPLOYMENT,
+        "base/web.yaml": DEPLOYMENT.replace("name: web}", "name: web, labels: {app: web}}", 1),
         "overlays/stage/kustomization.yaml": "resources: [../../base]\n",
         "overlays/prod/kustomization.yaml": (
             "resources: [../../base]\npatches: [{path: newer.yaml}]\n"
@@ -529,6 +529,12 @@ def test_a_version_that_a_patch_sets_is_told(
         "overlays/prod/newer.yaml": patch,
     }
     said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    assert "image: example.org/web:2.0.0" in said and "can't change" not in said
+    files["overlays/prod/kustomization.yaml"] = (
+        "resources: [../../base]\npatches: [{path: newer.yaml, target: {labelSelector: app=web}}]\n"
+    )
+    said = ucp(workspace, "app", "add", "web", str(write(tmp_path / "web", files)), "--dry-run")
+    assert "image: example.org/web:2.0.0" in said
     assert "web: `ucp promote` can't change example.org/web in prod, whose version a patch" in said
 
 
