@@ -636,11 +636,11 @@ def test_the_reconciler_makes_what_is_declared_and_mends_it(desk: Desk) -> None:
             lambda: desk.cloud.call("ec2", "DescribeVpcAttribute", **asked)["EnableDnsHostnames"][
                 "Value"
             ],
-            seconds=30,
+            seconds=120,
         )
         desk.delete(VPC, "net")
         desk.delete("Subnet.ec2", "part")
-        eventually(lambda: desk.get(VPC, "net") is None, seconds=30)
+        eventually(lambda: desk.get(VPC, "net") is None, seconds=120)
     finally:
         reconciler.stop(5)
     assert desk.cloud.made(before) == {"vpc": 1, "subnet": 1}
@@ -670,13 +670,13 @@ def test_a_process_killed_while_it_makes_a_resource_makes_no_second_one(desk: De
     eventually(lambda: not desk.cloud.has_faults(), lambda: desk.get(VPC, "killed"), 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    eventually(lambda: desk.cloud.made(before) == {"vpc": 1}, seconds=10)
+    eventually(lambda: desk.cloud.made(before) == {"vpc": 1}, seconds=120)
 
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        eventually(lambda: condition(desk.get(VPC, "killed"), "Ready")[0] == "True", seconds=60)
+        eventually(lambda: condition(desk.get(VPC, "killed"), "Ready")[0] == "True", seconds=120)
         desk.delete(VPC, "killed")
-        eventually(lambda: desk.get(VPC, "killed") is None, seconds=30)
+        eventually(lambda: desk.get(VPC, "killed") is None, seconds=120)
     finally:
         process.terminate()
         process.wait()

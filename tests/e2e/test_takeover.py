@@ -100,7 +100,7 @@ def test_a_workspace_of_the_version_before_is_taken_over(
     until("its apps are well", lambda: healthy_apps(world) == 2)
     assert healthy_apps(reader) == 2
     world.ucp("stop", "--yes")
-    until("nothing is left", lambda: world.processes() == [], seconds=10)
+    until("nothing is left", lambda: world.processes() == [], seconds=60)
     assert healthy_apps(reader) == 2
 
 

@@ -402,7 +402,7 @@ def interrupt(start: subprocess.Popen[str], moment: float, number: int) -> None:
     """After so many seconds, by that signal."""
     time.sleep(moment)
     start.send_signal(number)
-    _, said = start.communicate(timeout=60)
+    _, said = start.communicate(timeout=180)
     assert start.returncode in (130, 0, -number), said
     if start.returncode == 130 and "interrupted; " in said:
         assert "next: ucp --workspace" in said

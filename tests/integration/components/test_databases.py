@@ -48,7 +48,7 @@ def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dict[str, str]:
     """Of the instance, once it is ready."""
-    wait_until(lambda: databases.bring_up(instance).ready, seconds=60)
+    wait_until(lambda: databases.bring_up(instance).ready, seconds=120)
     endpoint = databases.state(instance).told["Endpoint"]
     return {
         "endpoint": endpoint["Address"],
@@ -75,7 +75,7 @@ def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
         psql(given, "copy quote from program 'id'")
 
     os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
-    wait_until(lambda: databases.bring_up(INSTANCE).ready, seconds=30)
+    wait_until(lambda: databases.bring_up(INSTANCE).ready, seconds=120)
     assert psql(given, "select * from quote") == "one"
 
     placement.stop_all()
@@ -116,7 +116,7 @@ def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
     aside = control.rename(control.with_name("aside"))
     os.kill(placement.states()[PROGRAM].pid, signal.SIGKILL)
 
-    wait_until(lambda: "crashed" in databases.bring_up(INSTANCE).why, seconds=30)
+    wait_until(lambda: "crashed" in databases.bring_up(INSTANCE).why, seconds=120)
 
     cause = claim_of(databases.state(INSTANCE))
     assert cause.failed
@@ -129,7 +129,7 @@ def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
         placement.restart_given_up()  # The watcher does.
         return databases.bring_up(INSTANCE).ready
 
-    wait_until(is_back, seconds=60)
+    wait_until(is_back, seconds=120)
     assert psql(given, "select * from quote") == "one"
     databases.remove(INSTANCE)
 

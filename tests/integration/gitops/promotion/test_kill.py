@@ -176,7 +176,7 @@ def test_ctrl_c_ends_with_130_and_leaves_neither_folder_nor_lock(
         time.sleep(0.01)
     with contextlib.suppress(ProcessLookupError):
         os.kill(running.pid, signal.SIGINT)
-    _, err = running.communicate(timeout=30)
+    _, err = running.communicate(timeout=120)
 
     assert running.returncode == 130, err
     assert list(scratch.iterdir()) == []
