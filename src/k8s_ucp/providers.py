@@ -112,7 +112,7 @@ _ROWS = (
             tells_authority=True,
             kubeconfig_kind="ClusterAuth",
         ),
-        keys=("region", "size"),
+        keys=("region", "size", "zones"),
         longest_name=63,
     ),
     ProviderInfo(

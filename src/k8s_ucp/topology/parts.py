@@ -51,6 +51,7 @@ from k8s_ucp.topology.values import (
     Variable,
     Version,
     Word,
+    ZoneLetter,
 )
 
 
@@ -127,6 +128,8 @@ class AppCluster(Part):
     """Existing cloud network. Default: a new network."""
     autopilot: bool = False
     """GKE Autopilot: Google manages the nodes."""
+    zones: tuple[ZoneLetter, ZoneLetter] | None = None
+    """For eks: letters of the two availability zones of the network. Default: [a, b]."""
     nodes: int | None = Field(None, ge=1, le=1000)
     """For embedded: number of simulated nodes. Default: 1."""
 

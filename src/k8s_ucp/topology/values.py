@@ -205,6 +205,8 @@ Word = Annotated[
 ]
 """A name chosen by others: regions, machine types, networks, kubeconfig contexts."""
 
+ZoneLetter = Annotated[str, _fits(r"^[a-z]$", "the letter of an availability zone, such as a")]
+
 Version = Annotated[
     str, _fits(r"^v?[0-9]+(\.[0-9]+){0,2}([-+][A-Za-z0-9.+-]{1,40})?$", "a version such as 1.35.4")
 ]

@@ -192,6 +192,9 @@ def _bad_cluster(cluster: AppCluster | CoreCluster, at: Loc) -> Iterator[Problem
                 (*at, key),
                 f"{shown(at)}: '{key}' is valid for provider {' or '.join(providers)} only",
             )
+    zones = getattr(cluster, "zones", None)
+    if zones and zones[0] == zones[1]:
+        yield Problem((*at, "zones"), f"{shown(at)}: 'zones' requires two different zones")
     if info.adopts and cluster.version:
         yield Problem(
             (*at, "version"), f"{shown(at)}: 'version' can't be set for an existing cluster"

@@ -81,7 +81,8 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
         "size": None if cluster.autopilot else cluster.size,
         "protection": environment.deletion_protection,
     }
-    patches = _patches(info, _places(region) | values, network=not cluster.network)
+    places = _places(region, cluster.zones or ("a", "b"))
+    patches = _patches(info, places | values, network=not cluster.network)
     assert info.managed
     if cluster.network:
         # The existing network's default subnetwork in that region is used instead.
@@ -94,9 +95,11 @@ def network_patches(provider: str, region: str) -> Patches:
     return _patches(PROVIDERS[provider], _places(region), cluster=False)
 
 
-def _places(region: str) -> dict[str, object]:
-    zones = {f"zone-{each}": f"{region}{each}" for each in "ab"}
-    return {"region": region, "area": without_zone(region), **zones}
+def _places(region: str, zones: tuple[str, str] = ("a", "b")) -> dict[str, object]:
+    """zones: letters of the zones of the subnets a and b."""
+    first, second = (f"{region}{each}" for each in zones)
+    places = {"region": region, "area": without_zone(region)}
+    return {**places, "zone-a": first, "zone-b": second}
 
 
 def _patches(

@@ -12,6 +12,7 @@ from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import clouds, databases
 from k8s_ucp.gitops.render.values.clouds import without_zone
+from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
 from k8s_ucp.topology import Environment, Spec, Topology
 from tests import provider_fields
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
@@ -302,3 +303,19 @@ def test_an_embedded_cluster_has_as_many_nodes_as_are_asked_for() -> None:
     overlay = YAML(typ="safe").load(core["clusters/overlays/stage/kustomization.yaml"])
     (operation,) = YAML(typ="safe").load(overlay["patches"][0]["patch"])
     assert operation == {"op": "add", "path": "/spec/nodes", "value": 3}
+
+
+@pytest.mark.parametrize(("zones", "expected"), [(None, "ab"), (["a", "c"], "ac")])
+def test_the_network_of_eks_is_in_the_zones_that_the_account_has(
+    zones: list[str] | None, expected: str
+) -> None:
+    cluster = {"provider": "eks", "region": "ap-northeast-1", "zones": zones}
+    stage = Environment.model_validate({"name": "stage", "cluster": cluster})
+    overlay = cluster_overlay(on_clouds(), stage)
+    found = {
+        value
+        for _, operations in overlay.patches
+        for _, pointer, value in operations
+        if pointer.endswith("/availabilityZone")
+    }
+    assert found == {f"ap-northeast-1{each}" for each in expected}
