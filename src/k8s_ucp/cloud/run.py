@@ -1,6 +1,6 @@
-"""`python -m k8s_ucp.cloud.run --folder FOLDER --port PORT`: the cloud as a process, supervised.
+"""Runs the simulated cloud: `python -m k8s_ucp.cloud.run --folder FOLDER --port PORT`.
 
-It listens once it has replayed what was recorded, so whoever is answered sees all of it.
+It listens once the recorded requests are replayed, so every response includes their results.
 """
 
 from __future__ import annotations

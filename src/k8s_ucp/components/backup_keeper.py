@@ -1,6 +1,6 @@
-"""The backup as older versions kept it: supervisord may run this until the next `ucp start`.
+"""Writes the backup in topologies of older versions, under supervisord.
 
-That start takes the program from supervisord; from then on the reconciler keeps the backup.
+The next `ucp start` removes the program from supervisord; then the reconciler writes the backup.
 """
 
 from __future__ import annotations

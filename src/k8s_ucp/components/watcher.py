@@ -1,11 +1,11 @@
 """The watcher: restarts control-plane processes and supervisord. Runs under supervisor itself.
 
-It looks after the embedded control planes (they are kwokctl's processes, not supervisord's), after
-programs that supervisord gave up, and after supervisord itself: when that dies, the watcher ends
-the orphans it left, starts a new one, which starts everything with a new watcher, and ends.
-While the topology is being stopped it does nothing.
+It restarts embedded control planes (started by kwokctl, not by supervisord), programs that
+supervisord has given up, and supervisord itself: if that dies, the watcher terminates its orphans,
+starts a new supervisord, which starts everything including a new watcher, and exits. While the
+topology is being stopped it does nothing.
 
-It runs for as long as the topology does, so it imports little. Beside all that it guards the fence.
+It runs as long as the topology does, so it imports little. It also checks the fence.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rejects pushes to a local repository that add errors: a git hook and the program it starts.
 
-Warnings are shown to whoever pushes, but don't reject the push.
+Warnings are shown to the user who pushes, but don't reject the push.
 
 Errors that existed before the push don't count. What can't be checked counts as an error: an
 exception in the check, or a timeout. If the check itself is missing (the hook's Python or kustomize

@@ -1,13 +1,13 @@
-// The board's page: keeps what the server sends, and changes on the screen only what has changed.
+// The board's page: keeps the state that the server sends and updates only what has changed.
 "use strict";
 
 const byId = (id) => document.getElementById(id);
 const csrf = document.querySelector("meta[name=csrf]").content;
 let known = {}; // {section: {key: row}}, as the server has it
 
-// Small parts of the page. Text always goes in as text, never as markup.
+// Small elements of the page. Text is always inserted as text, never as markup.
 
-// On a phone tables are shown as blocks, and browsers forget what they are then.
+// On a phone tables are displayed as blocks, and browsers then lose their roles.
 const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
 
 function element(name, text, className) {
@@ -45,7 +45,7 @@ function ago(time) {
   return amount >= 0 ? `${span(amount)} ago` : `in ${span(amount)}`;
 }
 
-// A time that stays as it is, for texts that are read out when they change.
+// An absolute time, for texts that screen readers announce when they change.
 function clock(time) {
   const value = new Date(time * 1000);
   const today = value.toDateString() === new Date().toDateString();
@@ -63,7 +63,7 @@ function when(time) {
   return made;
 }
 
-// How an app in an environment is
+// The state of an app in an environment
 
 function mood(row) {
   if (row.health === "Degraded" || row.health === "Missing" || row.problem) return "bad";
@@ -226,7 +226,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// The details of one app in one environment, and what may be done there
+// The details of one app in one environment, and its actions
 
 let shownKey = "";
 let busy = false;
@@ -265,7 +265,7 @@ async function loadHistory() {
     const response = await fetch(`history?${new URLSearchParams({ app, env })}`);
     if (response.ok) found = await response.json();
   } catch {
-    // The page says elsewhere that the board is gone.
+    // The page reports a lost connection elsewhere.
   }
   if (key !== shownKey) return;
   drawTable(
@@ -322,7 +322,7 @@ function choices(row) {
       body: { kind: "release-hold" },
     });
   }
-  // What the page shows is sent along: a change of something newer is refused.
+  // The displayed state is sent with the request: a change based on an outdated state is refused.
   for (const each of found) Object.assign(each.body, { app: row.app, env: row.env, seen: row.pins });
   return found;
 }
@@ -386,7 +386,7 @@ async function change(body) {
   loadHistory();
 }
 
-// The other sections: small tables, made anew when one of their rows has changed
+// The other sections: small tables, rebuilt when one of their rows changes
 
 const FEW = 10;
 const unfolded = new Set(); // lists that somebody wants to see all of
@@ -560,7 +560,7 @@ function drawAbout() {
   showAge();
 }
 
-// The map is drawn by the server, when somebody looks at it
+// The map is drawn by the server when it is opened
 
 let mapTimer = null;
 
@@ -598,7 +598,7 @@ function announce(keys) {
 
 let disconnectedSince = null;
 
-// What is shown may be old: because the board is gone, or the core cluster that it asks.
+// The page may be outdated: the board or the core cluster may not be responding.
 function showAge() {
   const lost = known.about && known.about[""].lost;
   document.body.classList.toggle("stale", Boolean(disconnectedSince || lost));

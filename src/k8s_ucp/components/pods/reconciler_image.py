@@ -1,7 +1,7 @@
-"""The reconciler's image: built from the very code that runs here, by the user's container engine.
+"""Builds the reconciler's image from the installed code, with the user's container engine.
 
-Its tag tells its content, so nothing is built twice and a Deployment rolls exactly when something
-changed. `make image` calls this module too.
+The tag is derived from the content, so nothing is built twice and a Deployment rolls out only if
+something has changed. `make image` calls this module, too.
 """
 
 from __future__ import annotations
