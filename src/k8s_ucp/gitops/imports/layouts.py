@@ -267,6 +267,7 @@ def _plain(
             name = _name(folder if alone else app, title)
             try:
                 _refuse_flux(tree, folder)
+                _refuse_kargo(tree, folder)
                 if alone:
                     yield plain_finding(tree, name, folder, folder)
                 else:
@@ -309,6 +310,17 @@ def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
             f"{files[0]} beside its manifests contains objects of Flux, which are not supported "
             "(the topology uses Argo CD)",
             "move its manifests to a folder of their own, and add that by `ucp app add`",
+        )
+
+
+def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
+    """Raise NotImportable for a folder with a Kargo pipeline and nothing else."""
+    contents = [tree.read(each) for each in tree.below(folder)]
+    manifests = [each for each in contents if b"apiVersion" in each]
+    if manifests and all(b"kargo.akuity.io/" in each for each in manifests):
+        raise NotImportable(
+            "a pipeline of Kargo promotes apps, and is none itself",
+            "declare the order of environments (promotesFrom in ucp.yaml), then ucp promote APP",
         )
 
 

@@ -1252,3 +1252,10 @@ def test_a_lone_overlay_called_default_is_of_every_environment() -> None:
     two = kustomized("web/base", {"": "web/overlays/default", "prod": "web/overlays/prod"})
     [web] = found(two).findings
     assert (web.path, list(web.overlays)) == ("web/overlays/default", ["prod"])
+
+
+def test_a_pipeline_of_kargo_is_no_app() -> None:
+    stage = "apiVersion: kargo.akuity.io/v1alpha1\nkind: Stage\nmetadata: {name: test}\n"
+    there = found({"kargo/stages.yaml": stage, "app/config.yaml": CONFIG})
+    assert [each.name for each in there.findings] == ["app"]
+    assert "promotesFrom" in refusal(there, "kargo").advice
