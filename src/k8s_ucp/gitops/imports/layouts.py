@@ -315,8 +315,8 @@ def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
 
 def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
     """Raise NotImportable for a folder with a Kargo pipeline and nothing else."""
-    contents = [tree.read(each) for each in tree.below(folder)]
-    manifests = [each for each in contents if b"apiVersion" in each]
+    contents = {path: tree.read(path) for path in tree.below(folder)}
+    manifests = [content for path, content in contents.items() if _is_manifest(content, path)]
     if manifests and all(b"kargo.akuity.io/" in each for each in manifests):
         raise NotImportable(
             "a pipeline of Kargo promotes apps, and is none itself",

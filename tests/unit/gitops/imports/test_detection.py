@@ -1256,6 +1256,8 @@ def test_a_lone_overlay_called_default_is_of_every_environment() -> None:
 
 def test_a_pipeline_of_kargo_is_no_app() -> None:
     stage = "apiVersion: kargo.akuity.io/v1alpha1\nkind: Stage\nmetadata: {name: test}\n"
-    there = found({"kargo/stages.yaml": stage, "app/config.yaml": CONFIG})
+    check = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: test}\n"
+    files = {"kargo/stages.yaml": stage, "kargo/check.yaml": check, "app/config.yaml": CONFIG}
+    there = found(files)
     assert [each.name for each in there.findings] == ["app"]
     assert "promotesFrom" in refusal(there, "kargo").advice
