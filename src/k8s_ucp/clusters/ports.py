@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,6 +57,9 @@ class Ports:
         its processes were started; they override the registry, unless another owner has them.
         Raises UcpError if no port is free, DeadlineExceeded if the registry stays locked.
         """
+        if set(names) <= known.keys() and not self._is_writable():
+            # Commands that only look, such as `ucp status`, need no cache that can be written.
+            return {name: known[name] for name in names}
         with self._opened() as table:
             others = {port for who in table.keys() - {owner} for port in table[who].values()}
             mine = table.setdefault(owner, {})
@@ -97,6 +101,13 @@ class Ports:
     def owners(self) -> list[str]:
         """Sorted owners of ports."""
         return sorted(self._read())
+
+    def _is_writable(self) -> bool:
+        try:
+            make_private_folder(self._file.parent)
+        except UcpError:
+            return False
+        return os.access(self._file.parent, os.W_OK | os.X_OK)
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Table]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.clusters.ports import HIGHEST, LOWEST, NODE_PORTS, candidates, choose
+from k8s_ucp.clusters.ports import HIGHEST, LOWEST, NODE_PORTS, Ports, candidates, choose
 from k8s_ucp.errors import UcpError
 
 LINUX = range(32768, 61000)
@@ -37,3 +39,12 @@ def test_chosen_ports_are_free_and_different(taken: set[int], busy: set[int], co
             choose(range(40), count, taken, lambda port: port not in busy)
     else:
         assert choose(range(40), count, taken, lambda port: port not in busy) == free[:count]
+
+
+def test_known_ports_need_no_registry_that_can_be_written(tmp_path: Path) -> None:
+    """`ucp status` works under a user whose home, and so its cache, can't be written to."""
+    (tmp_path / "home").write_text("a file, in which no user can make a folder")
+    ports = Ports(tmp_path / "home" / ".cache" / "ports.json")
+    assert ports.reserve("/a", ["web"], known={"web": 23000, "old": 23001}) == {"web": 23000}
+    with pytest.raises(UcpError, match="failed to create the folder"):
+        ports.reserve("/a", ["web", "api"], known={"web": 23000})
