@@ -36,6 +36,17 @@ def failure(folder: Path) -> str:
         return ""
 
 
+def note_failure(folder: Path, reason: str) -> None:
+    """Record why what is new could not be written."""
+    make_private_folder(folder)
+    write_private_file(_note(folder), reason)
+
+
+def forget_failure(folder: Path) -> None:
+    """What is new was written."""
+    _note(folder).unlink(missing_ok=True)
+
+
 def _note(folder: Path) -> Path:
     return folder / "failed"
 
@@ -85,12 +96,12 @@ class BackupWriter:
             # Reported elsewhere. An earlier failure still counts, since its state is not in git.
             return
         except UcpError as error:
-            write_private_file(_note(self._where.folder), error.message)
+            note_failure(self._where.folder, error.message)
             if error.message != self._told:
                 self._log.warning("not backed up", error=error.message)
             self._told = error.message
             return
-        _note(self._where.folder).unlink(missing_ok=True)
+        forget_failure(self._where.folder)
         self._told = ""
         if commit:
             self._log.info("backed up", commit=commit[:8])

@@ -16,6 +16,7 @@ from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.core_state import CoreState
+from k8s_ucp.reconciler.backup.writer import failure, forget_failure, note_failure
 from k8s_ucp.steps.backup.ask_core import (
     accept_loss,
     ask_core,
@@ -109,6 +110,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
                 )
             accept_loss(context, "abandoned with --abandon", report)
         elif context.state.kubeconfig(name).exists():
+            _refuse_unsaved(context)
             report(f"not backed up: {name} is not responding")
         return
     try:
@@ -125,12 +127,36 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         if context.in_pods:
             error.message = f"stopping would lose data of the core cluster: {error.message}"
             raise
-        if context.delete_data and not context.destroys and name not in context.abandon:
+        if _may_not_lose_data(context):
             error.message = f"--delete-data would lose what is not backed up: {error.message}"
-            accept = f"accept the loss: ucp stop --delete-data --abandon {name}"
+            accept = _accept_loss_of(name)
             error.next = f"{error.next}; or {accept}" if error.next else accept
             raise
+        # A later stop of the silent core may be told to delete its data.
+        note_failure(context.state.backup, error.message)
         report(f"not backed up: {error.message.splitlines()[0]}")
+
+
+def _may_not_lose_data(context: StartContext) -> bool:
+    """This stop deletes the core's data, and nobody has named the core."""
+    named = context.topology.core_cluster in context.abandon
+    return context.delete_data and not context.destroys and not named
+
+
+def _accept_loss_of(name: str) -> str:
+    return f"accept the loss: ucp stop --delete-data --abandon {name}"
+
+
+def _refuse_unsaved(context: StartContext) -> None:
+    """A core that doesn't respond has data that the last attempt could not back up."""
+    reason = failure(context.state.backup)
+    if reason and _may_not_lose_data(context):
+        name = context.topology.core_cluster
+        raise UcpError(
+            f"--delete-data would lose what is not backed up: {name} is not responding, and the "
+            f"last backup failed: {reason.splitlines()[0]}",
+            next=f"ucp start, which backs it up; or {_accept_loss_of(name)}",
+        )
 
 
 def _is_removed(context: StartContext) -> bool:
@@ -153,6 +179,7 @@ def write_backup(context: StartContext, state: CoreState) -> str:
     key = key_for(context.workspace.backup_key, lambda: file.sealed(file.seen) is not None)
     seen = state.collect()
     commit = file.save(key, lambda known: updated(known, seen, state.gone))
+    forget_failure(context.state.backup)
     if commit is None:
         return ""
     fast_forward(clone, branch=file.branch)

@@ -99,6 +99,34 @@ def test_data_is_given_up_unsaved_by_the_core_s_name_alone(
     assert said == ["not backed up: git push: no way to the host"]
 
 
+def test_a_later_stop_does_not_delete_what_the_first_could_not_back_up(
+    tmp_path: Path, offline: list[Any], said: list[str]
+) -> None:
+    running = context(tmp_path, answers=True)
+    running.state.make()
+    running.state.kubeconfig("demo-core").write_text("{}")
+    back_up_before_stop.run(running, said.append)
+
+    vars(running)["kube"] = SimpleNamespace(ready=lambda: False)
+    back_up_before_stop.run(running, said.append)
+    running.delete_data = True
+    with pytest.raises(UcpError) as caught:
+        back_up_before_stop.run(running, said.append)
+    assert caught.value.message == (
+        "--delete-data would lose what is not backed up: demo-core is not responding, and the last "
+        "backup failed: git push: no way to the host"
+    )
+    assert caught.value.next == (
+        "ucp start, which backs it up; or accept the loss: "
+        "ucp stop --delete-data --abandon demo-core"
+    )
+    running.abandon = frozenset(["demo-core"])
+    back_up_before_stop.run(running, said.append)
+    running.abandon, running.destroys = frozenset(), True
+    back_up_before_stop.run(running, said.append)
+    assert said[1:] == ["not backed up: demo-core is not responding"] * 3
+
+
 def test_what_is_new_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
