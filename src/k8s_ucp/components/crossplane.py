@@ -33,7 +33,8 @@ CLIENT_SECRET = "crossplane-tls-client"  # noqa: S105 (a name)
 SERVER_SECRET = "crossplane-tls-server"  # noqa: S105
 CA_SECRET = "crossplane-root-ca"  # noqa: S105
 CERTIFICATES = ("ca.crt", "tls.crt", "tls.key")
-INIT_SECONDS = 60.0
+INIT_SECONDS = 180.0
+"""On a loaded machine a minute is not enough."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +64,16 @@ class Crossplane:
                     env=self._init_environment(),
                     programs=programs,
                 )
-            except CommandFailed as error:
-                if left <= 0 or (programs and programs.ended):
-                    last = error.output.strip().splitlines()[-1:]
-                    raise DeadlineExceeded(
-                        "`crossplane core init`", timeout, "".join(last), next="ucp start"
-                    ) from error
-                time.sleep(0.2)
+            except (CommandFailed, DeadlineExceeded) as error:
+                failed = isinstance(error, CommandFailed)
+                if failed and left > 0 and not (programs and programs.ended):
+                    time.sleep(0.2)
+                    continue
+                said = error.output if isinstance(error, CommandFailed) else error.last_state
+                last = "".join(said.strip().splitlines()[-1:])
+                raise DeadlineExceeded(
+                    "end of `crossplane core init`", timeout, last, next="ucp start"
+                ) from error
             else:
                 return
 

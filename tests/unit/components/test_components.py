@@ -22,7 +22,7 @@ from k8s_ucp.components.host.program import Program, section
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.watcher import Watcher
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.topology import CrossplaneSettings
 
 
@@ -50,6 +50,21 @@ def test_every_program_can_be_supervised(host: Host) -> None:
         *("redis", "crossplane", "reconciler", "watcher", "cloud"),
     }
     assert all(section(each) for each in programs.values())
+
+
+@pytest.mark.parametrize("last", ["exit 1", "exec sleep 60"])
+def test_a_crossplane_that_is_not_initialised_says_what_it_said_last(host: Host, last: str) -> None:
+    program = host.toolbox.path("crossplane")
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho first >&2\necho second >&2\n{last}\n")
+    program.chmod(0o700)
+    with pytest.raises(DeadlineExceeded) as caught:
+        Crossplane(host, CrossplaneSettings()).initialise(timeout=0.5)
+    assert caught.value.message.startswith(
+        "end of `crossplane core init`: not reached within 0.5 s"
+    )
+    assert caught.value.message.endswith("last state: second")
+    assert caught.value.next == "ucp start"
 
 
 def test_what_argo_cd_leaves_at_each_start_goes_and_its_clones_stay(host: Host) -> None:
