@@ -110,6 +110,17 @@ def test_what_nothing_would_be_made_of_is_refused(
     assert files(workspace) == before
 
 
+def test_a_name_that_no_service_can_have_is_refused(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ucp("team add 1shop --template service") == 2
+    said = capsys.readouterr().err
+    assert "--template service can't be used for the team 1shop" in said
+    assert "choose another name, such as my-1shop, or omit --template" in said
+    assert not (workspace / "gitops").exists()
+    assert ucp("team add 1shop") == 0
+
+
 def test_a_dry_run_and_a_refused_team_leave_nothing(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

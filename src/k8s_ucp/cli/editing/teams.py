@@ -109,6 +109,12 @@ def add(
     team = team_of(topology, name)
     if template and not topology.spec.environments:
         raise UsageError(f"--template {template} needs an environment", next="ucp env add NAME")
+    if template == "service" and name[0].isdigit():
+        raise UsageError(
+            f"--template service can't be used for the team {name}: its Service has this name, "
+            "and the name of a Service begins with a letter (RFC 1035)",
+            next=f"choose another name, such as my-{name}, or omit --template",
+        )
     if template in ("database", "compute"):
         request = ClaimRequest(template, template)
         check_is_composed(topology, topology.spec.environments[0], request)
