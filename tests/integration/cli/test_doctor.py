@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.inspection.doctor import _lacks
+from k8s_ucp.cli.main import run
+from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import TopologyView
+from k8s_ucp.engine.journal import Journal
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.preflight import machine
 from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
 
 TOPOLOGY = default("demo", ["stage"])
@@ -50,3 +54,21 @@ def test_a_remote_that_is_gone_and_limits_of_the_kernel(
     assert "64" in found["machine/limits"].message
     assert found["machine/limits"].next.startswith("sudo sysctl fs.inotify.max_user_watches=")
     assert str(view.gitops.apps_remote) in found["remote/apps"].message
+
+
+def test_a_start_that_runs_is_named_beside_what_it_has_not_done_yet(
+    tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace = Workspace.at(tmp_path)
+    remember(workspace, "demo", topology_text(TOPOLOGY))
+    journal = Journal(workspace.state("demo").journal, "start")
+    doctor = ["--workspace", str(tmp_path), "doctor"]
+    with journal.step("Start the core cluster", "start-core"):
+        assert run(doctor) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("note: `ucp start` of ")
+    assert "is running (0 of 1 steps done, in: Start the core cluster)" in said.err
+    assert "core cluster demo-core is not responding" in said.out
+    journal.end("done")
+    assert run(doctor) == 1
+    assert "note: " not in capsys.readouterr().err

@@ -85,6 +85,9 @@ def examine(
 
         paths = write_bundle(context, seen, found, bundle)
         call.console.say(f"wrote {bundle} ({len(paths)} files); review it before you share it")
+    for each in journal.unfinished(context.state)[0]:
+        if each.state == "running":
+            call.console.say(f"note: {each}; it may fix the problems below")
     if output is Output.table:
         call.console.data(_page(found))
     else:
