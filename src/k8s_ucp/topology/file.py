@@ -28,7 +28,9 @@ def load(path: Path) -> Topology:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not valid UTF-8", next=f"edit {path}") from error
     except OSError as error:
-        raise UcpError(f"failed to read {path}: {error.strerror}") from error
+        raise UcpError(
+            f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"
+        ) from error
     return parse(text, path)
 
 

@@ -98,6 +98,8 @@ def _refuse(error: Exception) -> NoReturn:
     if isinstance(error, MarkedYAMLError):
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         reason = (error.problem or "no YAML").splitlines()[0]
+        if reason == "but found another document":
+            reason = "the file has several documents: keep one, without a second line '---'"
         if reason.startswith("maximum depth"):
             reason = f"nested more than {DEEPEST} levels deep"
         raise BadYaml(reason, line) from error

@@ -59,6 +59,7 @@ FILES = {
         "has a cycle",
     ),
     "no YAML": (HEAD + "spec: {\n", 5, "not valid YAML"),
+    "two documents": (HEAD + "---\na: b\n", 4, "the file has several documents: keep one"),
 }
 
 

@@ -278,7 +278,9 @@ def read_topology(path: Path) -> str:
     except FileNotFoundError as error:
         raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except OSError as error:
-        raise UcpError(f"failed to read {path}: {error.strerror}") from error
+        raise UcpError(
+            f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"
+        ) from error
 
 
 def _write(path: Path, text: str) -> None:
