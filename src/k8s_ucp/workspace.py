@@ -317,7 +317,7 @@ class Workspace:
         except OSError as error:
             raise UcpError(
                 f"failed to write {self._identity_file}: {error.strerror}",
-                next="choose a writable folder with --workspace DIR",
+                next="make the workspace writable, or choose another one with --workspace DIR",
             ) from error
 
     @property
@@ -411,14 +411,16 @@ def advise_writable(path: Path) -> str:
     with contextlib.suppress(UcpError):
         if path.is_relative_to(cache_folder()):
             return "set UCP_CACHE_DIR to a writable folder"
-    return "choose a writable folder with --workspace DIR"
+    return "make the workspace writable, or choose another one with --workspace DIR"
 
 
 def make_private_folder(folder: Path) -> None:
     """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError."""
     try:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        folder.chmod(FOLDER_MODE)
+        # Commands that only look work where nothing can be written, as on a disk with errors.
+        if stat.S_IMODE(folder.stat().st_mode) != FOLDER_MODE:
+            folder.chmod(FOLDER_MODE)
     except OSError as error:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",

@@ -257,3 +257,20 @@ def test_a_full_disk_is_told_with_the_file_that_found_it(
         write_private_file(tmp_path / "journal.json", "{}")
     assert caught.value.filename == str(tmp_path / "journal.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_private_folder_that_is_as_it_should_be_is_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk with errors becomes read-only: `ucp status` and `ucp doctor` work there."""
+    make_private_folder(tmp_path / "own")
+    (tmp_path / "wide").mkdir(mode=0o755)
+
+    def refuse(self: Path, _: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    make_private_folder(tmp_path / "own")
+    with pytest.raises(UcpError, match="Read-only file system") as caught:
+        make_private_folder(tmp_path / "wide")
+    assert "make the workspace writable" in (caught.value.next or "")

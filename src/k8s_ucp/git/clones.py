@@ -141,7 +141,7 @@ def _make_folder(folder: Path, *, mode: int = 0o777) -> None:
     except OSError as error:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",
-            next="choose a writable folder with --workspace DIR",
+            next="make the workspace writable, or choose another one with --workspace DIR",
         ) from error
 
 
