@@ -44,7 +44,7 @@ def key(programs: Mapping[str, Path]) -> str:
     return "defaults-" + hashlib.sha256(entries.encode()).hexdigest()[:32]
 
 
-def sow(home: Path, cache: Path, key: str) -> bool:
+def write_cached_objects(home: Path, cache: Path, key: str) -> bool:
     """Write the objects while the API server starts: it reads them a second after etcd responds.
 
     home: working folder of the new cluster's etcd. Objects that already exist are kept. Returns

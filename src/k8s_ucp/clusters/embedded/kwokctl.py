@@ -14,7 +14,7 @@ from typing import Any
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.processes import MARK, forget_strangers
+from k8s_ucp.clusters.embedded.processes import MARK, clean_pid_files
 from k8s_ucp.clusters.embedded.stages import write_stages
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.workspace import write_private_file
@@ -185,7 +185,7 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
 
     Raises UcpError, DeadlineExceeded.
     """
-    forget_strangers(folder)
+    clean_pid_files(folder)
     _call(folder, "start", [], timeout)
 
 

@@ -62,7 +62,7 @@ def find_down(folder: ClusterFolder) -> list[str]:
     return [each for each in COMPONENTS if find_component(folder, each) is None]
 
 
-def forget_strangers(folder: ClusterFolder) -> None:
+def clean_pid_files(folder: ClusterFolder) -> None:
     """Make PID files list this cluster's processes and no others before kwokctl starts anything.
 
     Files of dead or foreign processes are deleted, so that kwokctl starts those components and
@@ -74,7 +74,7 @@ def forget_strangers(folder: ClusterFolder) -> None:
         identity = find_component(folder, component)
         if identity is None:
             folder.pid_file(component).unlink(missing_ok=True)
-            keep_last_words(folder, component)
+            keep_log(folder, component)
         else:
             known.add(identity.pid)
     process.terminate_all([each for each in find_own(folder) if each.pid not in known], grace=0)
@@ -101,7 +101,7 @@ def end_components(folder: ClusterFolder, components: Iterable[str]) -> None:
     process.terminate_all([each for each in found if each], grace=0)
 
 
-def keep_last_words(folder: ClusterFolder, component: str) -> None:
+def keep_log(folder: ClusterFolder, component: str) -> None:
     """Rename the log of a dead process, because kwokctl starts with an empty one."""
     log = folder.log(component)
     with contextlib.suppress(FileNotFoundError):

@@ -49,13 +49,13 @@ from k8s_ucp.clusters.embedded.folder import (
 from k8s_ucp.clusters.embedded.keys import make_keys
 from k8s_ucp.clusters.embedded.mending import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.processes import (
+    clean_pid_files,
     end_all,
     end_components,
     find_component,
     find_down,
     find_exposed,
     find_own,
-    forget_strangers,
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
@@ -396,9 +396,9 @@ class EmbeddedProvider:
         defined = definition.write(own, settings, paths, cache)
         kwokctl.create(folder, defined=defined, timeout=_left(until))
         key = default_objects.key(paths)
-        has_defaults = default_objects.sow(folder.home, cache, key)
+        has_defaults = default_objects.write_cached_objects(folder.home, cache, key)
         if request.seed:
-            _sow(folder, request.seed)
+            _write_seed(folder, request.seed)
         record = Record(version, ports)
         self._await(folder, record, until)
         if not defined:
@@ -422,7 +422,7 @@ class EmbeddedProvider:
         end_components(folder, kwokctl.update(folder, kinds))
         if down := find_down(folder):
             record = self._link_programs(folder, record)
-            forget_strangers(folder)
+            clean_pid_files(folder)
             taken = {name: port for name, port in record.ports.items() if name in down}
             refuse_taken(taken, f"cluster {folder.name}")
             kwokctl.start(folder, timeout=_left(until))
@@ -490,7 +490,7 @@ class EmbeddedProvider:
         return api_server.kubeconfig(folder, record.ports["kube-apiserver"])
 
 
-def _sow(folder: ClusterFolder, seed: Seed) -> None:
+def _write_seed(folder: ClusterFolder, seed: Seed) -> None:
     """Write the CRDs while the API server starts: it reads them a second after etcd responds.
 
     CRDs that are written later it handles like applied ones. Without the note, all are applied.

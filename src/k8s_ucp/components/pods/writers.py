@@ -36,12 +36,12 @@ class PodWriters:
         if self.clock() - self._looked < LOOK_SECONDS:
             return []
         self._looked = self.clock()
-        return self._each(_sent_away)
+        return self._each(_scaled_down)
 
     def resume(self) -> list[str]:
         """Scale the workloads up again; returns those changed. Raises KubeError."""
         self._looked = float("-inf")
-        return self._each(_brought_back)
+        return self._each(_scaled_up)
 
     def _each(self, change_of: Callable[[Object], Object | None]) -> list[str]:
         kube, names = self.connect(), []
@@ -70,14 +70,14 @@ class PodWriters:
         return found + ([(DEPLOYMENT, item)] if item else [])
 
 
-def _sent_away(item: Object) -> Object | None:
+def _scaled_down(item: Object) -> Object | None:
     replicas = (item.get("spec") or {}).get("replicas", 1)
     if not replicas:
         return None
     return {"metadata": {"annotations": {REPLICAS: str(replicas)}}, "spec": {"replicas": 0}}
 
 
-def _brought_back(item: Object) -> Object | None:
+def _scaled_up(item: Object) -> Object | None:
     before = (item["metadata"].get("annotations") or {}).get(REPLICAS)
     if before is None:
         return None

@@ -330,7 +330,7 @@ def _cloud_clusters(found: Examined) -> Iterator[Finding]:
         )
 
 
-def _nobody_works(found: Examined) -> Iterator[Finding]:
+def _stale_leases(found: Examined) -> Iterator[Finding]:
     for lease in found.leases:
         name = lease["metadata"]["name"]
         spec = lease.get("spec") or {}
@@ -498,7 +498,7 @@ _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (
     _machine,
     _backup,
     _abandoned,
-    _nobody_works,
+    _stale_leases,
     _clusters,
     _other_sources,
     _registrations,

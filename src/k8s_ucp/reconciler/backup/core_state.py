@@ -102,7 +102,7 @@ class CoreState:
             if self._looked_at(section, key) and self._put_back(section, key, kept)
         ]
 
-    def put_back_names(self, given: Mapping[str, str]) -> frozenset[str]:
+    def restore_external_names(self, given: Mapping[str, str]) -> frozenset[str]:
         """Set the external names of managed resources that have none yet.
 
         given: {`<kind>.<group>/<namespace>/<name>`: external name}. Returns those that don't exist

@@ -52,7 +52,7 @@ def restore_external_names(context: StartContext, report: Report) -> None:
     wanted += _claims_of_teams(context, names)
 
     def look() -> str:
-        missing = state.put_back_names(names)
+        missing = state.restore_external_names(names)
         items = context.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         return "; ".join(not_yet(missing, wanted, items))
 

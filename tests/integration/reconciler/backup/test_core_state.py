@@ -162,7 +162,7 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
     new = state(world)
     assert new.restored() == frozenset()
     assert sorted(new.put_back_secrets(kept)) == sorted([DATABASE, SOURCE])
-    assert new.put_back_names(kept.external_names) == {NETWORK}
+    assert new.restore_external_names(kept.external_names) == {NETWORK}
     new.note_restored("restore-backup", PASSWORDS, SOURCES)
 
     # Argo CD declares all of it anew, and the reconciler looks at it.
@@ -176,7 +176,7 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
     assert password(world) == kept.passwords[DATABASE]["password"]
     secret = world.core.get(SECRET, "quotes-stage-connection", CLUSTERS)
     assert base64.b64decode(secret["data"]["port"]) == b"5432"
-    assert new.put_back_names(kept.external_names) == frozenset()
+    assert new.restore_external_names(kept.external_names) == frozenset()
     new.note_restored("restore-external-names", EXTERNAL_NAMES)
     assert new.restored() == {PASSWORDS, SOURCES, EXTERNAL_NAMES}
     seen = new.collect()
@@ -192,7 +192,7 @@ def test_nothing_that_is_there_is_written_over(world: World, managed: None) -> N
     before = world.versions()
     old = Backup({DATABASE: {"password": "b2xk"}}, kept.sources, {NETWORK: "vpc-of-before"})
     assert state(world).put_back_secrets(old) == []
-    assert state(world).put_back_names(old.external_names) == frozenset()
+    assert state(world).restore_external_names(old.external_names) == frozenset()
     assert world.versions() == before
     assert state(world).collect().external_names == {NETWORK: "vpc-1"}
 

@@ -45,6 +45,6 @@ def test_other_programs_have_other_objects() -> None:
 
 def test_a_file_with_other_keys_is_none(tmp_path: Path) -> None:
     """The folder of the datastore does not exist: anything that is written would fail."""
-    assert not default_objects.sow(tmp_path, tmp_path, "key")
+    assert not default_objects.write_cached_objects(tmp_path, tmp_path, "key")
     seeds.keep_objects(tmp_path, "key", {"/registry/secrets/default/one": coded(b"{}")})
-    assert not default_objects.sow(tmp_path, tmp_path, "key")
+    assert not default_objects.write_cached_objects(tmp_path, tmp_path, "key")

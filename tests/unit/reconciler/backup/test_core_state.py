@@ -80,10 +80,10 @@ def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
     other = group("orders-stage-firewall", claim="orders-stage")
     for name in ("quotes-stage-firewall", "quotes-stage-9zzzz"):
         new = group(name)
-        assert state(other, new).put_back_names(kept) == frozenset()
+        assert state(other, new).restore_external_names(kept) == frozenset()
         assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
     assert "crossplane.io/external-name" not in other["metadata"]["annotations"]
-    assert state(other).put_back_names(kept) == {KEY}
+    assert state(other).restore_external_names(kept) == {KEY}
 
 
 def test_a_name_that_a_provider_only_begins_with_is_not_kept() -> None:
@@ -122,14 +122,14 @@ def test_what_was_observed_is_kept_whoever_made_it(status: Object) -> None:
 
 def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made() -> None:
     new = group("quotes-stage-firewall", known_as="by-another-rule")
-    assert state(new).put_back_names({KEY: "sg-1"}) == {KEY}
-    assert state(new).put_back_names({KEY: "sg-1"}) == frozenset()
+    assert state(new).restore_external_names({KEY: "sg-1"}) == {KEY}
+    assert state(new).restore_external_names({KEY: "sg-1"}) == frozenset()
     assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
     began = group("quotes-stage-firewall", known_as="sg-2")
     began["metadata"]["annotations"]["crossplane.io/external-create-pending"] = "now"
     found = {**group("quotes-stage-firewall", known_as="sg-2"), "status": {"atProvider": {"id": 2}}}
     for each in (began, found):
-        assert state(each).put_back_names({KEY: "sg-1"}) == frozenset()
+        assert state(each).restore_external_names({KEY: "sg-1"}) == frozenset()
         assert each["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-2"
 
 
