@@ -59,14 +59,14 @@ def take_built_programs(catalogue: Path) -> None:
     catalogue.write_text(text.replace(known, "\n".join([known, *more])), "utf-8")
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_a_workspace_of_the_version_before_is_taken_over(
     reader: World, world: World, tmp_path: Path
 ) -> None:
     assert " " in str(world.workspace)
     install_wheel(world, "before", source_of(BEFORE, tmp_path))
     user = become_nobody(world) if os.getuid() == 0 else os.getuid()
-    world.ucp("start", "--yes", timeout=300)
+    world.ucp("start", "--yes", timeout=600)
     world.kube("core").create(connection("first"))
     with world.commit("core", "Mirror the quotes' database") as clone:
         (clone / "mirrors/db.yaml").write_text(SYNCER)
@@ -79,7 +79,7 @@ def test_a_workspace_of_the_version_before_is_taken_over(
     ids, secret = world.uids(), registration(world)
 
     install_wheel(world, "now", ROOT)
-    world.ucp("start", "--yes", timeout=300)
+    world.ucp("start", "--yes", timeout=600)
     until("well after", lambda: well(world))
     assert world.uids() == ids
     assert registration(world) == secret

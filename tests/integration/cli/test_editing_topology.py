@@ -214,6 +214,20 @@ def with_apps(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Pat
     return place
 
 
+@pytest.fixture
+def place(tmp_path: Path, with_apps: Path) -> Path:
+    """A copy of the workspace for one attempt: what is left of it hinders no other."""
+    found = tmp_path / "workspace"
+    shutil.copytree(with_apps, found, symlinks=True)
+    gitops = Workspace.at(found).gitops("demo")
+    for each in (gitops.core, gitops.apps):
+        url = (gitops.root / f"{each.name}.git").as_uri()
+        Repository(each).git("config", "remote.origin.url", url)
+    identity = gitops.root.parent / ".workspace.json"
+    identity.write_text(identity.read_text().replace(str(with_apps), str(found)))
+    return found
+
+
 @pytest.mark.parametrize(
     ("edit", "wrong"),
     [
@@ -225,8 +239,10 @@ def with_apps(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Pat
         ("remove", "interrupted"),
     ],
 )
-def test_an_edit_that_is_not_pushed_leaves_nothing(with_apps: Path, edit: str, wrong: str) -> None:
-    gitops = Workspace.at(with_apps).gitops("demo")
+def test_an_edit_that_is_not_pushed_leaves_nothing(
+    place: Path, with_apps: Path, edit: str, wrong: str
+) -> None:
+    gitops = Workspace.at(place).gitops("demo")
     theirs = with_apps.parent / "theirs"
     words = {
         "add": ("add", "shop", "--path", str(theirs / "shop")),
@@ -234,13 +250,13 @@ def test_an_edit_that_is_not_pushed_leaves_nothing(with_apps: Path, edit: str, w
         "remove": ("remove", "web", "--yes"),
     }[edit]
     (gitops.core / "mine.txt").write_text("not committed")
-    before, refs = _files(with_apps), _refs(gitops)
+    before, refs = _files(place), _refs(gitops)
     repository, script = HOOKS[wrong]
     hook = gitops.root / f"{repository}.git" / "hooks" / "update"
     hook.write_text(f"#!/bin/sh\n{script}\n")
     hook.chmod(0o755)
     try:
-        ended = _in_process(with_apps, "app", *words)
+        ended = _in_process(place, "app", *words)
     finally:
         hook.unlink()
         if wrong == "gone":
@@ -248,18 +264,11 @@ def test_an_edit_that_is_not_pushed_leaves_nothing(with_apps: Path, edit: str, w
     assert ended.returncode == (130 if wrong == "interrupted" else 1), ended.stderr
     assert "ucp.yaml is as it was before" in ended.stderr
     assert _refs(gitops) == refs
-    assert _files(with_apps) == before
+    assert _files(place) == before
 
 
-def test_an_edit_that_was_pushed_when_it_is_interrupted_stays(
-    tmp_path: Path, with_apps: Path
-) -> None:
-    place = tmp_path / "workspace"
-    shutil.copytree(with_apps, place, symlinks=True)
+def test_an_edit_that_was_pushed_when_it_is_interrupted_stays(place: Path, with_apps: Path) -> None:
     gitops = Workspace.at(place).gitops("demo")
-    for each in (gitops.core, gitops.apps):
-        url = (gitops.root / f"{each.name}.git").as_uri()
-        Repository(each).git("config", "remote.origin.url", url)
     hook = gitops.apps_remote / "hooks" / "update"
     hook.write_text(f"#!/bin/sh\n{INTERRUPT}\n")
     hook.chmod(0o755)
