@@ -47,9 +47,10 @@ def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
 
 def check_quota(gcloud: Gcloud, settings: GkeSettings) -> None:
     """Check that the machine type exists and the region has quota for the nodes."""
-    region = gcloud.json("compute", "regions", "describe", settings.region)
-    where = settings.zone([each.rpartition("/")[2] for each in region.get("zones", [])])
+    where = settings.location
     try:
+        region = gcloud.json("compute", "regions", "describe", settings.region)
+        where = settings.zone([each.rpartition("/")[2] for each in region.get("zones", [])])
         machine = gcloud.json(
             "compute", "machine-types", "describe", settings.machine, f"--zone={where}"
         )

@@ -316,6 +316,9 @@ def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
 def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
     """Raise NotImportable for a folder with a Kargo pipeline and nothing else."""
     contents = {path: tree.read(path) for path in tree.below(folder)}
+    # Most folders have nothing of Kargo, and parsing their manifests takes long.
+    if not any(b"kargo.akuity.io/" in content for content in contents.values()):
+        return
     manifests = [content for path, content in contents.items() if _is_manifest(content, path)]
     if manifests and all(b"kargo.akuity.io/" in each for each in manifests):
         raise NotImportable(

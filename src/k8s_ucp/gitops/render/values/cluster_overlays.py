@@ -81,7 +81,7 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
         "size": None if cluster.autopilot else cluster.size,
         "protection": environment.deletion_protection,
     }
-    places = _places(region, cluster.zones or ("a", "b"))
+    places = _places(region, cluster.zones)
     patches = _patches(info, places | values, network=not cluster.network)
     assert info.managed
     if cluster.network:
@@ -95,9 +95,9 @@ def network_patches(provider: str, region: str) -> Patches:
     return _patches(PROVIDERS[provider], _places(region), cluster=False)
 
 
-def _places(region: str, zones: tuple[str, str] = ("a", "b")) -> dict[str, object]:
-    """zones: letters of the zones of the subnets a and b."""
-    first, second = (f"{region}{each}" for each in zones)
+def _places(region: str, zones: tuple[str, str] | None = None) -> dict[str, object]:
+    """zones: letters of the zones of the subnets a and b, if they are others."""
+    first, second = (f"{region}{each}" for each in zones or ("a", "b"))
     places = {"region": region, "area": without_zone(region)}
     return {**places, "zone-a": first, "zone-b": second}
 
