@@ -22,29 +22,29 @@ from tests.kind_clusters import KindClusters, kind_clusters
 
 
 class Workshop(Protocol):
-    """Makes providers of one kind and tells what is left of their clusters."""
+    """Creates providers of one kind, and lists what remains of their clusters."""
 
     names_are_shared: bool
     """Two workspaces can't have clusters of the same name at the same time."""
     longest_name: int
     too_short: float
-    """Seconds in which no cluster can be made while creations are slow."""
+    """Timeout in seconds that every creation exceeds while creations are slow."""
 
     @property
     def image(self) -> str:
         """An image that every new cluster can run."""
 
     def named(self, name: str) -> str:
-        """The name that a test's cluster gets."""
+        """The name of a test's cluster."""
 
     def provider(self, workspace: str = "one") -> ClusterProvider:
-        """The provider as the topology in that workspace has it."""
+        """The provider of the topology in that workspace."""
 
     def remains(self, workspace: str = "one") -> list[object]:
         """Processes, containers and files of that workspace's clusters."""
 
     def slow_creations(self) -> AbstractContextManager[None]:
-        """No cluster is made before `too_short` is over, however slow this machine is."""
+        """Within the block, every creation takes longer than `too_short`."""
 
 
 class Embedded:
@@ -73,14 +73,14 @@ class Kind:
     names_are_shared = True
     longest_name = LONGEST_NAME
     too_short = 3.0
-    """Long enough for its container to be there."""
+    """Long enough that the container exists by then."""
 
     def __init__(self, clusters: KindClusters) -> None:
         self._clusters = clusters
 
     @property
     def image(self) -> str:
-        """Every node runs its pods' sandboxes with it."""
+        """The pause image, which every node has for its pods' sandboxes."""
         engine = self._clusters.engine
         node = next(each for each in engine.nodes() if each.name in self._clusters.containers())
         found = engine.execute(node, "ctr", "-n", "k8s.io", "images", "ls", "-q").split()
@@ -100,7 +100,7 @@ class Kind:
         return nullcontext()
 
     def in_node(self, name: str, *words: str) -> str:
-        """What a program that runs in the node of a cluster prints."""
+        """Run a program in the node of a cluster; returns its output."""
         engine = self._clusters.engine
         (node,) = engine.nodes(name)
         return engine.execute(node, *words)
@@ -144,7 +144,7 @@ class Gke:
         return self._cloud.provider(workspace)
 
     def remains(self, workspace: str = "one") -> list[object]:
-        """The folder of gcloud's own settings stays: it belongs to no cluster."""
+        """The folder of gcloud's own settings isn't counted, as it belongs to no cluster."""
         folder = self._cloud.folder(workspace)
         files = [each for each in _files(folder) if each != folder / "gcloud"]
         return [*self._cloud.clusters(f"owner-{workspace}"), *files]
@@ -167,7 +167,7 @@ PLAYGROUND_ALWAYS = (
     "test_a_made_cluster_is_there_and_becomes_ready",
     "test_deleting_leaves_nothing",
 )
-"""The playground is the embedded provider under another name: the soak runs the rest against it."""
+"""Of the playground, the embedded provider by another name; its other tests run in the soak."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -179,7 +179,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def backing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backing]:
-    """Behind all clusters that somebody else makes."""
+    """API servers of the clusters that ucp doesn't run itself (`existing` and `gke`)."""
     with backing_clusters(tmp_path_factory.mktemp("backing"), toolbox) as found:
         yield found
 
@@ -197,7 +197,7 @@ def backing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def workshop(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workshop]:
-    """One kind of provider after the other, with clusters that go with the last of its tests."""
+    """One kind of provider after the other; its clusters are deleted after its last test."""
     root: Path = tmp_path_factory.mktemp(request.param)
     if request.param == "kind":
         with kind_clusters(root, request.getfixturevalue("kind_toolbox")) as clusters:
@@ -219,6 +219,6 @@ def workshop(
 
 @pytest.fixture(scope="package")
 def desk(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """For all tests of managed resources: each leaves nothing in the cloud."""
+    """Shared by all tests of managed resources; each leaves nothing in the cloud."""
     with desk_of_its_own(tmp_path_factory.mktemp("provider"), toolbox) as found:
         yield found

@@ -1,6 +1,6 @@
-"""The controller of AWS's resources at a real API server and a cloud, one look after the other.
+"""The controller of AWS resources with a real API server and a simulated cloud, step by step.
 
-Without threads or watches: a test says when an object is looked at, and when the process dies.
+Without threads or watches: a test decides when an object is reconciled and when the process dies.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ _DOMAIN = "aws.m.upbound.io"
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The process is killed here."""
 
 
 @dataclass
 class Death:
-    """Comes before a step, counted from 1; never for 0. Steps are writes to the API server and
-    changes of the cloud: dying before a look is dying after the step that went before.
+    """Kills the process before step `at`, counted from 1; 0: never.
+
+    Steps are writes to the API server and changes of the cloud. Dying before a read is the same as
+    dying after the previous step.
     """
 
     at: int = 0
@@ -56,9 +58,9 @@ class Death:
 
 @dataclass(frozen=True)
 class MortalAccount(AwsAccount):
-    """An account whose calls a process may not live to make."""
+    """An account whose process may be killed before a call that changes something."""
 
-    # Not compared: one client of a service serves all processes of a test.
+    # Not compared, so that one client of a service serves all processes of a test.
     step: Callable[[], None] = field(default=lambda: None, compare=False)
 
     def call(self, service: str, region: str, operation: str, **parameters: Any) -> Any:
@@ -69,14 +71,14 @@ class MortalAccount(AwsAccount):
 
 @dataclass
 class Desk:
-    """One core, made with all kinds, and one cloud for all tests of a module."""
+    """One core cluster with all CRDs, and one simulated cloud, shared by tests."""
 
     kube: Kube
     kubeconfig: Path
     cloud: CloudInThread
 
     def prepare(self) -> None:
-        """What `ucp start` applies, and the configuration that comes from git."""
+        """Apply what `ucp start` applies, and the provider configuration that comes from git."""
         self.kube.apply(NAMESPACES.object("team"))
         given = [written(each, "test") for each in manifests()]
         apply_all(self.kube, [each for each in given if not each.is_crd])
@@ -87,7 +89,7 @@ class Desk:
         return Settings(**{**given, "aws": self.cloud.account, **others})
 
     def controller(self, death: Death | None = None, **others: Any) -> AwsController:
-        """A process that starts, with nothing in memory. death: its end."""
+        """A newly started controller, with nothing in memory. death: when it is killed."""
         settings = self.settings(**others)
         if death:
             account = self.cloud.account
@@ -102,7 +104,7 @@ class Desk:
         return found
 
     def declare(self, kind: str, name: str, parameters: dict[str, Any], /, **others: Any) -> Object:
-        """kind: such as `VPC.ec2`. others: fields of spec; metadata: of the object."""
+        """Apply a resource. kind: such as `VPC.ec2`; others: fields of spec, or `metadata`."""
         metadata = others.pop("metadata", {})
         given = {"forProvider": {"region": REGION, **parameters}, **others}
         item = KINDS[f"{kind}.{_DOMAIN}"].kind.object(name, "team", spec=given)
@@ -119,13 +121,13 @@ class Desk:
         return self.kube.patch(KINDS[f"{kind}.{_DOMAIN}"].kind, name, "team", change)
 
     def look(self, controller: AwsController, kind: str, name: str) -> float | None:
-        """One look; raises what the workers would log."""
+        """Reconcile once; raises what the workers would log."""
         return controller.reconcile(f"{kind}.{_DOMAIN}/team/{name}")
 
     def settle(
         self, kind: str, name: str, *, controller: AwsController | None = None, looks: int = 12
     ) -> Object | None:
-        """Look until there is nothing more to do; the object then, or the last failure."""
+        """Reconcile until nothing is left to do; returns the object, or raises the last failure."""
         found = controller or self.controller()
         failure: UcpError | None = None
         for _ in range(looks):
@@ -143,14 +145,14 @@ class Desk:
         assert self.settle(kind, name) is None
 
     def configure(self, name: str, kind: str = "ClusterProviderConfig") -> None:
-        """A way into the account, of the cluster or of the team."""
+        """Apply a provider configuration, cluster-scoped or in the team's namespace."""
         self.kube.apply(config(name, kind))
 
     def unconfigure(self, name: str, kind: str = "ClusterProviderConfig") -> None:
         self.kube.delete(CONFIGS[kind], name, _place(kind))
 
     def account(self, name: str, kind: str = "ClusterProviderConfig") -> Object | None:
-        """Look at a configuration; what it is then."""
+        """Reconcile a provider configuration, and return it."""
         self.controller().reconcile(f"{kind}.{_DOMAIN}/{_place(kind) or ''}/{name}")
         return self.kube.find(CONFIGS[kind], name, _place(kind))
 
@@ -169,7 +171,7 @@ class Desk:
 
 @contextlib.contextmanager
 def desk_of_its_own(root: Path, toolbox: Toolbox) -> Iterator[Desk]:
-    """A core and a cloud that are gone at the end of the block."""
+    """A core cluster and a cloud, both deleted at the end of the block."""
     with control_planes(root, toolbox) as planes, cloud_in_thread(root / "cloud") as cloud:
         provider = planes.provider()
         known = [*kinds(toolbox), *(written(each, "test") for each in crds())]
@@ -183,17 +185,17 @@ def desk_of_its_own(root: Path, toolbox: Toolbox) -> Iterator[Desk]:
 
 
 def config(name: str = "default", kind: str = "ClusterProviderConfig") -> Object:
-    """The ClusterProviderConfig of every topology, or another one."""
+    """The ClusterProviderConfig that every topology has, or another configuration."""
     return CONFIGS[kind].object(name, _place(kind), spec={"credentials": {"source": "Secret"}})
 
 
 def ref_to(name: str, kind: str = "ClusterProviderConfig") -> dict[str, str]:
-    """A resource's, to a configuration."""
+    """A resource's reference to a provider configuration."""
     return {"kind": kind, "name": name}
 
 
 def _place(kind: str) -> str | None:
-    """The namespace of a configuration, where it has one."""
+    """The namespace of a provider configuration; None if it is cluster-scoped."""
     return "team" if CONFIGS[kind].namespaced else None
 
 

@@ -1,4 +1,4 @@
-"""What every maker of clusters promises (cluster_provider.py), run against each of them."""
+"""The contract of cluster providers (cluster_provider.py), tested with each of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kept(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def name(workshop: Workshop, provider: ClusterProvider) -> Iterator[str]:
-    """The name of a cluster that tests make, stop and start one after the other."""
+    """The name of a cluster that tests create, stop and start one after the other."""
     name = workshop.named("own")
     yield name
     provider.delete(name)
@@ -56,7 +56,7 @@ def test_a_made_cluster_is_there_and_becomes_ready(provider: ClusterProvider, ke
 
 
 def unique(name: str) -> str:
-    """Providers may hand out the same API server one after the other."""
+    """A name of its own, since successive clusters of a provider may share an API server."""
     return f"{name}-{uuid4().hex[:6]}"
 
 
@@ -70,13 +70,13 @@ def test_the_kubeconfig_works_and_needs_no_file(provider: ClusterProvider, kept:
     assert kube.get(NAMESPACE, mine)["status"]["phase"] == "Active"
 
 
-def test_making_it_again_keeps_it(provider: ClusterProvider, kept: str) -> None:
+def test_creating_an_existing_cluster_again_keeps_it(provider: ClusterProvider, kept: str) -> None:
     before = admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"]
     provider.create(ClusterRequest(kept), quiet)
     assert admin(provider, kept).get(NAMESPACE, "kube-system")["metadata"]["uid"] == before
 
 
-def test_a_node_that_lost_its_note_is_kept_and_noted_again(
+def test_a_kind_node_without_ucps_record_is_kept_and_recorded_again(
     workshop: Workshop, provider: ClusterProvider, name: str
 ) -> None:
     if not isinstance(workshop, Kind):
@@ -89,7 +89,7 @@ def test_a_node_that_lost_its_note_is_kept_and_noted_again(
     assert "archives" in workshop.in_node(name, "cat", NOTE)
 
 
-def test_starting_what_runs_changes_nothing(provider: ClusterProvider, kept: str) -> None:
+def test_starting_a_running_cluster_changes_nothing(provider: ClusterProvider, kept: str) -> None:
     provider.start(kept)
     provider.start(kept)
     assert provider.state(kept).running
@@ -107,7 +107,9 @@ def test_a_deployment_becomes_available(
     )
 
 
-def test_the_shortest_and_the_longest_name_at_the_same_time(workshop: Workshop) -> None:
+def test_clusters_with_the_shortest_and_longest_names_can_be_created_concurrently(
+    workshop: Workshop,
+) -> None:
     provider = workshop.provider()
     names = ["n", "n" * workshop.longest_name]
     failures: list[BaseException] = []
@@ -115,7 +117,7 @@ def test_the_shortest_and_the_longest_name_at_the_same_time(workshop: Workshop) 
     def make(name: str) -> None:
         try:
             provider.create(ClusterRequest(name), quiet)
-        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+        except BaseException as failure:  # noqa: BLE001 (reported by the assertion below)
             failures.append(failure)
 
     threads = [threading.Thread(target=make, args=(name,)) for name in names]
@@ -135,16 +137,14 @@ def test_the_shortest_and_the_longest_name_at_the_same_time(workshop: Workshop) 
             provider.delete(name)
 
 
-def test_one_cluster_is_made_once_by_two_at_the_same_time(
-    provider: ClusterProvider, name: str
-) -> None:
+def test_two_concurrent_creations_create_one_cluster(provider: ClusterProvider, name: str) -> None:
     provider.delete(name)
     failures: list[BaseException] = []
 
     def make() -> None:
         try:
             provider.create(ClusterRequest(name), quiet)
-        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+        except BaseException as failure:  # noqa: BLE001 (reported by the assertion below)
             failures.append(failure)
 
     threads = [threading.Thread(target=make) for _ in range(2)]
@@ -156,7 +156,7 @@ def test_one_cluster_is_made_once_by_two_at_the_same_time(
     assert admin(provider, name).version()
 
 
-def test_the_same_name_in_two_workspaces_is_two_clusters_or_refused(
+def test_the_same_name_in_two_workspaces_gives_two_clusters_or_is_refused(
     workshop: Workshop, kept: str
 ) -> None:
     here, there = workshop.provider(), workshop.provider("two")
@@ -209,7 +209,9 @@ def test_deleting_leaves_nothing(workshop: Workshop) -> None:
     provider.delete(name)
 
 
-def test_what_was_never_made(workshop: Workshop) -> None:
+def test_a_cluster_that_was_never_created_can_be_deleted_but_not_started(
+    workshop: Workshop,
+) -> None:
     provider = workshop.provider("empty")
     assert provider.names() == []
     state = provider.state("absent")
@@ -223,7 +225,7 @@ def test_what_was_never_made(workshop: Workshop) -> None:
     assert workshop.remains("empty") == []
 
 
-def test_a_creation_that_takes_too_long_leaves_nothing(workshop: Workshop) -> None:
+def test_a_creation_that_times_out_leaves_nothing(workshop: Workshop) -> None:
     provider = workshop.provider("hasty")
     name = workshop.named("late")
     with workshop.slow_creations(), pytest.raises(DeadlineExceeded, match="late"):
@@ -236,13 +238,15 @@ def test_a_creation_that_takes_too_long_leaves_nothing(workshop: Workshop) -> No
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a-", "A", "a.b", "a/b", "../a", "n" * 64, "a\n"])
-def test_a_bad_name_is_refused(provider: ClusterProvider, name: str) -> None:
+def test_an_invalid_name_is_refused(provider: ClusterProvider, name: str) -> None:
     with pytest.raises(UcpError, match="name"):
         provider.preflight(ClusterRequest(name))
     with pytest.raises(UcpError, match="name"):
         provider.create(ClusterRequest(name), quiet)
 
 
-def test_an_unknown_version_is_refused_with_those_there_are(provider: ClusterProvider) -> None:
+def test_an_unknown_version_is_refused_and_available_versions_are_listed(
+    provider: ClusterProvider,
+) -> None:
     with pytest.raises(UcpError, match=r"1\.2\.3 .* 1\.\d+|1\.\d+.* 1\.2\.3"):
         provider.preflight(ClusterRequest("some", version="1.2.3"))

@@ -1,7 +1,7 @@
-"""What `ucp api render` shows is what Crossplane composes, and our function is one that it can use.
+"""`ucp api render` shows what Crossplane composes, and Crossplane can call our function.
 
-`crossplane internal render` is Crossplane's own reconciler over a store in memory: it calls our
-server as it does on a core. Its messages are those of proto/render/v1alpha1 in its sources.
+`crossplane internal render` is Crossplane's own reconciler with an in-memory store. It calls our
+server as on a core cluster. Its messages are defined in proto/render/v1alpha1 of its sources.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def address() -> Iterator[str]:
     server.stop(0).wait(10)
 
 
-def test_crossplane_composes_what_is_rendered(toolbox: Toolbox, address: str) -> None:
+def test_crossplane_composes_what_ucp_renders(toolbox: Toolbox, address: str) -> None:
     for asked in (
         claim(),
         claim("gcp"),
@@ -67,7 +67,9 @@ def test_crossplane_composes_what_is_rendered(toolbox: Toolbox, address: str) ->
 
 
 @pytest.mark.parametrize("provider", ["aws", "local"])
-def test_a_claim_is_ready_with_its_children(toolbox: Toolbox, address: str, provider: str) -> None:
+def test_a_claim_becomes_ready_when_its_children_are_ready(
+    toolbox: Toolbox, address: str, provider: str
+) -> None:
     asked = claim(provider)
     composite, children = crossplane(toolbox, address, asked)
     assert conditions(composite)["Ready"] == "False"
@@ -77,8 +79,8 @@ def test_a_claim_is_ready_with_its_children(toolbox: Toolbox, address: str, prov
     assert ("Secret", "orders-connection") in {key(each) for each in children}
 
 
-def test_what_is_in_the_cloud_keeps_its_names(toolbox: Toolbox, address: str) -> None:
-    """Names in the cluster are another rule's too: in older versions some were random."""
+def test_existing_cloud_resources_keep_their_names(toolbox: Toolbox, address: str) -> None:
+    """So do their objects in the cluster, some of which older versions named randomly."""
     for cloud, kept in (("aws", {"SubnetGroup", "Instance"}), ("gcp", {"DatabaseInstance"})):
         _, children = crossplane(toolbox, address, claim(cloud))
         there = [older(each, "demo-orders") for each in children]
@@ -90,28 +92,28 @@ def test_what_is_in_the_cloud_keeps_its_names(toolbox: Toolbox, address: str) ->
 
 
 def older(item: dict[str, Any], external_name: str) -> dict[str, Any]:
-    """A child as an older rule named it."""
+    """A child with the name that an older version gave it."""
     metadata = item["metadata"]
     annotations = {**metadata["annotations"], EXTERNAL_NAME: external_name}
     name = f"orders-{item['kind'].lower()}-x7k2p"
     return {**item, "metadata": {**metadata, "name": name, "annotations": annotations}}
 
 
-def test_a_failed_function_is_told_in_its_words(toolbox: Toolbox, address: str) -> None:
+def test_a_failed_function_is_reported_with_its_own_message(toolbox: Toolbox, address: str) -> None:
     odd = {"input": {"apiVersion": "v1", "kind": "Odd"}}
     with pytest.raises(AssertionError, match="fatal result: input is Odd of v1"):
         crossplane(toolbox, address, claim(), **odd)
 
 
 def created(asked: dict[str, Any]) -> dict[str, Any]:
-    """It as an API server has it: names in the cloud are made of its UID, too."""
+    """The claim as an API server stores it, with a UID, which names in the cloud depend on."""
     return {**asked, "metadata": {**asked["metadata"], "uid": UID}}
 
 
 def crossplane(
     toolbox: Toolbox, address: str, asked: dict[str, Any], observed: Any = (), **step: Any
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The composite and what is composed."""
+    """Render with Crossplane; returns (composite, composed resources)."""
     complete = definitions().complete(created(asked))
     composition = dict(definitions().composition(complete))
     pipeline = [{**each, **step} for each in composition["spec"]["pipeline"]]
@@ -163,7 +165,7 @@ def varint(number: int) -> bytes:
 
 
 def fields(text: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a message that has length-delimited ones alone."""
+    """(number, value) of the fields of a message, all of which must be length-delimited."""
     at = 0
 
     def number() -> int:

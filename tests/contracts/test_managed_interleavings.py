@@ -1,4 +1,4 @@
-"""Random interleavings of declarations, looks, faults and deaths: nothing is ever made twice."""
+"""Random interleavings of declarations, reconciles, faults and crashes create nothing twice."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ pytestmark = pytest.mark.engines
 HISTORIES, FEW, STEPS = 500, 5, 40
 CHUNK = 10
 ROUNDS = 15
-"""After which a history that is not settled is a failure."""
+"""Rounds within which a history must settle."""
 POLICY = '{"Version": "2012-10-17", "Statement": []}'
 VPC, SUBNET, ROLE, ZONE = "VPC.ec2", "Subnet.ec2", "Role.iam", "Zone.route53"
 GROUPS = ((VPC, SUBNET), (ROLE,), (ZONE,))
-"""What is declared and deleted together."""
+"""Kinds that are declared and deleted together."""
 LEDGER = {VPC: "vpc", SUBNET: "subnet", ROLE: "role", ZONE: "hosted-zone"}
 FAULTS = ("lost", "unavailable", "throttle")
 
 
 class History:
-    """One, by its seed; every kind has one object in it at a time, at most."""
+    """A random history, determined by its seed, with at most one object of each kind at a time."""
 
     def __init__(self, desk: Desk, seed: int) -> None:
         self._desk, self._random = desk, random.Random(seed)
@@ -87,8 +87,9 @@ class History:
             self._controller = self._desk.controller(self._death)
 
     def _finish(self, *, there: bool) -> None:
-        """Without faults and deaths: until everything is made, or everything is gone, and a
-        round more, in which nothing may change.
+        """Reconcile without faults and crashes until all objects are ready, or all are deleted.
+
+        One more round follows, in which nothing may change.
         """
         rounds, settled = 0, False
         while not settled and rounds < ROUNDS:
@@ -99,7 +100,7 @@ class History:
                 if there and not any(items):
                     self._declare(group)
                 leaving = [each and "deletionTimestamp" in each["metadata"] for each in items]
-                # A part that was deleted alone would never be whole again.
+                # A group of which only one object was deleted would never become ready again.
                 if not there or any(leaving):
                     for kind in group:
                         self._desk.delete(kind, self._name)
@@ -156,13 +157,13 @@ RECORD = SoakRecord(
 )
 
 
-def test_in_a_few_random_interleavings_nothing_is_made_twice(desk: Desk) -> None:
+def test_a_few_random_interleavings_create_nothing_twice(desk: Desk) -> None:
     assert run(desk, range(FEW))["histories"] == FEW
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_in_many_random_interleavings_nothing_is_made_twice(desk: Desk) -> None:
+def test_many_random_interleavings_create_nothing_twice(desk: Desk) -> None:
     for first in range(0, HISTORIES, CHUNK):
         case = f"{first}-{first + CHUNK - 1}"
         if not RECORD.has(case):

@@ -1,6 +1,6 @@
-"""What a managed resource's provider owes, whatever fails: by the cloud's own ledger.
+"""The contract of a managed resource's provider under failures, verified in the cloud's ledger.
 
-Each test declares resources of its own; at its end as much was deleted as made.
+Each test declares its own resources; at its end, as many have been deleted as created.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "Instance.ec2": {"ami": "ami-12c6146b", "instanceType": "t3.small"},
 }
 CREATE_STEPS, DELETE_STEPS = 10, 5
-"""Of a VPC, from declared to ready and from deleted to gone; one more than there are is none."""
+"""Steps of a VPC from its declaration to Ready, and from deletion to its end, plus one more."""
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def balanced(desk: Desk) -> Iterator[None]:
     assert not desk.cloud.left(before), "made and deleted differ"
 
 
-def test_a_declared_resource_is_made_once_and_told_of(desk: Desk) -> None:
+def test_a_declared_resource_is_created_once_with_conditions_and_an_event(desk: Desk) -> None:
     before = desk.cloud.number
     desk.declare(VPC, "one", FIELDS[VPC])
 
@@ -86,7 +86,7 @@ def test_a_declared_resource_is_made_once_and_told_of(desk: Desk) -> None:
     desk.remove(VPC, "one")
 
 
-def test_a_look_at_what_is_well_changes_nothing(desk: Desk) -> None:
+def test_reconciling_a_ready_resource_changes_nothing(desk: Desk) -> None:
     desk.declare(VPC, "calm", FIELDS[VPC])
     there = desk.settle(VPC, "calm")
     before = desk.cloud.number
@@ -96,7 +96,7 @@ def test_a_look_at_what_is_well_changes_nothing(desk: Desk) -> None:
     desk.remove(VPC, "calm")
 
 
-def test_a_machine_of_this_machine_needs_no_network_of_ours(desk: Desk) -> None:
+def test_an_instance_of_a_local_compute_claim_needs_no_network(desk: Desk) -> None:
     (composed_machine,) = composed(machine("local"))
     desk.declare("Instance.ec2", "box", composed_machine["spec"]["forProvider"])
 
@@ -106,7 +106,7 @@ def test_a_machine_of_this_machine_needs_no_network_of_ours(desk: Desk) -> None:
     desk.remove("Instance.ec2", "box")
 
 
-def test_what_has_the_name_already_is_taken_over(desk: Desk) -> None:
+def test_an_existing_resource_with_the_external_name_is_adopted(desk: Desk) -> None:
     desk.cloud.call("iam", "CreateRole", RoleName="older", AssumeRolePolicyDocument=POLICY)
     before = desk.cloud.number
     annotations = {"crossplane.io/external-name": "older"}
@@ -118,7 +118,7 @@ def test_what_has_the_name_already_is_taken_over(desk: Desk) -> None:
     desk.remove(ROLE, "younger")
 
 
-def test_a_changed_declaration_reaches_the_cloud(desk: Desk) -> None:
+def test_a_changed_declaration_is_applied_to_the_cloud(desk: Desk) -> None:
     desk.declare(DATABASE, "grows", FIELDS[DATABASE])
     desk.settle(DATABASE, "grows")
     desk.patch(DATABASE, "grows", {"spec": {"forProvider": {"allocatedStorage": 20}}})
@@ -130,7 +130,7 @@ def test_a_changed_declaration_reaches_the_cloud(desk: Desk) -> None:
     desk.remove(DATABASE, "grows")
 
 
-def test_what_was_changed_in_the_cloud_is_set_back(desk: Desk) -> None:
+def test_drift_in_the_cloud_is_reverted(desk: Desk) -> None:
     desk.declare(VPC, "drifts", FIELDS[VPC])
     vpc = external_name(desk.settle(VPC, "drifts"))
     changed: dict[str, Any] = {"VpcId": vpc, "EnableDnsHostnames": {"Value": False}}
@@ -143,7 +143,7 @@ def test_what_was_changed_in_the_cloud_is_set_back(desk: Desk) -> None:
     desk.remove(VPC, "drifts")
 
 
-def test_what_was_deleted_in_the_cloud_is_made_anew(desk: Desk) -> None:
+def test_a_resource_deleted_in_the_cloud_is_created_again(desk: Desk) -> None:
     desk.declare(VPC, "returns", FIELDS[VPC])
     first = external_name(desk.settle(VPC, "returns"))
     desk.cloud.call("ec2", "DeleteVpc", VpcId=first)
@@ -153,7 +153,7 @@ def test_what_was_deleted_in_the_cloud_is_made_anew(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_a_deleted_object_takes_its_resource_with_it(desk: Desk, kind: str) -> None:
+def test_deleting_an_object_deletes_its_resource(desk: Desk, kind: str) -> None:
     before = desk.cloud.number
     desk.declare(kind, "goes", FIELDS[kind])
     desk.settle(kind, "goes")
@@ -161,7 +161,9 @@ def test_a_deleted_object_takes_its_resource_with_it(desk: Desk, kind: str) -> N
     assert sum(desk.cloud.made(before).values()) == 1
 
 
-def test_what_the_cloud_refuses_to_delete_stays_with_the_clouds_own_words(desk: Desk) -> None:
+def test_an_object_whose_resource_cannot_be_deleted_stays_and_shows_the_clouds_error(
+    desk: Desk,
+) -> None:
     desk.declare(VPC, "used", FIELDS[VPC])
     vpc = external_name(desk.settle(VPC, "used"))
     subnet = desk.cloud.call("ec2", "CreateSubnet", VpcId=vpc, CidrBlock="10.0.1.0/24")["Subnet"]
@@ -179,7 +181,7 @@ def test_what_the_cloud_refuses_to_delete_stays_with_the_clouds_own_words(desk: 
     assert desk.settle(VPC, "used") is None
 
 
-def test_a_protected_database_outlives_its_deletion(desk: Desk) -> None:
+def test_a_database_with_deletion_protection_is_not_deleted(desk: Desk) -> None:
     desk.declare(DATABASE, "kept", {**FIELDS[DATABASE], "deletionProtection": True})
     desk.settle(DATABASE, "kept")
     desk.delete(DATABASE, "kept")
@@ -191,7 +193,7 @@ def test_a_protected_database_outlives_its_deletion(desk: Desk) -> None:
     assert desk.settle(DATABASE, "kept") is None
 
 
-def test_paused_is_left_alone_until_it_goes_on(desk: Desk) -> None:
+def test_a_paused_resource_is_not_reconciled_until_it_is_resumed(desk: Desk) -> None:
     before = desk.cloud.number
     desk.declare(VPC, "waits", FIELDS[VPC])
     pause = {"metadata": {"annotations": {"crossplane.io/paused": "true"}}}
@@ -227,7 +229,7 @@ SUPPORTED = (
 
 
 @pytest.mark.parametrize("policies", SUPPORTED, ids=lambda each: "-".join(each))
-def test_only_what_the_policies_name_is_done(desk: Desk, policies: list[str]) -> None:
+def test_only_actions_in_the_management_policies_are_taken(desk: Desk, policies: list[str]) -> None:
     may = frozenset(ACTIONS if policies == ["*"] else policies)
     name = "p-" + "-".join(each.strip("*")[:3].lower() for each in policies).strip("-")
     absent, here = f"{name}-absent", f"{name}-here"
@@ -259,7 +261,7 @@ def test_only_what_the_policies_name_is_done(desk: Desk, policies: list[str]) ->
 
 
 @pytest.mark.parametrize("policies", [["Create"], ["Update", "Delete"], ["LateInitialize"]])
-def test_policies_that_make_no_sense_are_told_of(desk: Desk, policies: list[str]) -> None:
+def test_unsupported_management_policies_are_reported(desk: Desk, policies: list[str]) -> None:
     before = desk.cloud.number
     desk.declare(VPC, "odd", FIELDS[VPC], managementPolicies=policies)
 
@@ -269,7 +271,7 @@ def test_policies_that_make_no_sense_are_told_of(desk: Desk, policies: list[str]
     desk.remove(VPC, "odd")
 
 
-def test_a_reference_waits_for_what_it_names(desk: Desk) -> None:
+def test_a_reference_waits_for_the_referenced_resource(desk: Desk) -> None:
     desk.declare("Subnet.ec2", "inner", {"cidrBlock": "10.0.1.0/24", "vpcIdRef": {"name": "outer"}})
     with pytest.raises(UcpError, match="VPC outer does not exist"):
         desk.settle("Subnet.ec2", "inner", looks=2)
@@ -286,7 +288,7 @@ def test_a_reference_waits_for_what_it_names(desk: Desk) -> None:
     desk.remove(VPC, "outer")
 
 
-def test_a_selector_takes_what_has_its_labels_and_controller(desk: Desk) -> None:
+def test_a_selector_matches_labels_and_controller(desk: Desk) -> None:
     def owned(name: str, **labels: str) -> dict[str, Any]:
         uid = desk.kube.apply(CONFIG_MAP.object(name, "team"))["metadata"]["uid"]
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid}
@@ -309,8 +311,8 @@ def test_a_selector_takes_what_has_its_labels_and_controller(desk: Desk) -> None
     desk.remove(VPC, "b")
 
 
-def test_a_network_of_another_namespace_is_used_and_a_first_name_kept(desk: Desk) -> None:
-    """As a team's claim has it: the firewall's name is given at its creation alone."""
+def test_a_network_in_another_namespace_is_used_and_the_initial_name_is_kept(desk: Desk) -> None:
+    """As in a team's claim: initProvider sets the firewall's name at its creation only."""
     network = desk.declare(VPC, "net", FIELDS[VPC])
     vpc = external_name(desk.settle(VPC, "net"))
     desk.kube.apply(NAMESPACE.object("shared"))
@@ -339,7 +341,7 @@ def _secret(desk: Desk, name: str) -> dict[str, str]:
     return {key: base64.b64decode(each).decode() for key, each in data.items()}
 
 
-def test_a_database_waits_for_its_password_and_tells_how_to_connect(desk: Desk) -> None:
+def test_a_database_waits_for_its_password_and_writes_a_connection_secret(desk: Desk) -> None:
     fields = {key: each for key, each in FIELDS[DATABASE].items() if key != "password"}
     fields["passwordSecretRef"] = {"name": "given", "key": "password"}
     to = {"writeConnectionSecretToRef": {"name": "connects"}}
@@ -357,7 +359,7 @@ def test_a_database_waits_for_its_password_and_tells_how_to_connect(desk: Desk) 
     desk.remove(DATABASE, "data")
 
 
-def test_a_secret_of_somebody_else_is_never_written_over(desk: Desk) -> None:
+def test_a_foreign_secret_is_never_overwritten(desk: Desk) -> None:
     desk.kube.apply(SECRET.object("theirs", "team", stringData={"key": "value"}))
     desk.declare(
         DATABASE, "greedy", FIELDS[DATABASE], writeConnectionSecretToRef={"name": "theirs"}
@@ -368,7 +370,7 @@ def test_a_secret_of_somebody_else_is_never_written_over(desk: Desk) -> None:
     desk.remove(DATABASE, "greedy")
 
 
-def test_without_its_configuration_nothing_is_made(desk: Desk) -> None:
+def test_nothing_is_created_without_the_provider_configuration(desk: Desk) -> None:
     before = desk.cloud.number
     ref = {"kind": "ClusterProviderConfig", "name": "other"}
     desk.declare(VPC, "foreign", FIELDS[VPC], providerConfigRef=ref)
@@ -383,7 +385,7 @@ def test_without_its_configuration_nothing_is_made(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_an_answer_lost_after_the_creation_makes_no_second_one(desk: Desk, kind: str) -> None:
+def test_a_lost_response_to_a_creation_creates_no_second_resource(desk: Desk, kind: str) -> None:
     before = desk.cloud.number
     desk.declare(kind, "lost", FIELDS[kind])
     desk.cloud.fail(CloudFault("lost", operation="Create*", times=1))
@@ -398,14 +400,14 @@ def test_an_answer_lost_after_the_creation_makes_no_second_one(desk: Desk, kind:
     desk.remove(kind, "lost")
 
 
-def test_an_answer_lost_after_the_deletion_ends_well(desk: Desk) -> None:
+def test_a_lost_response_to_a_deletion_is_recovered_from(desk: Desk) -> None:
     desk.declare(VPC, "ends", FIELDS[VPC])
     desk.settle(VPC, "ends")
     desk.cloud.fail(CloudFault("lost", operation="DeleteVpc", times=1))
     desk.remove(VPC, "ends")
 
 
-def test_of_two_that_were_lost_none_is_chosen(desk: Desk) -> None:
+def test_neither_of_two_candidates_for_a_lost_creation_is_adopted(desk: Desk) -> None:
     desk.declare(VPC, "twice", FIELDS[VPC])
     there = desk.settle(VPC, "twice")
     spec = [{"ResourceType": "vpc", "Tags": [
@@ -432,7 +434,7 @@ def test_of_two_that_were_lost_none_is_chosen(desk: Desk) -> None:
     ("fault", "told"),
     [("unavailable", "ServiceUnavailable"), ("throttle", "RequestLimitExceeded")],
 )
-def test_a_refusal_is_told_and_tried_again(
+def test_an_error_of_the_cloud_is_reported_and_retried(
     desk: Desk, operation: str, fault: str, told: str
 ) -> None:
     before = desk.cloud.number
@@ -454,7 +456,7 @@ def test_a_refusal_is_told_and_tried_again(
 
 
 @pytest.mark.parametrize("operation", ["CreateVpc", "DescribeVpcs", "DeleteVpc"])
-def test_a_call_that_hangs_is_given_up(
+def test_a_call_that_hangs_times_out(
     desk: Desk, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "CALL_SECONDS", 0.3)
@@ -479,7 +481,7 @@ def test_a_call_that_hangs_is_given_up(
 
 
 def _until_death(desk: Desk, kind: str, death: Death) -> bool:
-    """Look with a process that dies, as often as a whole life takes; whether it died."""
+    """Reconcile until the process dies or the object settles; whether it died."""
     try:
         desk.settle(kind, "dies", controller=desk.controller(death))
     except Killed:
@@ -489,7 +491,7 @@ def _until_death(desk: Desk, kind: str, death: Death) -> bool:
 
 @pytest.mark.parametrize("kind", [VPC, ROLE])
 @pytest.mark.parametrize("step", range(1, CREATE_STEPS + 1))
-def test_a_death_at_any_step_of_a_creation_makes_no_second_one(
+def test_a_crash_at_any_step_of_a_creation_creates_no_second_resource(
     desk: Desk, kind: str, step: int
 ) -> None:
     before = desk.cloud.number
@@ -506,7 +508,7 @@ def test_a_death_at_any_step_of_a_creation_makes_no_second_one(
 
 @pytest.mark.parametrize("kind", [VPC, ROLE])
 @pytest.mark.parametrize("step", range(1, DELETE_STEPS + 1))
-def test_a_death_at_any_step_of_a_deletion_leaves_nothing(desk: Desk, kind: str, step: int) -> None:
+def test_a_crash_at_any_step_of_a_deletion_leaves_nothing(desk: Desk, kind: str, step: int) -> None:
     desk.declare(kind, "dies", FIELDS[kind])
     desk.settle(kind, "dies")
     desk.delete(kind, "dies")
@@ -517,7 +519,7 @@ def test_a_death_at_any_step_of_a_deletion_leaves_nothing(desk: Desk, kind: str,
 
 
 @pytest.mark.parametrize("kind", ["ClusterProviderConfig", "ProviderConfig"])
-def test_a_configuration_stays_while_a_resource_uses_it(desk: Desk, kind: str) -> None:
+def test_a_provider_configuration_is_kept_while_a_resource_uses_it(desk: Desk, kind: str) -> None:
     desk.configure("shared", kind)
     there = desk.declare(ROLE, "user", FIELDS[ROLE], providerConfigRef=ref_to("shared", kind))
     desk.settle(ROLE, "user")
@@ -543,7 +545,9 @@ def test_a_configuration_stays_while_a_resource_uses_it(desk: Desk, kind: str) -
     assert desk.account("shared", kind) is None
 
 
-def test_a_resource_that_changes_its_configuration_frees_the_other_one(desk: Desk) -> None:
+def test_a_resource_that_changes_its_provider_configuration_releases_the_old_one(
+    desk: Desk,
+) -> None:
     for name in ("before", "after"):
         desk.configure(name)
     desk.declare(ROLE, "moves", FIELDS[ROLE], providerConfigRef=ref_to("before"))
@@ -559,7 +563,7 @@ def test_a_resource_that_changes_its_configuration_frees_the_other_one(desk: Des
     assert desk.account("after") is None
 
 
-def test_a_resource_that_is_left_in_the_cloud_uses_nothing_any_more(desk: Desk) -> None:
+def test_an_orphaned_resource_releases_its_provider_configuration(desk: Desk) -> None:
     desk.configure("left")
     policies = ["Observe", "Create", "Update", "LateInitialize"]
     given = {"providerConfigRef": ref_to("left"), "managementPolicies": policies}
@@ -572,7 +576,7 @@ def test_a_resource_that_is_left_in_the_cloud_uses_nothing_any_more(desk: Desk) 
     desk.cloud.call("iam", "DeleteRole", RoleName="orphan")
 
 
-def test_an_unknown_usage_of_a_restored_backup_holds_nothing(desk: Desk) -> None:
+def test_a_restored_usage_of_a_missing_resource_does_not_block_deletion(desk: Desk) -> None:
     desk.configure("restored")
     labels = {
         "crossplane.io/provider-config": "restored",
@@ -594,8 +598,8 @@ def test_an_unknown_usage_of_a_restored_backup_holds_nothing(desk: Desk) -> None
     assert desk.account("restored") is None
 
 
-def test_what_a_local_claim_is_composed_to_becomes_a_database(desk: Desk) -> None:
-    """Without an environment on AWS: no network is referred to."""
+def test_resources_composed_from_a_local_claim_become_a_database(desk: Desk) -> None:
+    """No environment is on AWS, so no network is referenced."""
     children = {each["kind"]: each for each in composed(claim("local", namespace="team"))}
     for each in children.values():
         each["metadata"].pop("ownerReferences", None)
@@ -613,7 +617,7 @@ def test_what_a_local_claim_is_composed_to_becomes_a_database(desk: Desk) -> Non
     desk.remove(DATABASE, "orders-instance")
 
 
-def test_the_reconciler_makes_what_is_declared_and_mends_it(desk: Desk) -> None:
+def test_the_reconciler_creates_declared_resources_and_reverts_drift(desk: Desk) -> None:
     settings = desk.settings(cloud_poll_seconds=0.5, controllers=frozenset({"managed-resources"}))
     before = desk.cloud.number
     reconciler = Manager(settings, {})
@@ -658,7 +662,7 @@ run(Settings(kubeconfig=Path(sys.argv[1]), machine="here", topology="demo",
 """
 
 
-def test_a_process_killed_while_it_makes_a_resource_makes_no_second_one(desk: Desk) -> None:
+def test_a_process_killed_during_a_creation_creates_no_second_resource(desk: Desk) -> None:
     account = desk.cloud.account
     told = [account.endpoint, account.access_key, account.secret_key, "killed"]
     words = [sys.executable, "-c", PROGRAM, str(desk.kubeconfig), json.dumps(told)]
@@ -666,7 +670,7 @@ def test_a_process_killed_while_it_makes_a_resource_makes_no_second_one(desk: De
     desk.cloud.fail(CloudFault("slow", operation="CreateVpc", seconds=1.5, times=1))
     desk.declare(VPC, "killed", FIELDS[VPC])
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    # From then on the call is under way.
+    # Once the fault is consumed, the call is running.
     eventually(lambda: not desk.cloud.has_faults(), lambda: desk.get(VPC, "killed"), 60)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()

@@ -1,7 +1,7 @@
-"""What we take for granted of every provider, asked of ours and of one that isn't.
+"""What ucp expects of every Crossplane provider, tested with its own and with a foreign one.
 
-provider-kubernetes keeps objects of a second API server as AWS's provider keeps resources of a
-cloud: Crossplane's own managed-resource reconciler around calls to something outside. Its program
+provider-kubernetes manages objects of a second API server as AWS's provider manages resources of a
+cloud: Crossplane's own managed-resource reconciler around calls to an external system. Its program
 is built from its pinned module, which takes minutes the first time.
 """
 
@@ -41,7 +41,7 @@ TOOL = Tool(
     programs={"provider": f"{_CONTRIB}/cmd/provider"},
     module=_CONTRIB,
     edits=(
-        # Metrics and the webhook between two versions of a kind listen on every interface.
+        # Metrics and the conversion webhook listen on every interface.
         Edit(
             "cmd/provider/main.go", f'{_METRICS}"\n', f'{_METRICS}"\n\tserved {_METRICS}/server"\n'
         ),
@@ -73,12 +73,12 @@ def _trust(service: str) -> str:
 
 DECLARED, CHANGED = _trust("eks"), _trust("ec2")
 SECONDS = 240.0
-"""At most; on a free machine every wait ends within some."""
+"""Timeout of each wait; on an idle machine, a wait takes a few seconds."""
 POLICY = "arn:aws:iam::aws:policy/ReadOnlyAccess"
 
 
 class Witness(Protocol):
-    """A provider that runs, one kind of it, and what is outside, by the names of its objects."""
+    """A running provider with one of its kinds, and external resources by their objects' names."""
 
     kind: Kind
     configs: Kind
@@ -95,26 +95,26 @@ class Witness(Protocol):
         """forProvider of an object."""
 
     def outside(self, name: str) -> str:
-        """`as declared`, `changed`, or nothing."""
+        """State of the external resource: `as declared`, `changed`, or "" if it doesn't exist."""
 
     def make(self, name: str) -> None:
-        """Somebody else makes it, not as it will be declared."""
+        """Somebody else creates it, different from the later declaration."""
 
     def change(self, name: str) -> None:
         """Somebody else changes it."""
 
     def hold(self, name: str) -> None:
-        """It can't be deleted until `release`."""
+        """Prevent its deletion until `release`."""
 
     def release(self, name: str) -> None: ...
 
     def remove(self, name: str) -> None:
-        """Somebody else deletes it, where it is there."""
+        """Somebody else deletes it, if it exists."""
 
 
 @dataclass
 class OursOnAws:
-    """Roles of the simulated cloud."""
+    """ucp's own controller, with roles of the simulated cloud."""
 
     desk: Desk
     kind = ROLE.kind
@@ -169,7 +169,7 @@ class OursOnAws:
 
 @dataclass
 class ProviderKubernetes:
-    """ConfigMaps of a second API server. folder: for its log and kubeconfig."""
+    """Manages ConfigMaps of a second API server. folder: for its log and kubeconfig."""
 
     kube: Kube
     other: Kube
@@ -222,7 +222,7 @@ class ProviderKubernetes:
 
 @contextlib.contextmanager
 def provider_kubernetes(desk: Desk, toolbox: Toolbox, root: Path) -> Iterator[ProviderKubernetes]:
-    """On the desk's core, with a way into an API server of its own."""
+    """The provider on the desk's core cluster, with a kubeconfig of a second API server."""
     tools = built(TOOL)
     with control_planes(root, toolbox) as planes:
         provider = planes.provider()
@@ -237,8 +237,8 @@ def provider_kubernetes(desk: Desk, toolbox: Toolbox, root: Path) -> Iterator[Pr
         spec = {"credentials": {"source": "Secret", "secretRef": secret}}
         eventually(lambda: _is_established(desk.kube, OBJECT_CONFIGS), seconds=SECONDS)
         desk.kube.apply(OBJECT_CONFIGS.object("default", spec=spec))
-        # Applying on the client's side it compares with what it applied last, and misses what
-        # others change.
+        # With client-side apply it compares with what it applied last, and misses what others
+        # change.
         words = ("--poll", "1s", "--sync", "1h", "--enable-server-side-apply")
         argv = (str(tools.path("provider")), *words)
         env = {"KUBECONFIG": str(desk.kubeconfig), "PATH": os.defpath, "HOME": str(root)}
@@ -273,7 +273,7 @@ def witness(
 
 @dataclass
 class Case:
-    """One object of a test's own."""
+    """The object of one test."""
 
     witness: Witness
     name: str
@@ -302,7 +302,7 @@ class Case:
         self.witness.kube.patch(self.witness.kind, self.name, self.place, change)
 
     def comes_to(self, type: str, status: str, reason: str) -> Object:
-        """Wait until a condition says so; the object then."""
+        """Wait until a condition has this status and reason; returns the object."""
 
         def told() -> bool:
             found = self.seen()
@@ -327,7 +327,7 @@ class Case:
         eventually(lambda: now() == state, now, SECONDS)
 
     def stays(self, state: str, looks: int = 3) -> None:
-        """As it is, while the provider looks at another object so often."""
+        """Check that the state persists while the provider reconciles this many other objects."""
         for number in range(looks):
             other = Case(self.witness, f"{self.name}-{number}")
             other.declare()
@@ -349,7 +349,7 @@ def case(witness: Witness, request: pytest.FixtureRequest) -> Iterator[Case]:
     witness.remove(name)
 
 
-def test_what_is_declared_is_made_and_goes_with_it(case: Case) -> None:
+def test_a_resource_is_created_and_deleted_with_its_object(case: Case) -> None:
     case.declare()
     there = case.is_ready()
     assert FINALIZER in there["metadata"]["finalizers"]
@@ -361,21 +361,21 @@ def test_what_is_declared_is_made_and_goes_with_it(case: Case) -> None:
     assert case.witness.outside(case.name) == ""
 
 
-def test_a_change_outside_is_set_back(case: Case) -> None:
+def test_an_external_change_is_reverted(case: Case) -> None:
     case.declare()
     case.is_ready()
     case.witness.change(case.name)
     case.is_outside("as declared")
 
 
-def test_what_is_gone_outside_is_made_anew(case: Case) -> None:
+def test_an_externally_deleted_resource_is_created_again(case: Case) -> None:
     case.declare()
     case.is_ready()
     case.witness.remove(case.name)
     case.is_outside("as declared")
 
 
-def test_paused_is_left_alone(case: Case) -> None:
+def test_a_paused_resource_is_not_reconciled(case: Case) -> None:
     case.declare()
     case.is_ready()
     case.annotate("crossplane.io/paused", "true")
@@ -392,7 +392,7 @@ def test_paused_is_left_alone(case: Case) -> None:
     assert case.witness.outside(case.name) == ""
 
 
-def test_only_observed_is_never_made(case: Case) -> None:
+def test_an_observed_resource_is_never_created(case: Case) -> None:
     case.declare(managementPolicies=["Observe"])
     absent = case.comes_to("Synced", "False", "ReconcileError")
     cause = first_cause([absent])
@@ -402,7 +402,7 @@ def test_only_observed_is_never_made(case: Case) -> None:
     case.is_gone()
 
 
-def test_only_observed_is_neither_changed_nor_deleted(case: Case) -> None:
+def test_an_observed_resource_is_neither_changed_nor_deleted(case: Case) -> None:
     case.witness.make(case.name)
     case.declare(managementPolicies=["Observe"])
     case.is_ready()
@@ -412,14 +412,14 @@ def test_only_observed_is_neither_changed_nor_deleted(case: Case) -> None:
     assert case.witness.outside(case.name) == "changed"
 
 
-def test_what_has_the_name_is_taken_over(case: Case) -> None:
+def test_an_existing_resource_is_adopted(case: Case) -> None:
     case.witness.make(case.name)
     case.declare()
     case.is_ready()
     case.is_outside("as declared")
 
 
-def test_without_the_policy_nothing_is_deleted(case: Case) -> None:
+def test_nothing_is_deleted_without_the_delete_policy(case: Case) -> None:
     case.declare(managementPolicies=["Observe", "Create", "Update"])
     case.is_ready()
     case.delete()
@@ -427,7 +427,7 @@ def test_without_the_policy_nothing_is_deleted(case: Case) -> None:
     assert case.witness.outside(case.name) == "as declared"
 
 
-def test_what_can_t_be_deleted_outside_keeps_its_object(case: Case) -> None:
+def test_an_object_is_kept_while_its_resource_cannot_be_deleted(case: Case) -> None:
     case.declare()
     case.is_ready()
     case.witness.hold(case.name)
@@ -441,7 +441,7 @@ def test_what_can_t_be_deleted_outside_keeps_its_object(case: Case) -> None:
     assert case.witness.outside(case.name) == ""
 
 
-def test_what_happens_while_no_provider_runs_is_made_up_for(case: Case) -> None:
+def test_changes_while_no_provider_runs_are_reconciled_later(case: Case) -> None:
     case.declare()
     case.is_ready()
     later = Case(case.witness, f"{case.name[:30]}-later")
@@ -461,7 +461,7 @@ def test_what_happens_while_no_provider_runs_is_made_up_for(case: Case) -> None:
     later.is_gone()
 
 
-def test_a_configuration_is_missed_and_then_kept_while_it_is_used(case: Case) -> None:
+def test_a_missing_configuration_is_reported_and_kept_while_it_is_used(case: Case) -> None:
     witness = case.witness
     case.declare(config="of-mine")
     case.comes_to("Synced", "False", "ReconcileError")
