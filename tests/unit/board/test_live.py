@@ -1,4 +1,4 @@
-"""What is known of a topology while it is followed, also when its core goes."""
+"""The board's live source: snapshots of a followed topology, also while its core is lost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def follow(
     versions: Callable[[Overview | None], Overview],
     is_so: Callable[[Snapshot], bool],
 ) -> Snapshot:
-    """The first snapshot that is as wanted."""
+    """The first snapshot for which `is_so` is True."""
     monkeypatch.setattr("k8s_ucp.board.live.ASK_SECONDS", 0.01)
     changed = threading.Event()
     source = LiveSource(TOPOLOGY, no_core, examine, versions)
@@ -51,7 +51,7 @@ def follow(
     raise AssertionError(found)
 
 
-def test_a_core_that_goes_is_told_and_what_it_said_last_stays(monkeypatch: Any) -> None:
+def test_a_lost_core_is_reported_and_its_last_state_is_kept(monkeypatch: Any) -> None:
     answers, began = [WELL, WELL], time.time()
 
     def examine() -> Examined:
@@ -68,7 +68,7 @@ def test_a_core_that_goes_is_told_and_what_it_said_last_stays(monkeypatch: Any) 
     assert began <= found["about"][""]["lostSince"] <= time.time()
 
 
-def test_an_app_repository_that_can_t_be_read_is_told(monkeypatch: Any) -> None:
+def test_an_unreadable_app_repository_is_reported(monkeypatch: Any) -> None:
     def versions(before: Overview | None) -> Overview:
         raise UcpError("no route to the git server")
 
@@ -82,7 +82,7 @@ def test_an_app_repository_that_can_t_be_read_is_told(monkeypatch: Any) -> None:
     assert found["apps"]["echo/prod"]["tag"] == ""
 
 
-def test_before_the_core_has_answered_once_there_is_nothing_but_the_topology(
+def test_before_the_cores_first_response_only_the_topology_is_shown(
     monkeypatch: Any,
 ) -> None:
     lost = ClusterSnapshot(core_ready=False)

@@ -1,4 +1,4 @@
-"""The page as it is put together."""
+"""The board's HTML page, and the actions that it sends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s_ucp.board.page import TYPES, asset, page
 from k8s_ucp.errors import UcpError, UsageError
 
 
-def test_the_page_holds_what_it_is_given_as_text() -> None:
+def test_the_page_escapes_the_values_it_is_given() -> None:
     text = page("<demo>", 'a"b', may_change=False).decode()
     assert "<title>&lt;demo&gt; - ucp board</title>" in text
     assert 'content="a&quot;b"' in text
@@ -19,7 +19,7 @@ def test_the_page_holds_what_it_is_given_as_text() -> None:
     assert not re.findall(r"{\w+}", text)
 
 
-def test_the_page_has_nothing_from_elsewhere_and_nothing_inline() -> None:
+def test_the_page_loads_no_external_and_no_inline_resources() -> None:
     text = page("demo", "x", may_change=True).decode()
     own = set(re.findall(r'(?:src|href)="([^"#]+)"', text))
     assert own == {"board.css", "board.js", "icon.svg"}
@@ -47,12 +47,12 @@ def test_the_page_has_nothing_from_elsewhere_and_nothing_inline() -> None:
         b'{"kind": "hold", "app": "a", "env": "b", "seen": ["1"]}',
     ],
 )
-def test_what_is_no_action_is_refused(body: bytes) -> None:
+def test_an_invalid_action_is_refused(body: bytes) -> None:
     with pytest.raises(UsageError):
         parse(body)
 
 
-def test_what_fails_on_purpose_is_an_outcome() -> None:
+def test_a_ucp_error_becomes_a_failed_outcome() -> None:
     def run(action: Action) -> Outcome:
         raise UcpError(f"{action.app} is not there", next="look")
 

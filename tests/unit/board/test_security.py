@@ -1,4 +1,4 @@
-"""Who may talk to the board."""
+"""Access control of the board: hosts, origins, sessions and the content security policy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ OF_THE_PAGE = {
         ("", False),
     ],
 )
-def test_hosts(host: str, own: bool) -> None:
+def test_only_the_boards_own_host_and_port_are_accepted(host: str, own: bool) -> None:
     assert is_own_host({"Host": host}, 80) is own
 
 
@@ -55,11 +55,11 @@ def test_hosts(host: str, own: bool) -> None:
         ({"Origin": "http://127.0.0.1:80", "Sec-Fetch-Site": "cross-site"}, True),
     ],
 )
-def test_requests_of_other_pages(headers: dict[str, str], foreign: bool) -> None:
+def test_requests_from_other_origins_are_foreign(headers: dict[str, str], foreign: bool) -> None:
     assert is_foreign({"Host": "127.0.0.1:80", **headers}) is foreign
 
 
-def test_a_change_needs_everything_that_our_page_sends() -> None:
+def test_a_change_requires_all_headers_that_the_page_sends() -> None:
     assert may_change(OF_THE_PAGE, SESSION)
     assert may_change({**OF_THE_PAGE, "Content-Type": "application/json; charset=utf-8"}, SESSION)
     for name in ("Origin", "Content-Type", "X-UCP-Board"):
@@ -68,13 +68,13 @@ def test_a_change_needs_everything_that_our_page_sends() -> None:
     assert not may_change({**OF_THE_PAGE, "X-UCP-Board": "cookie"}, SESSION)
 
 
-def test_comparing() -> None:
+def test_is_same_compares_non_ascii_text() -> None:
     assert is_same("ä", "ä")
     assert not is_same("", "ä")
     assert not is_same("\udcff", "ä")
 
 
-def test_a_token_is_good_once() -> None:
+def test_a_token_can_be_exchanged_only_once() -> None:
     sessions = Sessions()
     token = sessions.token
     session = sessions.exchange(token)
@@ -87,20 +87,20 @@ def test_a_token_is_good_once() -> None:
         assert sessions.find({"Cookie": cookie}) is None
 
 
-def test_only_so_many_sessions_are_remembered() -> None:
+def test_only_the_newest_sessions_are_kept() -> None:
     sessions = Sessions()
     made = [sessions.exchange(sessions.token) for _ in range(Sessions.MOST + 1)]
     found = [sessions.find({"Cookie": f"ucp-board={each.cookie}"}) for each in made if each]
     assert found == [None, *made[1:]]
 
 
-def test_nothing_is_secret_by_chance() -> None:
+def test_tokens_and_paths_are_long_and_unique_per_instance() -> None:
     one, other = Sessions(), Sessions()
     assert len({one.token, other.token, one.base, other.base}) == 4
     assert len(one.token) >= 40
 
 
-def test_the_policy_names_our_files_and_nothing_else() -> None:
+def test_the_policy_allows_only_the_boards_own_files() -> None:
     words = policy("http://127.0.0.1:80", "/base")
     assert words.startswith("default-src 'none'; script-src http://127.0.0.1:80/base/board.js;")
     assert "unsafe" not in words

@@ -1,4 +1,4 @@
-"""What the board shows, made of what is known; and what differs between two moments."""
+"""The snapshot that the board shows, and the difference between two snapshots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def deployed(env: str, tag: str, **more: Any) -> Deployed:
     return Deployed("echo", env, {"echo": Pin(tag=tag)}, **more)
 
 
-def test_before_anything_was_asked_the_topology_is_known() -> None:
+def test_a_snapshot_without_observations_shows_the_topology() -> None:
     found = snapshot(BoardState(TOPOLOGY))
     about = found["about"][""]
     assert (about["asked"], about["lost"], about["environments"]) == (
@@ -42,7 +42,7 @@ def test_before_anything_was_asked_the_topology_is_known() -> None:
     assert found["apps"] == {}
 
 
-def test_a_cell_puts_together_what_git_and_argocd_say() -> None:
+def test_an_app_row_combines_the_states_of_git_and_argocd() -> None:
     versions = {
         ("echo", "stage"): deployed("stage", "1.1", changed=event("1.1", "Grace")),
         ("echo", "prod"): deployed(
@@ -70,18 +70,18 @@ def test_a_cell_puts_together_what_git_and_argocd_say() -> None:
     assert stage["why"]
 
 
-def test_an_app_that_only_argocd_knows_is_shown() -> None:
+def test_an_app_known_only_to_argocd_is_shown() -> None:
     (row,) = snapshot(BoardState(TOPOLOGY, WELL))["apps"].values()
     assert (row["app"], row["env"], row["tag"], row["images"]) == ("echo", "prod", "", ["echo:1"])
 
 
-def test_several_images_are_named() -> None:
+def test_several_images_are_shown_with_their_names() -> None:
     pins = {"a": Pin(tag="1"), "b": Pin(tag="2")}
     found = snapshot(BoardState(TOPOLOGY, versions={("x", "prod"): Deployed("x", "prod", pins)}))
     assert found["apps"]["x/prod"]["tag"] == "a=1, b=2"
 
 
-def test_no_text_of_others_holds_a_secret() -> None:
+def test_secrets_in_external_text_are_redacted() -> None:
     failing = {
         "metadata": {
             "name": "echo-prod",
@@ -112,7 +112,7 @@ def test_no_text_of_others_holds_a_secret() -> None:
     assert len(found["events"]["1"]["message"]) < 1000
 
 
-def test_the_newest_events_are_shown() -> None:
+def test_only_the_newest_events_are_shown() -> None:
     items = [
         {"metadata": {"name": f"e{number}"}, "lastTimestamp": stamp(60.0 * number)}
         for number in range(EVENTS + 20)
@@ -122,7 +122,7 @@ def test_the_newest_events_are_shown() -> None:
     assert "e0" not in found
 
 
-def test_resources_say_what_is_wrong() -> None:
+def test_a_resource_shows_the_reason_of_its_failed_condition() -> None:
     item = {
         "kind": "Bucket",
         "metadata": {"name": "b", "namespace": "n"},
@@ -143,7 +143,7 @@ SNAPSHOTS = st.dictionaries(st.sampled_from(["apps", "events"]), ROWS)
 
 
 @given(SNAPSHOTS, SNAPSHOTS)
-def test_a_difference_leads_from_one_to_the_other(before: Snapshot, after: Snapshot) -> None:
+def test_applying_a_difference_yields_the_later_snapshot(before: Snapshot, after: Snapshot) -> None:
     found = difference(before, after)
     followed = {section: dict(rows) for section, rows in before.items()}
     for section, change in found.items():

@@ -1,4 +1,4 @@
-"""What commands show, with data that never change. Each is run in a terminal of its own."""
+"""Outputs of commands with fixed data; each is run in its own terminal."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ TITLES = (
     "Start the core cluster", "Start Argo CD", "Start Crossplane", "Make the app clusters",
 )  # fmt: skip
 STEPS = 28
-"""More than the screen has lines."""
+"""More steps than the screen has lines."""
 
 
 def start() -> None:
-    """A start that ends well, two steps at a time."""
+    """A successful start."""
     titles = [f"{TITLES[number % len(TITLES)]} {number + 1}" for number in range(STEPS)]
     _play([StepRun(f"step-{number}", title) for number, title in enumerate(titles)], fails=False)
 
 
 def failed_start() -> None:
-    """One that fails, with another step cut off."""
+    """A start in which one step fails and another is cancelled."""
     _play([StepRun(each, each) for each in TITLES], fails=True)
 
 
@@ -58,7 +58,7 @@ def _play(steps: list[StepRun], *, fails: bool) -> None:
 
 
 def show_status() -> None:
-    """A cluster where something is wrong, with names and reasons longer than the screen."""
+    """A status with problems, with names and reasons longer than the screen."""
     long = "an answer that nobody expected, told at length: " * 3
     applications = [
         {
@@ -88,7 +88,7 @@ def watch() -> None:
 
 
 def show_doctor() -> None:
-    """What the doctor says of a core that is gone, and of one that is well."""
+    """Output of `ucp doctor` for a core that doesn't respond, and for a healthy topology."""
     found = findings(Examined(TOPOLOGY, ClusterSnapshot(core_ready=False), 0.0))
     console = Console()
     console.data(doctor._page(found))
@@ -96,7 +96,7 @@ def show_doctor() -> None:
 
 
 def promote() -> None:
-    """A promotion, one that is held, a hold, its release and a rollback."""
+    """A promotion, a rollback, a promotion refused by the hold, a release and a hold of a tag."""
     console = Console()
     there = shop(stage="1.0.0")
     for wanted in (

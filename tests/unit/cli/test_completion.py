@@ -1,4 +1,4 @@
-"""What the shell's completion offers beside commands and flags."""
+"""Names that shell completion offers besides commands and flags."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_names_of_ucp_yaml_are_offered(workspace: Path) -> None:
+def test_names_in_ucp_yaml_are_offered(workspace: Path) -> None:
     assert app_names("") == ["echo"]
     assert environment_names("p") == ["prod"]
     assert cluster_names("") == ["core", "stage", "prod"]
@@ -38,7 +38,9 @@ def test_names_of_ucp_yaml_are_offered(workspace: Path) -> None:
         ("ucp promote echo --env p", "prod"),
     ],
 )
-def test_a_shell_gets_them(workspace: Path, line: str, offered: str) -> None:
+def test_bash_completion_offers_the_names_of_the_selected_workspace(
+    workspace: Path, line: str, offered: str
+) -> None:
     elsewhere = line.replace("ucp ", f"ucp --workspace {workspace} ", 1)
     for folder, words in ((workspace, line), (Path("/"), elsewhere)):
         place = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

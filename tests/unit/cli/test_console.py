@@ -1,4 +1,4 @@
-"""Tables, and what is said of steps where nobody looks."""
+"""Tables, and the output of steps without a terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from k8s_ucp.cli.console import Console, PlainSteps, table
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 
 
-def test_columns_are_aligned_and_nothing_is_empty() -> None:
+def test_columns_are_aligned_and_empty_cells_are_marked() -> None:
     assert table(("a", "name"), [["1", None], ["long", "x"]]) == "A      NAME\n1      -\nlong   x"
 
 
-def test_a_table_fits_the_terminal_and_its_widest_cells_are_cut() -> None:
+def test_a_table_fits_the_terminal_and_its_widest_cells_are_truncated() -> None:
     columns = ("name", "images", "why")
     images = " ".join(f"registry.example.org/image-{number}:1.0" for number in range(13))
     rows = [["a-name-of-24-characters-x", images, "because " * 40], ["b", "c:1", ""]]
@@ -22,13 +22,13 @@ def test_a_table_fits_the_terminal_and_its_widest_cells_are_cut() -> None:
         assert lines[1].startswith("a-name-of-24-characters-x   registry.example.org/")
         assert lines[1].endswith("...")
         assert lines[2].split() == ["b", "c:1", "-"]
-    # Nothing is cut to nothing, and nothing at all where a program reads.
+    # Cells keep a minimum width, and nothing is truncated if the output is no terminal.
     assert "a-name-of..." in table(columns, rows, width=20)
     assert images in table(columns, rows)
     assert "one two" in table(("a",), [["one\ntwo"]])
 
 
-def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_terminal_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = PlainSteps(Console())
     step = StepRun("a", "Do it", StepState.RUNNING)
     view.hear(StepEvent(step, [step]))
@@ -41,7 +41,7 @@ def test_where_nobody_looks_a_step_is_one_line(capsys: pytest.CaptureFixture[str
     assert said.err == "   12.3 s  Do it\n"
 
 
-def test_a_report_in_between_is_cut(
+def test_a_progress_report_is_truncated_unless_verbose(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("k8s_ucp.cli.console.REPORT_SECONDS", 0.0)
@@ -52,7 +52,7 @@ def test_a_report_in_between_is_cut(
     assert step.message in capsys.readouterr().err
 
 
-def test_quiet_means_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_suppresses_progress_but_not_data(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(quiet=True)
     console.say("words")
     step = StepRun("a", "Do it", StepState.DONE)

@@ -1,4 +1,4 @@
-"""The command line itself: what it loads, what it says, with which exit code it ends."""
+"""The command line itself: its imports, output and exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HEAVY = (
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> list[Invocation]:
-    """A command `probe FAILURE` that fails as told; yields the invocations it has seen."""
+    """A command `probe FAILURE` that raises this failure; yields its invocations."""
     app = declare()
     seen: list[Invocation] = []
     failures: dict[str, BaseException] = {
@@ -79,7 +79,7 @@ def test_every_command_of_the_table_can_be_loaded() -> None:
     ("failure", "code"),
     [("", 0), ("expected", 1), ("usage", 2), ("bug", 3), ("interrupt", 130)],
 )
-def test_exit_codes(
+def test_each_kind_of_failure_has_its_exit_code(
     command: list[Invocation],
     failure: str,
     code: int,
@@ -108,7 +108,7 @@ def test_exit_codes(
     [["--workspace", "/srv", "-q", "probe"], ["probe", "-q", "--workspace=/srv"]],
     ids=["before", "after"],
 )
-def test_global_options_count_before_and_after_the_command(
+def test_global_options_are_accepted_before_and_after_the_command(
     command: list[Invocation], line: list[str]
 ) -> None:
     assert main.run(line) == 0
@@ -123,7 +123,7 @@ def test_global_options_count_before_and_after_the_command(
         ["clusters", "--workspace={}"],
     ],
 )
-def test_groups_take_them_too(
+def test_command_groups_accept_global_options(
     tmp_path: Path, line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run([each.format(tmp_path) for each in line]) == 1
@@ -131,7 +131,7 @@ def test_groups_take_them_too(
 
 
 @pytest.mark.parametrize("line", [["prob"], ["--no-such"], ["probe", "a", "b"]])
-def test_usage_errors(
+def test_usage_errors_exit_with_2_and_suggest_a_command(
     command: list[Invocation], line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(line) == 2
@@ -139,14 +139,14 @@ def test_usage_errors(
     assert not command
 
 
-def test_a_mistyped_command_is_told_the_nearest(
+def test_a_mistyped_command_suggests_the_nearest_one(
     command: list[Invocation], capsys: pytest.CaptureFixture[str]
 ) -> None:
     main.run(["prob"])
     assert "'probe'" in capsys.readouterr().err
 
 
-def test_alone_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_the_usage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([]) == 2
     assert capsys.readouterr().err.startswith("Usage: ucp")
 
@@ -162,11 +162,11 @@ def test_alone_it_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
         "eyJhbGciOi.hunter2.sig",
     ],
 )
-def test_reports_lose_their_secrets(secret: str) -> None:
+def test_secrets_are_redacted_from_reports(secret: str) -> None:
     assert "hunter2" not in without_secrets(f"before {secret} after")
 
 
-def test_a_bug_is_told_without_a_home_for_its_report(
+def test_a_bug_is_reported_without_a_home_directory(
     command: list[Invocation], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("HOME", "UCP_CACHE_DIR", "XDG_CACHE_HOME"):
@@ -176,10 +176,10 @@ def test_a_bug_is_told_without_a_home_for_its_report(
     assert "this is a bug in ucp" in capsys.readouterr().err
 
 
-def test_a_report_holds_what_no_encoding_can_write(
+def test_a_bug_report_escapes_text_that_no_encoding_can_represent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A path that isn't valid in the user's encoding comes as surrogates."""
+    """A path that isn't valid in the user's encoding contains surrogates."""
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
     error = ValueError("no such folder: caf\udcc3\udca9")
     report = write_report(error, ["ucp", "--workspace", "caf\udcc3\udca9"])
@@ -188,7 +188,7 @@ def test_a_report_holds_what_no_encoding_can_write(
     assert summary(error).encode() == b"ValueError: no such folder: caf\\udcc3\\udca9"
 
 
-def test_old_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_bug_reports_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
     folder = tmp_path / "bugs"
     folder.mkdir()
@@ -202,7 +202,7 @@ def test_old_reports_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert names[-1] == report.name
 
 
-def test_others_never_write_into_what_it_makes() -> None:
+def test_created_files_are_not_writable_by_others() -> None:
     script = (
         "import os; from k8s_ucp.cli import main; os.umask(0)\n"
         "main.run = lambda _: print(oct(os.umask(0))) or 0\nmain.main()"
@@ -216,8 +216,8 @@ def test_others_never_write_into_what_it_makes() -> None:
 @pytest.mark.parametrize(
     "word", ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@"]
 )
-def test_a_long_line_is_redacted_in_no_time(word: str) -> None:
-    """Base64 in a log: 20,000 characters took 17 s."""
+def test_a_long_line_is_redacted_within_seconds(word: str) -> None:
+    """20,000 characters of base64 in a log once took 17 s."""
     began = time.process_time()
     without_secrets(word * (20_000 // len(word)))
     assert time.process_time() - began < 3
@@ -233,7 +233,7 @@ def test_a_long_line_is_redacted_in_no_time(word: str) -> None:
         ("the token of demo: abc", "the token of demo: abc"),
     ],
 )
-def test_what_is_blanked_out(text: str, expected: str) -> None:
+def test_only_the_secret_part_of_a_text_is_redacted(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
 
 
@@ -272,7 +272,7 @@ def test_what_is_blanked_out(text: str, expected: str) -> None:
         ("edit /x/ucp start.yaml", "edit /x/ucp start.yaml"),
     ],
 )
-def test_what_to_type_next_names_the_workspace_that_was_named(
+def test_the_suggested_command_repeats_the_given_workspace(
     advice: str, expected: str | None
 ) -> None:
     assert placed(advice, {"--workspace": "/a b"}) == (expected or advice)
@@ -289,7 +289,7 @@ def test_an_error_repeats_the_global_options(
     assert f"next: ucp start --workspace {tmp_path} --topology a\n" in said
 
 
-def test_a_folder_that_was_deleted_under_the_shell_is_no_bug(
+def test_a_deleted_current_folder_is_not_reported_as_a_bug(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = tmp_path / "gone"

@@ -1,4 +1,4 @@
-"""What a message says to type next exists, and leads on."""
+"""Commands that messages suggest as `next` exist and accept the suggested flags."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.unit.gitops.topologies import demo
 
 OPTIONS = ("--help",)
 PROSE = ("and", "by", "installs", "is", "on", "or", "that", "use")
-"""Words that follow the name of the program where no command is meant."""
+"""Words that follow `ucp` in prose, where no command is meant."""
 
 
 def advice() -> Iterator[tuple[str, str]]:
-    """(file, text) of every `next`; what is filled in at run time is a {}."""
+    """(file, text) of every `next`; a value inserted at run time is a {}."""
     for path, tree in modules().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "next":
@@ -47,7 +47,7 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def command(words: list[str]) -> tuple[Any, list[str]]:
-    """The command that words begin with, and the rest of them."""
+    """The command at the start of `words`, and the remaining words."""
     found = typer.main.get_command(main.app).commands.get(words[0])
     assert found is not None, words
     found, rest = main._load(words[0], []), words[1:]
@@ -56,7 +56,7 @@ def command(words: list[str]) -> tuple[Any, list[str]]:
     return found, rest
 
 
-def test_every_command_that_a_message_names_exists_with_its_flags() -> None:
+def test_every_suggested_command_exists_with_its_flags() -> None:
     everywhere = {flag for each in typer.main.get_command(main.app).params for flag in each.opts}
     seen = 0
     for file, text in advice():
@@ -77,8 +77,8 @@ def test_every_command_that_a_message_names_exists_with_its_flags() -> None:
     assert seen > 40
 
 
-def test_a_missing_program_leads_to_what_installs_it(tmp_path: Path) -> None:
-    """An add-on's chart needs helm, which no start without charts installs."""
+def test_a_missing_program_suggests_the_command_that_installs_it(tmp_path: Path) -> None:
+    """An add-on's chart needs helm, which a start without charts doesn't install."""
     with pytest.raises(UcpError) as refused:
         Installer(tmp_path, lambda _: None).find(("kustomize", "helm"))
     assert refused.value.next == "ucp tools install kustomize helm"
@@ -89,7 +89,7 @@ def test_a_missing_program_leads_to_what_installs_it(tmp_path: Path) -> None:
             assert refused.value.next == f"ucp tools install {tool.name}"
 
 
-def test_tools_install_brings_what_the_topology_needs(tmp_path: Path) -> None:
+def test_tools_install_installs_what_the_topology_needs(tmp_path: Path) -> None:
     context = typer.Context(typer.main.get_command(tools.app), obj=Invocation(tmp_path))
     assert tools._needed(context) == EMBEDDED
     rollouts = demo(addons={"argo-rollouts": True})

@@ -1,4 +1,4 @@
-"""What `ucp promote` says came of it."""
+"""Output of `ucp promote` about its result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def landing(asked: tuple[Change, ...], changes: tuple[Change, ...]) -> Landing:
     return Landing(decisions=(decision,), commit="c" * 40, attempts=1)
 
 
-def test_an_image_that_stays_newer_is_not_called_promoted() -> None:
+def test_an_image_that_stays_newer_is_reported_as_superseded() -> None:
     landed = landing((WEB, API), (WEB,))
     data = result(landed, batch=False)
 
@@ -27,7 +27,7 @@ def test_an_image_that_stays_newer_is_not_called_promoted() -> None:
     assert "superseded: api stays 5, not 4" in words(landed.decisions[0], landed)
 
 
-def test_nothing_is_called_superseded_where_all_changed() -> None:
+def test_nothing_is_reported_as_superseded_if_every_image_changed() -> None:
     landed = landing((WEB,), (WEB,))
 
     assert "superseded" not in result(landed, batch=False)

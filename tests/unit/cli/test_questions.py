@@ -1,4 +1,4 @@
-"""What people type where they are asked."""
+"""Parsing of answers typed at prompts."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from k8s_ucp.cli.questions import split_names
     ("text", "names"),
     [("stage, prod", ["stage", "prod"]), (" a  b,,c ", ["a", "b", "c"]), ("", []), (" , ", [])],
 )
-def test_names_as_people_type_them(text: str, names: list[str]) -> None:
+def test_names_are_split_at_commas_and_spaces(text: str, names: list[str]) -> None:
     assert split_names(text) == names

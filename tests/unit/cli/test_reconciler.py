@@ -1,4 +1,4 @@
-"""When a reconciler that runs on this machine is started anew."""
+"""Settings of a reconciler in host placement, and when it is restarted because they changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIRROR = """\
 """
 
 
-def test_a_mirror_of_another_namespace_asks_for_it(tmp_path: Path) -> None:
+def test_a_mirror_from_a_new_namespace_makes_the_settings_outdated(tmp_path: Path) -> None:
     workspace = Workspace.at(tmp_path)
     call = Invocation(folder=tmp_path, topology="demo")
 
@@ -50,7 +50,7 @@ def test_a_mirror_of_another_namespace_asks_for_it(tmp_path: Path) -> None:
     assert now.password_namespaces == ("ucp-clusters", "team-payments")
 
 
-def test_the_backup_is_pushed_where_the_topology_says(tmp_path: Path) -> None:
+def test_the_backup_is_pushed_to_the_topologys_core_repository(tmp_path: Path) -> None:
     workspace = Workspace.at(tmp_path)
     call = Invocation(folder=tmp_path, topology="demo")
     environments = "  environments: [{name: stage}]\n"
@@ -59,7 +59,7 @@ def test_the_backup_is_pushed_where_the_topology_says(tmp_path: Path) -> None:
     assert here
     assert (here.key, here.clone) == (workspace.backup_key, workspace.gitops("demo").core)
     assert here.url == workspace.gitops("demo").core_remote.as_uri()
-    # Where older versions kept it, and `ucp doctor` and `ucp stop` read it.
+    # Older versions kept it here too; `ucp doctor` and `ucp stop` read it.
     assert here.folder == workspace.state("demo").components / "backup"
     git = "  git: {provider: url, core: 'https://git.corp/core', apps: 'https://git.corp/apps'}\n"
     remember(workspace, "demo", TOPOLOGY + environments + git)
@@ -68,7 +68,7 @@ def test_the_backup_is_pushed_where_the_topology_says(tmp_path: Path) -> None:
     assert there.url == "https://git.corp/core"
 
 
-def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path: Path) -> None:
+def test_a_changed_file_is_read_once_and_an_invalid_one_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "ucp.yaml"
     file.write_text("a")
     asked: list[str] = []
@@ -90,7 +90,7 @@ def test_a_file_is_read_once_and_one_that_says_nothing_changes_nothing(tmp_path:
     assert not Outdated((file,), differs)()
 
 
-def test_a_lifetime_is_a_duration() -> None:
+def test_a_token_lifetime_is_parsed_as_a_duration() -> None:
     assert [token_seconds(each) for each in ("30s", "1m30s", "24h")] == [30, 90, 86400]
     for wrong in ("", "30", "s", "1 m", "-1s", "1d", "0s"):
         with pytest.raises(UsageError):

@@ -1,6 +1,6 @@
-"""What a person sees at 80 x 24, through a real pseudo-terminal: on the screen and above it.
+"""Output of commands in a pseudo-terminal of 80 x 24: on the screen and in the scrollback.
 
-Delete a file below screens/ to have it written anew.
+Delete a file in screens/ to have it regenerated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BREAK = "--- next ---"
 
 
 def program(*names: str) -> list[str]:
-    """Shows one screen after the other, with a line between them."""
+    """Arguments of a Python that shows the screens in turn, with BREAK between them."""
     between = f"; print({BREAK!r}, flush=True); print({BREAK!r}, file=sys.stderr, flush=True); "
     shown = between.join(f"{each}()" for each in names)
     return ["-c", f"import sys; from tests.unit.cli.screens import {', '.join(names)}; {shown}"]
@@ -38,12 +38,12 @@ def environment(**more: str) -> dict[str, str]:
 
 @cache
 def run(*names: str, terminal: str = "xterm-256color") -> bytes:
-    """Every byte that came through the terminal."""
+    """All bytes that were written to the terminal."""
     return run_in_terminal([sys.executable, *program(*names)], ROOT, environment(TERM=terminal))
 
 
 @pytest.mark.parametrize("name", SCREENS)
-def test_the_screen_is_as_it_was_reviewed(name: str) -> None:
+def test_the_screen_matches_its_golden_file(name: str) -> None:
     found = "\n".join(seen(run(name))) + "\n"
     golden = HERE / "screens" / f"{name}.txt"
     if not golden.exists():
@@ -58,7 +58,7 @@ def test_every_step_is_on_one_line_and_none_is_left_running() -> None:
     assert all(line.startswith("✓ ") for line in lines)
 
 
-def test_a_page_is_redrawn_without_clearing_the_screen_or_what_is_above_it() -> None:
+def test_a_page_is_redrawn_without_clearing_the_screen_or_the_scrollback() -> None:
     data = run("watch")
     assert data.count(b"\x1b[2J") == 1
     assert b"\x1b[3J" not in data
@@ -72,7 +72,7 @@ def test_a_dumb_terminal_and_a_log_get_no_control_characters() -> None:
     )  # fmt: skip
     line = BREAK.encode() + b"\n"
     logged = zip(log.stdout.split(line), log.stderr.split(line), strict=True)
-    # A terminal gets both lines, and ends them in its own way.
+    # A terminal gets the line of both streams, and ends each with CR LF.
     line = BREAK.encode() + b"\r\n"
     dumb = run(*SCREENS, terminal="dumb").split(line + line)
     for name, (out, errors), screen in zip(SCREENS, logged, dumb, strict=True):

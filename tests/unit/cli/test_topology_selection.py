@@ -1,4 +1,4 @@
-"""Which topology a command is about."""
+"""Selection of the topology that a command acts on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def start(root: Path, *names: str) -> None:
         remember(Workspace.at(root), name, topology_text(default(name, ["dev"])))
 
 
-def test_the_only_topology_needs_no_name(tmp_path: Path) -> None:
+def test_a_single_topology_is_selected_without_a_name(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="nothing was started"):
         chosen_name(Invocation(tmp_path))
     start(tmp_path, "one")
@@ -27,7 +27,7 @@ def test_the_only_topology_needs_no_name(tmp_path: Path) -> None:
     assert chosen_topology(Invocation(tmp_path)) == default("one", ["dev"])
 
 
-def test_of_several_one_must_be_said_or_be_that_of_the_file(tmp_path: Path) -> None:
+def test_one_of_several_topologies_is_selected_by_flag_or_by_ucp_yaml(tmp_path: Path) -> None:
     start(tmp_path, "one", "two")
     with pytest.raises(UsageError, match="one, two"):
         chosen_name(Invocation(tmp_path))
@@ -39,7 +39,7 @@ def test_of_several_one_must_be_said_or_be_that_of_the_file(tmp_path: Path) -> N
     assert chosen_name(Invocation(tmp_path)) == "one"
 
 
-def test_repositories_without_state_are_a_topology_too(tmp_path: Path) -> None:
+def test_repositories_without_state_count_as_a_topology(tmp_path: Path) -> None:
     (tmp_path / "gitops" / "demo" / "core").mkdir(parents=True)
     assert chosen_name(Invocation(tmp_path)) == "demo"
     assert chosen_topology(Invocation(tmp_path)) == default("demo", (), ())

@@ -1,4 +1,4 @@
-"""Editing ucp.yaml by command: one item, and not a byte more."""
+"""Commands that edit ucp.yaml change one item and keep every other byte."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIRROR = {
 }
 
 
-def test_an_item_comes_and_goes_without_a_trace() -> None:
+def test_adding_and_removing_an_item_restores_the_file() -> None:
     text = topology_text(default())
     added, topology = with_item(text, "mirrors", MIRROR, FILE)
     assert topology.spec.mirrors[0].source.name == "login"
@@ -36,14 +36,14 @@ def test_an_item_comes_and_goes_without_a_trace() -> None:
     assert not topology.spec.mirrors
 
 
-def test_into_an_empty_list() -> None:
+def test_an_item_is_added_to_an_empty_list() -> None:
     text = topology_text(default()) + "  mirrors: []\n"
     added, topology = with_item(text, "mirrors", MIRROR, FILE)
     assert [each.name for each in topology.spec.mirrors] == ["login"]
     assert "mirrors:\n    - name: login" in added
 
 
-def test_what_cannot_be_done_is_said() -> None:
+def test_invalid_edits_are_refused() -> None:
     text, _ = with_item(topology_text(default()), "mirrors", MIRROR, FILE)
     with pytest.raises(UsageError, match="already exists"):
         with_item(text, "mirrors", MIRROR, FILE)
@@ -64,7 +64,7 @@ spec:
 """
 
 
-def test_words_go_into_a_list_that_is_there_or_not() -> None:
+def test_words_are_added_to_a_new_or_existing_list() -> None:
     key = ("core", "adopt")
     text, topology = with_words(CORE, key, ["argocd"], FILE)
     assert topology.spec.core.adopt == ("argocd",)
@@ -125,7 +125,7 @@ def test_a_hand_formatted_file_keeps_every_other_line(case: str) -> None:
     assert removed.rstrip() == text.rstrip()
 
 
-def test_the_hyphens_of_a_new_item_stand_below_the_others() -> None:
+def test_the_hyphen_of_a_new_item_is_aligned_with_the_others() -> None:
     added, _ = with_item(HAND, "environments", EU, FILE)
     assert (
         "          promotesFrom: stage\n      - name: eu\n        cluster:\n"
@@ -135,7 +135,7 @@ def test_the_hyphens_of_a_new_item_stand_below_the_others() -> None:
     assert '"2"} ]\n      mirrors:\n      - name: login\n        source:\n' in added
 
 
-def test_lists_on_one_line() -> None:
+def test_items_are_added_to_and_removed_from_lists_in_flow_style() -> None:
     shop = {"name": "shop", "image": "a/d", "tag": "3"}
     added, topology = with_item(HAND, "apps", shop, FILE)
     assert [each.name for each in topology.spec.apps] == ["echo", "web", "shop"]
@@ -150,7 +150,7 @@ def test_lists_on_one_line() -> None:
     assert without_item(added, "apps", "shop", FILE)[0] == flow
 
 
-def test_what_cannot_be_put_in_as_text_is_written_anew() -> None:
+def test_a_file_that_cannot_be_edited_as_text_is_rewritten() -> None:
     anchored = HAND.replace("apps: [ {", "apps: &apps [ {").replace("# the end\n", "")
     shared = anchored + "      databases: []\n"
     text, topology = with_item(shared, "databases", {"name": "a", "provider": "local"}, FILE)
@@ -162,7 +162,7 @@ def test_what_cannot_be_put_in_as_text_is_written_anew() -> None:
     assert text.startswith(without)
 
 
-def test_an_environment_goes_with_what_apps_say_of_it() -> None:
+def test_removing_an_environment_removes_its_settings_in_apps() -> None:
     text = """\
 apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
@@ -249,7 +249,7 @@ spec:
 
 
 @pytest.mark.parametrize("names", [["stage"], ["prod"], ["stage", "prod"]])
-def test_environments_stop_and_run_again_without_a_trace(names: list[str]) -> None:
+def test_stopping_and_restarting_environments_restores_the_file(names: list[str]) -> None:
     stopped, topology = with_state(STATES, names, "stopped", FILE)
     assert [each.name for each in topology.spec.environments if each.state == "stopped"] == names
     assert "# the next one" in stopped
@@ -257,12 +257,12 @@ def test_environments_stop_and_run_again_without_a_trace(names: list[str]) -> No
     assert with_state(stopped, names, "running", FILE)[0] == STATES
 
 
-def test_a_state_beside_the_hyphen_is_replaced() -> None:
+def test_a_state_on_the_line_of_the_hyphen_is_replaced() -> None:
     text = STATES.replace("- name: prod", "- state: running\n      name: prod")
     topology = with_state(text, ["prod"], "stopped", FILE)[1]
     assert [each.state for each in topology.spec.environments] == ["running", "stopped"]
 
 
-def test_no_state_for_an_unknown_environment() -> None:
+def test_setting_the_state_of_an_unknown_environment_is_refused() -> None:
     with pytest.raises(UsageError, match=r"'qa' does not exist.*available: stage, prod"):
         with_state(STATES, ["qa"], "stopped", FILE)

@@ -1,4 +1,4 @@
-"""Files that can't be read."""
+"""Topology files that can't be read."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from k8s_ucp.topology import load
 from k8s_ucp.topology.reading import read
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the topology file"):
         load(tmp_path / "ucp.yaml")
 
 
-def test_a_folder(tmp_path: Path) -> None:
+def test_a_folder_is_reported_as_unreadable(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="failed to read"):
         load(tmp_path)
 
 
-def test_not_text(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ucp.yaml").write_bytes(b"\xff\xfe\x00k")
     with pytest.raises(UsageError, match="UTF-8"):
         load(tmp_path / "ucp.yaml")
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
-def test_not_allowed(tmp_path: Path) -> None:
+def test_a_file_without_read_permission_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ucp.yaml").touch(mode=0)
     with pytest.raises(UcpError, match="Permission denied"):
         load(tmp_path / "ucp.yaml")
 
 
-def test_what_was_read_is_the_readers_own() -> None:
-    """A text is parsed once; who changes what it says changes it for nobody else."""
+def test_changing_parsed_content_does_not_affect_other_readers() -> None:
+    """A text is parsed once and cached, so each reader must get its own copy."""
     text = "apps: [{name: web}]\n"
     read(text)["apps"].clear()
     assert read(text) == {"apps": [{"name": "web"}]}

@@ -1,4 +1,4 @@
-"""What is decided by where a topology's clusters run."""
+"""Decisions that depend on where a topology's clusters run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIMULATED = Clouds.model_validate({"aws": {"simulated": True}})
         (SIMULATED, ("embedded", "embedded"), "aws"),
         (SIMULATED, ("eks", "embedded"), "aws"),
         (SIMULATED, (), "aws"),
-        # Its pods run, and don't reach what listens on this machine alone.
+        # Real pods can't reach a simulated cloud's databases, which listen on this machine.
         (SIMULATED, ("eks", "kind"), "local"),
         (SIMULATED, ("gke", "embedded"), "local"),
     ],
 )
-def test_a_database_is_proposed_where_it_holds_data(
+def test_the_proposed_database_provider_is_one_that_holds_data(
     clouds: Clouds, providers: tuple[str, ...], proposed: str
 ) -> None:
     made_by = {f"e{number}": each for number, each in enumerate(providers)}

@@ -19,12 +19,12 @@ def properties(schema: dict[str, Any], path: str) -> dict[str, Any]:
     return dict(part["properties"])
 
 
-def test_the_committed_file_is_current() -> None:
+def test_the_committed_schema_is_current() -> None:
     committed = (templates_folder() / "core" / NAME).read_text("utf-8")
     assert committed == schema_text(), "make schema"
 
 
-def test_keys_are_explained() -> None:
+def test_keys_have_descriptions_and_allowed_values() -> None:
     schema = json_schema()
     assert "Initial tag" in properties(schema, "spec.apps")["tag"]["description"]
     assert properties(schema, "spec.environments")["access"]["enum"] == ["admin", "scoped"]

@@ -1,4 +1,4 @@
-"""What a topology file may say, and what is said when it says something else."""
+"""Validation of topology files: accepted contents, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def refused(text: str) -> str:
     return caught.value.message
 
 
-# What the file says from line 4 on, where the error must point, what it must say.
+# The content from line 4 on, the line that the error must name, and its expected text.
 WRONG = {
     "unknown key": ("spec:\n  enviroments: []\n", 5, "did you mean 'environments'?"),
     "unknown key, nothing near": ("spec:\n  zzz: 1\n", 5, "allowed: domain, core, git"),
@@ -178,7 +178,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_an_error_names_line_and_way_out(case: str) -> None:
+def test_an_error_names_the_line_and_the_fix(case: str) -> None:
     text, line, expected = WRONG[case]
     message = refused(HEAD + text)
     assert message.startswith(f"ucp.yaml:{line}: ")
@@ -200,27 +200,27 @@ def test_an_error_names_line_and_way_out(case: str) -> None:
         (HEAD.replace("demo", "x" * 41), "at most 40 characters"),
     ],
 )
-def test_files_that_are_no_topology(text: str, expected: str) -> None:
+def test_files_that_are_not_a_topology_are_refused(text: str, expected: str) -> None:
     assert expected in refused(text)
 
 
-def test_a_wrong_url_with_a_credential_is_not_repeated() -> None:
+def test_an_invalid_url_with_a_credential_is_not_repeated() -> None:
     message = refused(f"{HEAD}spec:\n  git: {{provider: url, core: 'https://me:hunter2@x/$y'}}\n")
     assert "is not the URL of a git repository" in message
     assert "hunter2" not in message
 
 
-def test_a_message_holds_nothing_that_a_terminal_obeys() -> None:
+def test_control_characters_in_messages_are_escaped() -> None:
     message = refused(HEAD + 'spec: {apps: [{name: "a\\e[2J\\nb"}]}\n')
     assert r"a\x1b[2J\nb" in message.splitlines()[0]
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_the_file() -> None:
     message = refused(HEAD + "spec:\n  zzz: 1\n  apps: [{name: A, image: b, tag: c}]\n  yyy: 2\n")
     assert [line.split(":")[1] for line in message.splitlines()] == ["5", "6", "7"]
 
 
-def test_a_file_full_of_errors_is_cut_short() -> None:
+def test_a_long_list_of_errors_is_truncated() -> None:
     names = "".join(f"  unknown{number}: 1\n" for number in range(30))
     message = refused(HEAD + "spec:\n" + names)
     assert message.splitlines()[-1] == "... and 20 more"
@@ -235,7 +235,7 @@ def test_a_credential_in_a_url_is_refused_and_not_repeated(user: str) -> None:
     assert "apps" not in message
 
 
-def test_the_default_is_a_valid_file() -> None:
+def test_the_default_topology_is_a_valid_file() -> None:
     topology = default()
     assert parse(topology_text(topology), FILE) == topology
     assert [each.name for each in topology.spec.environments] == ["stage", "prod"]
@@ -245,7 +245,7 @@ def test_the_default_is_a_valid_file() -> None:
     assert topology.app_cluster("eu") == "demo-eu"
 
 
-def test_an_empty_topology_is_a_core_alone() -> None:
+def test_an_empty_topology_is_a_core_without_environments() -> None:
     assert parse(HEAD, FILE) == parse(topology_text(default("demo", (), ())), FILE)
 
 
@@ -257,7 +257,7 @@ names = st.from_regex(NAME_PATTERN.replace("$", r"\Z").replace("38", "20"), full
     environments=st.lists(names, unique=True, max_size=5),
     apps=st.lists(st.sampled_from(sorted(APPS)), unique=True),
 )
-def test_what_is_written_is_what_is_read(
+def test_a_generated_file_is_read_back_unchanged(
     name: str, environments: list[str], apps: list[str]
 ) -> None:
     topology = default(name, [f"env-{each}" for each in environments], apps)
@@ -278,7 +278,7 @@ def test_an_unknown_app_is_refused() -> None:
         known_app("qoute")
 
 
-def test_names_are_checked_in_code_too() -> None:
+def test_names_are_validated_in_code_too() -> None:
     with pytest.raises(ValidationError):
         default("No Name")
 
@@ -295,8 +295,8 @@ LARGE = {
 
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("case", LARGE)
-def test_a_large_file_is_answered_in_time_that_grows_with_it(case: str) -> None:
-    """About a second each; what grows with the square of the file takes many minutes."""
+def test_a_large_file_is_validated_in_linear_time(case: str) -> None:
+    """About a second each; a check in quadratic time takes many minutes."""
     lines = [f"    - {LARGE[case](each)}\n" for each in range(MANY)]
     text = HEAD + "spec:\n  environments:\n" + "".join(lines)
     if case == "nothing wrong":
@@ -305,7 +305,7 @@ def test_a_large_file_is_answered_in_time_that_grows_with_it(case: str) -> None:
         assert len(refused(text)) < 10_000
 
 
-def test_a_circle_is_told_once_by_its_first_environment() -> None:
+def test_a_promotion_cycle_is_reported_once_at_its_first_environment() -> None:
     links = ("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("e", "b")
     lines = "".join(f"    - {{name: {name}, promotesFrom: {source}}}\n" for name, source in links)
     message = refused(HEAD + "spec:\n  environments:\n" + lines)
@@ -313,7 +313,7 @@ def test_a_circle_is_told_once_by_its_first_environment() -> None:
 
 
 @pytest.mark.parametrize("name", ["release/1.x", "fix_a", "HEADS", "feature@2", "a.b", "locks"])
-def test_branches_that_git_takes(name: str) -> None:
+def test_branch_names_that_git_allows_are_accepted(name: str) -> None:
     text = f"{HEAD}spec:\n  git: {{branch: {name}}}\n"
     assert parse(text, FILE).spec.git.branch == name
 
@@ -339,7 +339,7 @@ def test_a_secret_in_the_wrong_place_is_not_repeated(spec: str) -> None:
     assert "verysecret" not in message
 
 
-def test_only_what_meets_the_platform_is_refused() -> None:
+def test_only_names_that_collide_with_the_platform_are_refused() -> None:
     def named(app: str, environment: str) -> str:
         return (
             f"{HEAD}spec:\n  environments: [{{name: {environment}}}]\n"

@@ -1,4 +1,4 @@
-"""What `ucp graph` draws, and that each notation is well-formed whatever a topology is called."""
+"""What `ucp graph` draws; each notation is well-formed for any name."""
 
 from __future__ import annotations
 
@@ -71,20 +71,20 @@ def states(graph: Graph) -> dict[str, NodeState]:
     return {each.id: each.state for each in nodes}
 
 
-def test_what_was_never_started_is_drawn_as_declared(topology: Topology) -> None:
+def test_a_topology_that_was_never_started_is_drawn_as_declared(topology: Topology) -> None:
     graph = topology_graph(topology, {})
     assert [each.lines[0] for each in graph.environments] == ["stage", "prod"]
     assert [each.id for each in graph.environments[0].nodes] == ["app-echo-stage"]
     assert set(states(graph).values()) == {NodeState.unknown}
 
 
-def test_promotion_leads_from_one_environment_to_the_next(topology: Topology) -> None:
+def test_promotions_are_drawn_from_one_environment_to_the_next(topology: Topology) -> None:
     edges = topology_graph(topology, {}).edges
     promotion = [(each.source, each.target) for each in edges if each.label == "promotion"]
     assert promotion == [("env-stage", "env-prod")]
 
 
-def test_an_environment_that_only_git_knows_is_drawn(topology: Topology) -> None:
+def test_an_environment_that_is_not_in_ucp_yaml_is_drawn(topology: Topology) -> None:
     graph = topology_graph(topology, status(environment("stage"), environment("eu")))
     assert [each.lines[0] for each in graph.environments] == ["stage", "eu"]
     assert not [each for each in graph.edges if each.label == "promotion"]
@@ -99,7 +99,9 @@ def test_an_environment_that_only_git_knows_is_drawn(topology: Topology) -> None
         ({"reachable": False}, NodeState.failing),
     ],
 )
-def test_the_state_of_a_cluster(topology: Topology, cluster: Any, state: NodeState) -> None:
+def test_a_cluster_is_drawn_with_its_state(
+    topology: Topology, cluster: Any, state: NodeState
+) -> None:
     graph = topology_graph(topology, status(environment("stage", **cluster)))
     assert states(graph)["env-stage"] is state
 
@@ -116,14 +118,14 @@ def test_the_state_of_a_cluster(topology: Topology, cluster: Any, state: NodeSta
         (None, None, NodeState.unknown),
     ],
 )
-def test_the_state_of_an_application(
+def test_an_application_is_drawn_with_its_state(
     topology: Topology, sync: str | None, health: str | None, state: NodeState
 ) -> None:
     found = status(environment("stage"), applications=[application("echo-stage", sync, health)])
     assert states(topology_graph(topology, found))["app-echo-stage"] is state
 
 
-def test_a_component_that_is_not_ready_is_seen(topology: Topology) -> None:
+def test_a_component_that_is_not_ready_is_drawn_as_failing(topology: Topology) -> None:
     graph = topology_graph(topology, status(environment("stage")))
     assert states(graph)["component-argocd"] is NodeState.failing
 
@@ -143,11 +145,11 @@ def hostile() -> Graph:
     )
 
 
-def test_mermaid_reads_no_name_as_syntax(hostile: Graph) -> None:
+def test_mermaid_escapes_names(hostile: Graph) -> None:
     text = mermaid(hostile)
     assert text.startswith("flowchart LR\n")
     assert "<script>" not in text
-    # Every quote opens or closes a label: one that a name brought would make it odd.
+    # Every quote opens or closes a label; an unescaped one of a name would make the count odd.
     assert all(line.count('"') % 2 == 0 for line in text.splitlines())
 
 
@@ -158,7 +160,7 @@ def test_mermaid_has_a_class_for_every_state(topology: Topology) -> None:
     assert all(f"classDef {each} " in text for each in NodeState)
 
 
-def test_dot_reads_no_name_as_syntax(hostile: Graph) -> None:
+def test_dot_escapes_names(hostile: Graph) -> None:
     text = dot(hostile)
     assert text.count("{") == text.count("}")
     quoted = re.sub(r'"(?:[^"\\]|\\.)*"', "", text)
@@ -172,13 +174,13 @@ def test_the_svg_is_well_formed_and_names_everything(topology: Topology) -> None
     assert {"stage", "prod", "echo", "argocd", "demo-core", "core repository"} <= words
 
 
-def test_the_svg_holds_no_markup_out_of_a_name(hostile: Graph) -> None:
+def test_the_svg_escapes_names(hostile: Graph) -> None:
     drawn = ElementTree.fromstring(svg(hostile))
     assert not [each for each in drawn.iter() if each.tag.endswith("script")]
     assert HOSTILE in {each.text for each in drawn.iter()}
 
 
-def test_parts_of_the_svg_do_not_overlap(topology: Topology) -> None:
+def test_nodes_of_the_svg_do_not_overlap(topology: Topology) -> None:
     environments = [environment(f"env{number}") for number in range(4)]
     apps = [application(f"app{n}-env{e}") for n in range(7) for e in range(4)]
     drawn = ElementTree.fromstring(
@@ -201,7 +203,7 @@ def test_parts_of_the_svg_do_not_overlap(topology: Topology) -> None:
             assert one is other or apart
 
 
-def test_mermaid_without_states_leaves_the_colors_to_the_reader(topology: Topology) -> None:
+def test_mermaid_without_states_sets_no_colors(topology: Topology) -> None:
     text = mermaid(topology_graph(topology, {}), states=False)
     assert "class" not in text
     assert ":::" not in text

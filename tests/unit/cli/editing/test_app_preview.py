@@ -1,4 +1,4 @@
-"""What an app needs beyond its own namespace, in the words of the question."""
+"""Permissions that an app needs beyond its own namespace, as stated in the question."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def config(namespace: str, kind: str = "ConfigMap") -> dict[str, object]:
         ([config("more")], "it writes to more, outside of its namespace web"),
     ],
 )
-def test_a_namespace_that_nothing_creates_is_told(brings: list[object], words: str) -> None:
+def test_a_foreign_namespace_without_a_namespace_object_is_reported(
+    brings: list[object], words: str
+) -> None:
     app = App.model_validate({"name": "web", "path": "manifests/web"})
     assert _permissions(app, _Brought(brings)).words == words  # type: ignore[arg-type]

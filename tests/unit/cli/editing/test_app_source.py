@@ -1,4 +1,4 @@
-"""What people write after the name in `ucp app add`."""
+"""Sources that `ucp app add NAME SOURCE` accepts."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ from k8s_ucp.errors import UsageError
         ),
     ],
 )
-def test_a_source_says_what_it_is(source: str, flags: dict[str, str]) -> None:
+def test_a_source_is_parsed_into_flags(source: str, flags: dict[str, str]) -> None:
     assert flags_of("shop", source) == flags
 
 
-def test_a_folder_comes_before_an_image_of_its_name(
+def test_an_existing_folder_takes_precedence_over_an_image_of_the_same_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -84,14 +84,14 @@ def test_a_folder_comes_before_an_image_of_its_name(
 
 
 @pytest.mark.parametrize("source", ["nginx", "./away", "/no/such:folder", "~/no:1"])
-def test_what_can_be_nothing_is_refused(source: str) -> None:
+def test_an_unrecognized_source_is_refused(source: str) -> None:
     with pytest.raises(UsageError) as refused:
         flags_of("shop", source)
     assert source in refused.value.message
     assert "ucp app add shop" in str(refused.value.next)
 
 
-def test_a_file_is_a_source_and_stands_for_its_folder_where_it_describes_it(
+def test_a_file_is_a_source_and_a_chart_or_kustomization_file_selects_its_folder(
     tmp_path: Path,
 ) -> None:
     for name in ("web.yaml", "Chart.yaml", "kustomization.yml"):
@@ -102,14 +102,14 @@ def test_a_file_is_a_source_and_stands_for_its_folder_where_it_describes_it(
         assert flags_of("shop", str(tmp_path / name)) == {"path": str(tmp_path)}
 
 
-def test_a_file_of_the_web_is_downloaded_by_its_user() -> None:
+def test_a_web_url_of_a_manifest_is_refused_with_a_download_command() -> None:
     with pytest.raises(UsageError) as refused:
         flags_of("shop", "https://shop.example/v1/install.yaml")
     assert "curl -fLO 'https://shop.example/v1/install.yaml'" in str(refused.value.next)
     assert str(refused.value.next).endswith("ucp app add shop install.yaml")
 
 
-def test_flags_say_more_about_a_source_or_contradict_it() -> None:
+def test_flags_complete_a_source_and_contradictory_ones_are_refused() -> None:
     nothing = dict.fromkeys(("image", "path", "repo", "revision", "chart", "version"))
     charts = "https://charts.example"
     assert with_source("shop", charts, {**nothing, "chart": "shop", "version": "1"}) == {

@@ -1,4 +1,4 @@
-"""Which kinds go with a removed app, and what keeps them."""
+"""CRDs that are deleted with a removed app, and reasons to retain them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def application(name: str, cluster: str, *kinds: str) -> dict[str, Any]:
         ([], [], 0, "it is not known who created it"),
     ],
 )
-def test_a_kind_stays_as_long_as_anybody_would_miss_it(
+def test_a_crd_is_retained_while_it_is_used_or_of_unknown_origin(
     managers: list[dict[str, str]], declared_by: list[str], objects: int, why: str
 ) -> None:
     crd = {"metadata": {"name": NAME, "managedFields": managers}}
     assert why_retained(crd, declared_by, objects) == why
 
 
-def test_the_applications_of_a_cluster_that_declare_a_kind() -> None:
+def test_declaring_lists_the_applications_of_the_cluster_that_contain_the_crd() -> None:
     there = [
         application("fleet-prod", "demo-prod", NAME),
         application("fleet-stage", "demo-stage", NAME),
@@ -67,7 +67,7 @@ def test_the_applications_of_a_cluster_that_declare_a_kind() -> None:
 
 
 class ReadyButRefusing(BaseHTTPRequestHandler):
-    """An API server that says it is ready, and lists nothing."""
+    """An API server that reports ready and answers every other request with 403."""
 
     def do_GET(self) -> None:
         self.send_response(200 if self.path == "/readyz" else 403)
@@ -78,7 +78,7 @@ class ReadyButRefusing(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_core_that_lists_no_applications_fails_no_removal(
+def test_a_core_that_refuses_to_list_applications_does_not_fail_a_removal(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     call, topology = Invocation(folder=tmp_path), demo()

@@ -1,4 +1,4 @@
-"""Which namespace goes with a removed app, and what keeps it."""
+"""Namespaces that are deleted with a removed app, and objects that retain them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ OURS = {"app.kubernetes.io/managed-by": "k8s-ucp"}
     ],
     ids=["argocd", "ours", "somebody", "unknown", "declared"],
 )
-def test_what_was_made_for_apps(about: dict[str, Any], made: bool) -> None:
+def test_namespaces_created_by_argocd_or_ucp_are_recognized(
+    about: dict[str, Any], made: bool
+) -> None:
     assert made_for_apps({"metadata": about}) is made
 
 
 @pytest.mark.parametrize("simulated", [True, False])
-def test_what_somebody_else_has_there_keeps_it(simulated: bool) -> None:
+def test_foreign_objects_retain_the_namespace(simulated: bool) -> None:
     items: list[tuple[str, dict[str, Any]]] = [
         ("ConfigMap", {"name": "kube-root-ca.crt"}),
         ("ServiceAccount", {"name": "default"}),

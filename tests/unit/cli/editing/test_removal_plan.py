@@ -1,4 +1,4 @@
-"""What `remove --plan` says of clusters, from what the core cluster has."""
+"""Changes of clusters that `remove --plan` foresees from objects on the core cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRACKED = {"argocd.argoproj.io/tracking-id": "ucp-team-shop.claims:x"}
 
 
 class Core:
-    """The core cluster's API."""
+    """A fake of the core cluster's API."""
 
     def __init__(self, *items: dict[str, Any]) -> None:
         self.items = items
@@ -69,7 +69,9 @@ def by_object(found: Sequence[Foreseen]) -> dict[str, tuple[str, str]]:
     return {each.object: (each.action, each.lost) for each in found}
 
 
-def test_an_environment_takes_its_cluster_and_leaves_databases_in_clouds(call: Invocation) -> None:
+def test_removing_an_environment_deletes_its_cluster_and_keeps_cloud_databases(
+    call: Invocation,
+) -> None:
     demo = topology("kind")
     found = by_object(list(foresee_environment(call, demo, demo.spec.environments[0])))
     lost = "everything on demo-stage that is not in a repository, with all data in its volumes"
@@ -81,13 +83,13 @@ def test_an_environment_takes_its_cluster_and_leaves_databases_in_clouds(call: I
     }
 
 
-def test_a_cluster_of_others_is_kept(call: Invocation) -> None:
+def test_an_existing_cluster_is_kept(call: Invocation) -> None:
     demo = topology("existing")
     found = by_object(list(foresee_environment(call, demo, demo.spec.environments[0])))
     assert found["cluster demo-stage"] == ("keep", "")
 
 
-def test_an_app_takes_its_own_applications(
+def test_removing_an_app_deletes_only_its_own_applications(
     call: Invocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(removal_plan, "foresee_kinds", lambda *_: ())
@@ -97,12 +99,12 @@ def test_an_app_takes_its_own_applications(
     assert list(found) == ["Application echo-stage", "project of echo"]
 
 
-def test_volumes_of_simulated_clusters_hold_nothing() -> None:
+def test_volumes_of_simulated_clusters_are_not_reported_as_lost_data() -> None:
     (found,) = foresee_applications(topology("embedded"), [CORE.items[0]])
     assert found.lost == ""
 
 
-def test_a_claim_of_a_team_loses_its_data_and_one_of_others_is_waited_for() -> None:
+def test_a_tracked_claim_loses_its_data_and_an_untracked_one_is_waited_for() -> None:
     claims = [
         {"kind": "Postgres", "metadata": {"name": "shop-orders", "annotations": TRACKED}},
         {"kind": "Postgres", "metadata": {"name": "shop-mine"}},

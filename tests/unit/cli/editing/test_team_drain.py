@@ -1,4 +1,4 @@
-"""What `ucp team remove` removes by commit, and what it says of claims that stay."""
+"""Claims that `ucp team remove` deletes by commit, and its report of claims that remain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def claim(**metadata: Any) -> dict[str, Any]:
     }
 
 
-def test_claims_go_and_the_folder_stays() -> None:
+def test_claims_are_deleted_and_their_folder_is_kept() -> None:
     files = {"claims/README.md": b"", "claims/a.yaml": b"", "apps/x.yaml": b"", "README.md": b""}
     assert without_claims(files) == {"claims/a.yaml": None}
     assert without_claims({"claims/a/b.yaml": b""}) == {
@@ -27,7 +27,7 @@ def test_claims_go_and_the_folder_stays() -> None:
     assert without_claims({"apps/x.yaml": b""}) == {}
 
 
-def test_what_is_stuck_says_its_own_last_error() -> None:
+def test_a_stuck_claim_is_reported_with_its_resources_last_error() -> None:
     instance = {
         "kind": "Instance",
         "metadata": {"name": "db"},
@@ -42,7 +42,7 @@ def test_what_is_stuck_says_its_own_last_error() -> None:
     assert words == "Postgres shop-orders (Instance db: deletion protection is on)"
 
 
-def test_a_claim_that_nobody_deleted_is_told_apart() -> None:
+def test_a_claim_that_was_not_deleted_is_distinguished_from_one_being_deleted() -> None:
     (words,) = stuck([claim()])
     assert "it was not deleted" in words
     (words,) = stuck([claim(deletionTimestamp="now")])

@@ -1,4 +1,4 @@
-"""Writing ucp.yaml for an edit, and putting it back."""
+"""Writing ucp.yaml for an edit, and restoring it after a failure."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from k8s_ucp.cli.editing import topology_edit
 from k8s_ucp.errors import UcpError
 
 
-def test_what_a_full_disk_has_left_as_it_was_needs_no_room_to_be_put_back(
+def test_restoring_an_unchanged_ucp_yaml_succeeds_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error of putting it back would hide why the edit failed."""
+    """A failed restore would hide the error of the edit."""
     path = tmp_path / "ucp.yaml"
     path.write_text("before")
 

@@ -42,7 +42,7 @@ def test_a_file_without_claims_is_refused(
     assert reason in capsys.readouterr().err
 
 
-def test_the_page_about_own_kinds_is_true(
+def test_the_documented_example_of_own_kinds_renders_as_documented(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
     own_kinds.write(tmp_path / "gitops/demo/core")
@@ -59,7 +59,7 @@ def test_the_page_about_own_kinds_is_true(
     assert "step compose: draft-1: drafts get no store" in capsys.readouterr().err
 
 
-def test_the_package_on_the_page_answers_as_the_function_does(
+def test_the_documented_function_package_composes_the_bucket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import crossplane.function.proto.v1.run_function_pb2 as messages

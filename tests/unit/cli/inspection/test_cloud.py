@@ -1,4 +1,4 @@
-"""`ucp cloud`: what is refused, and what reaches the cloud."""
+"""`ucp cloud`: refused arguments, and calls that reach the simulated cloud."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MADE = CloudLedgerEntry(
 
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With a simulated cloud that was started, whose ledger has one entry."""
+    """A workspace with a started simulated cloud whose ledger has one entry."""
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(CloudAdmin, "ledger", lambda _, since=0: [MADE] if since < 7 else [])
     simulated = Clouds.model_validate({"aws": {"simulated": True}})
@@ -42,7 +42,9 @@ def run(workspace: Path, *words: str) -> int:
     return main.run(["--workspace", str(workspace), "cloud", *words])
 
 
-def test_the_ledger(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ledger_is_printed_as_a_table_or_as_json(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(workspace, "ledger") == 0
     shown = capsys.readouterr().out
     assert "ec2:CreateVpc" in shown and "vpc vpc-1" in shown and "made" in shown
@@ -52,7 +54,7 @@ def test_the_ledger(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_a_fault_is_set_as_it_is_said(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_is_added_as_specified(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     added: list[CloudFault] = []
     monkeypatch.setattr(CloudAdmin, "add_fault", lambda _, fault: added.append(fault))
     words = ["lost", "--service", "ec2", "--operation", "Create*", "--times", "2"]
@@ -63,7 +65,7 @@ def test_a_fault_is_set_as_it_is_said(workspace: Path, monkeypatch: pytest.Monke
     assert len(added) == 1
 
 
-def test_a_reset_needs_a_word_while_resources_exist(
+def test_a_reset_requires_force_while_resources_exist(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reset: list[str] = []
@@ -77,7 +79,7 @@ def test_a_reset_needs_a_word_while_resources_exist(
     assert reset == ["done"]
 
 
-def test_many_resources_are_counted() -> None:
+def test_a_refused_reset_names_five_resources_and_counts_the_rest() -> None:
     entries = [
         CloudLedgerEntry(n, 0.0, "r", "s3", "CreateBucket", "", 200, "bucket", f"b{n}", True)
         for n in range(7)
@@ -88,7 +90,9 @@ def test_many_resources_are_counted() -> None:
     refuse_reset([], "demo", forced=False)
 
 
-def test_without_a_simulated_cloud(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_ledger_requires_a_simulated_cloud(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(tmp_path, topology_text(default()))
     assert run(tmp_path, "ledger") == 2
     assert "demo has no simulated cloud" in capsys.readouterr().err

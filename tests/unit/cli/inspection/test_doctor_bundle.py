@@ -1,4 +1,4 @@
-"""What a support bundle must not hold: looked up before anything is written."""
+"""Secrets that a support bundle must not contain, collected before anything is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.unit.gitops.topologies import demo
 
 
 @pytest.mark.parametrize("name", ["aws", "forge"])
-def test_the_variable_of_any_credential_is_hidden(
+def test_the_environment_variable_of_any_credential_is_redacted(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_TOKEN", "canary-5511-token")

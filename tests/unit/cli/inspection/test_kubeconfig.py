@@ -1,4 +1,4 @@
-"""Merging a cluster's kubeconfig into one's own."""
+"""Merging a cluster's kubeconfig into the user's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CONFIG = {
 }
 
 
-def test_merging_twice_is_merging_once() -> None:
+def test_merging_a_kubeconfig_twice_changes_nothing() -> None:
     base = {"clusters": [{"name": "mine"}], "contexts": None, "extensions": [1]}
     once = merged(base, renamed(CONFIG, "demo-core"))
     assert merged(once, renamed(CONFIG, "demo-core")) == once

@@ -1,4 +1,4 @@
-"""Reading the ends of logs."""
+"""Finding log files, and reading their last lines."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def test_tail_is_the_end_of_the_file(lines: list[str], wanted: int, ended: bool)
     )
 
 
-def test_a_log_longer_than_a_block(tmp_path: Path) -> None:
+def test_tail_reads_a_log_longer_than_a_block(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("".join(f"{number:01000}\n" for number in range(500)))
     text, _ = tail(path, 200)
     assert [int(line) for line in text.splitlines()] == list(range(300, 500))
 
 
-def test_a_log_that_is_gone(tmp_path: Path) -> None:
+def test_a_missing_log_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="failed to read"):
         tail(tmp_path / "log", 1)
 
 
 @pytest.mark.parametrize("name", ["backup", "local-clusters"])
-def test_controllers_of_this_machine_write_to_the_reconcilers_log(
+def test_controllers_in_host_placement_write_to_the_reconcilers_log(
     tmp_path: Path, name: str
 ) -> None:
     state = Workspace.at(tmp_path).state("demo")

@@ -1,4 +1,4 @@
-"""What is said of a topology that was destroyed, and what a run that was cut off finishes."""
+"""Reports about a destroyed topology, and completion of an interrupted `ucp destroy`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def note(context: StartContext, found: Destruction) -> None:
     note_destruction(context.state.destroyed, found)
 
 
-def test_a_rerun_says_that_it_was_destroyed_and_changes_nothing(
+def test_a_rerun_reports_the_destruction_and_changes_nothing(
     context: StartContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(context, "destroy", "--yes") == 1
@@ -55,7 +55,7 @@ def test_a_rerun_says_that_it_was_destroyed_and_changes_nothing(
     assert not context.state.journal.exists()
 
 
-def test_what_was_kept_is_told_and_its_data_need_the_core(
+def test_kept_resources_are_reported_and_deleting_their_data_requires_the_core(
     context: StartContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note(context, Destruction(AT, ["Postgres quotes-stage"]))
@@ -68,7 +68,7 @@ def test_what_was_kept_is_told_and_its_data_need_the_core(
     assert "--delete-data" in said
 
 
-def test_status_tells_it_instead_of_a_silent_core(
+def test_status_reports_the_destruction_instead_of_an_unresponsive_core(
     context: StartContext, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note(context, ENDED)
@@ -83,7 +83,7 @@ def test_status_tells_it_instead_of_a_silent_core(
     assert data["core"]["ready"] is False
 
 
-def test_a_run_that_was_cut_off_after_the_clouds_were_seen_empty_is_finished(
+def test_a_destroy_interrupted_after_the_clouds_were_verified_empty_is_completed(
     context: StartContext,
 ) -> None:
     assert not _verified(context)
@@ -91,7 +91,7 @@ def test_a_run_that_was_cut_off_after_the_clouds_were_seen_empty_is_finished(
     assert was_destroyed(context) is None
     assert _verified(context)
     assert (context.read_back, context.snapshots) == (7, ["db-final"])
-    # A stop in between leaves a journal of its own.
+    # A stop in between writes its own journal.
     Journal(context.state.journal, "stop").end("done")
     assert _verified(context)
 
@@ -99,10 +99,10 @@ def test_a_run_that_was_cut_off_after_the_clouds_were_seen_empty_is_finished(
 @pytest.mark.parametrize(
     ("state", "finishes"), [(StepState.WAITING, False), (StepState.RUNNING, True)]
 )
-def test_a_core_that_outlives_its_components_is_asked_nothing_more(
+def test_a_core_that_outlives_its_components_is_not_queried_again(
     context: StartContext, monkeypatch: pytest.MonkeyPatch, state: StepState, finishes: bool
 ) -> None:
-    """Of a core of others even the kinds are gone, by which it was asked before."""
+    """An existing core has lost even the CRDs whose objects were queried before."""
     monkeypatch.setattr(StartContext, "core_answers", lambda _: True)
     note(context, SEEN_EMPTY)
     steps = [
@@ -115,7 +115,7 @@ def test_a_core_that_outlives_its_components_is_asked_nothing_more(
     assert _verified(context) is finishes
 
 
-def test_one_that_was_cut_off_at_its_very_end_is_finished_too(context: StartContext) -> None:
+def test_a_destroy_interrupted_at_its_very_end_is_completed(context: StartContext) -> None:
     Journal(context.state.journal, "destroy").end("interrupted")
     note(context, ENDED)
     assert was_destroyed(context) is None
@@ -124,7 +124,7 @@ def test_one_that_was_cut_off_at_its_very_end_is_finished_too(context: StartCont
     assert was_destroyed(context) == ENDED
 
 
-def test_a_damaged_note_says_nothing(context: StartContext) -> None:
+def test_a_damaged_destruction_record_is_ignored(context: StartContext) -> None:
     for text in ("", "[]", "{", '{"at": 1}', '{"at": 1, "kept": 2, "ended": 3, "told": 4}'):
         context.state.destroyed.write_text(text)
         assert was_destroyed(context) is None

@@ -1,4 +1,4 @@
-"""What is lost with an environment is given up by a person, not by nobody's silence."""
+"""Losing an environment's data requires an explicit confirmation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOST = Foreseen("delete", "cluster demo-stage", "it is stopped", "everything on 
 KEPT = Foreseen("keep", "Postgres quotes-stage", "its data stay")
 
 
-def test_where_nobody_can_be_asked_a_loss_is_refused(
+def test_without_a_terminal_a_loss_requires_the_flag_yes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(questions, "can_ask", lambda: False)
@@ -28,7 +28,7 @@ def test_where_nobody_can_be_asked_a_loss_is_refused(
     confirm_loss(Invocation(tmp_path), [KEPT, LOST], "Stop stage?", yes=True)
 
 
-def test_a_person_says_yes_or_nothing_is_stopped(
+def test_nothing_is_stopped_without_a_confirmation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(questions, "can_ask", lambda: True)

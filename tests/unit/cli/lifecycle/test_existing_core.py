@@ -1,4 +1,4 @@
-"""A kind core that is there already: what is done with it."""
+"""Handling of a kind core cluster that already exists."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def context(provider: str, clusters: tuple[str, ...]) -> Any:
 
 @pytest.fixture
 def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Plans that were run."""
+    """Names of the plans that were run."""
     run: list[str] = []
     monkeypatch.setattr(plan_runner, "run_plan", lambda plan, *_: run.append(plan.name))
     return run
 
 
 @pytest.mark.parametrize("wanted", [None, *ExistingCoreChoice])
-def test_what_is_not_there_is_made(
+def test_a_missing_core_is_created(
     tmp_path: Path, stops: list[str], wanted: ExistingCoreChoice | None
 ) -> None:
     for found in (context("embedded", ("demo-core",)), context("kind", ("demo-stage",))):
@@ -46,7 +46,7 @@ def test_what_is_not_there_is_made(
     [("use", True, []), ("recreate", True, ["stop"]), ("stop", False, ["stop"])],
 )
 @pytest.mark.parametrize("by_flag", [True, False])
-def test_a_core_that_is_there(
+def test_an_existing_core_is_used_recreated_or_stopped_as_chosen(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     stops: list[str],
@@ -63,7 +63,7 @@ def test_a_core_that_is_there(
     assert stops == stopped
 
 
-def test_nobody_to_ask_means_use_it(
+def test_an_existing_core_is_used_if_nobody_can_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stops: list[str]
 ) -> None:
     monkeypatch.setattr(questions, "can_ask", lambda: False)

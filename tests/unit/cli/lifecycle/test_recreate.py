@@ -1,4 +1,4 @@
-"""What `ucp stop --env` and `ucp recreate` decide and refuse."""
+"""Decisions and refusals of `ucp stop --env` and `ucp recreate`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from k8s_ucp.workspace import Workspace
     [
         ("running", False, Remaining.tear_down),
         ("stopped", False, Remaining.bring_back),
-        # Cut off between the note and the commit.
+        # Interrupted between the record and the commit.
         ("stopped", True, Remaining.bring_back),
         ("running", True, Remaining.wait),
     ],
 )
-def test_a_rerun_goes_on_where_the_last_one_was_cut_off(
+def test_a_rerun_continues_where_the_last_run_was_interrupted(
     state: str, coming_back: bool, wanted: Remaining
 ) -> None:
     assert next_of(state, coming_back=coming_back) is wanted
 
 
-def test_environments_are_chosen_once_in_the_topology_s_order() -> None:
+def test_environments_are_selected_once_and_in_topology_order() -> None:
     chosen = chosen_environments(default(), ["prod", "stage", "prod"])
     assert [each.name for each in chosen] == ["stage", "prod"]
 
@@ -58,7 +58,7 @@ def test_a_protected_environment_is_refused() -> None:
         (["recreate"], "to recreate demo-core from does not exist"),
     ],
 )
-def test_refused_before_the_first_change(
+def test_invalid_requests_are_refused_before_the_first_change(
     words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "ucp.yaml"
@@ -78,7 +78,7 @@ def test_refused_before_the_first_change(
         ["app", "remove", "echo"],
     ],
 )
-def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
+def test_a_core_that_lost_the_fence_tears_nothing_down(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "ucp.yaml"
@@ -102,7 +102,7 @@ def test_a_core_that_lost_the_fence_tears_nothing_down_for_the_one_that_has_it(
 @pytest.mark.parametrize(
     "words", [["env", "remove", "stage"], ["app", "remove", "echo"], ["team", "remove", "shop"]]
 )
-def test_nothing_that_was_started_is_removed_without_a_word(
+def test_removing_anything_that_was_started_requires_a_confirmation(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "ucp.yaml"
@@ -120,10 +120,10 @@ def test_nothing_that_was_started_is_removed_without_a_word(
     assert "confirmation" not in capsys.readouterr().err, "it does not exist"
 
 
-def test_a_core_that_falls_silent_meanwhile_is_not_taken_for_one_without_a_cluster(
+def test_an_unresponsive_core_is_not_mistaken_for_one_without_a_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The environment would be told as made anew, with the cluster that it had."""
+    """Otherwise the environment would be reported as recreated with its old cluster."""
     file = tmp_path / "ucp.yaml"
     file.write_text(topology_text(default("demo", ["stage"])))
     monkeypatch.setattr(recreate, "open_core", lambda *_: SimpleNamespace(close=lambda: None))

@@ -1,4 +1,4 @@
-"""Which topology `ucp start` is about, without a file and without questions."""
+"""The topology that `ucp start` resolves from flags, ucp.yaml and answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from k8s_ucp.topology.text import topology_text
     ("core", "engine", "told"),
     [(None, True, True), (None, False, False), ("embedded", True, False), ("kind", True, False)],
 )
-def test_who_takes_the_default_is_told_of_kind_where_it_is(
+def test_the_default_core_mentions_kind_if_a_container_engine_is_available(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -49,7 +49,7 @@ def adopting(words: str, **more: str) -> Flags:
     return parse_flags(yes=True, file=None, core=core, environments=None, apps=None, adopt=words)
 
 
-def test_what_is_adopted_goes_into_the_file_that_is_there(tmp_path: Path) -> None:
+def test_adopted_components_are_added_to_the_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "ucp.yaml"
     text = (
         "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
@@ -66,7 +66,7 @@ def test_what_is_adopted_goes_into_the_file_that_is_there(tmp_path: Path) -> Non
     assert path.read_text() == text, "it is written when everything was looked at"
 
 
-def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
+def test_invalid_adoptions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--adopt: 'traefik' is not an adoptable component"):
         adopting("argocd,traefik")
     with pytest.raises(UsageError, match="'adopt' is valid for provider existing"):
@@ -74,8 +74,8 @@ def test_what_can_not_be_adopted_is_told(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path) -> None:
-    """An edit came in between: the start would push a render without it."""
+def test_a_file_that_changed_during_the_checks_is_not_started(tmp_path: Path) -> None:
+    """The start would push a render without the concurrent edit."""
     path = tmp_path / "ucp.yaml"
     path.write_text(topology_text(default()))
     call = Invocation(tmp_path)
@@ -89,7 +89,7 @@ def test_a_file_that_changed_while_it_was_checked_is_not_started(tmp_path: Path)
     assert (tmp_path / ".ucp" / "demo" / "ucp.yaml").read_text() == path.read_text()
 
 
-def test_a_cloud_on_this_machine_goes_into_a_new_file(tmp_path: Path) -> None:
+def test_a_simulated_cloud_is_written_to_a_new_file(tmp_path: Path) -> None:
     flags = parse_flags(
         yes=True,
         file=None,
@@ -110,7 +110,7 @@ def test_a_cloud_on_this_machine_goes_into_a_new_file(tmp_path: Path) -> None:
         resolve_topology(call, flags)
 
 
-def test_a_cloud_on_this_machine_has_the_databases_of_its_apps(tmp_path: Path) -> None:
+def test_databases_of_apps_are_created_in_the_simulated_cloud(tmp_path: Path) -> None:
     flags = parse_flags(
         yes=True, file=None, core=None, environments=None, apps=["quote"], simulate=True
     )
@@ -120,7 +120,7 @@ def test_a_cloud_on_this_machine_has_the_databases_of_its_apps(tmp_path: Path) -
     assert "{name: quotes, provider: local}" in here.text
 
 
-def test_a_cloud_on_this_machine_needs_an_embedded_core(tmp_path: Path) -> None:
+def test_a_simulated_cloud_requires_an_embedded_core(tmp_path: Path) -> None:
     flags = parse_flags(
         yes=True, file=None, core="kind", environments=None, apps=None, simulate=True
     )
@@ -137,7 +137,7 @@ def test_a_cloud_on_this_machine_needs_an_embedded_core(tmp_path: Path) -> None:
         ("stage=embedded", "embedded", False, False),
     ],
 )
-def test_who_needs_aws_without_a_credential_is_asked_whether_to_simulate_it(
+def test_an_aws_environment_without_a_credential_asks_whether_to_simulate_aws(
     environment: str,
     core: str,
     credential: bool,
@@ -163,13 +163,13 @@ def test_who_needs_aws_without_a_credential_is_asked_whether_to_simulate_it(
     assert providers == {"stage": environment.partition("=")[2], "prod": "embedded"}
 
 
-def test_the_new_file_fits_a_terminal_of_80_columns_where_the_wizard_shows_it() -> None:
+def test_the_new_file_fits_80_columns_as_the_wizard_shows_it() -> None:
     indented = [f"    {line}" for line in topology_text(default()).splitlines()]
     assert [line for line in indented if len(line) > 80] == []
 
 
 @pytest.mark.parametrize("terminal", ["xterm", "dumb"])
-def test_nobody_is_asked_where_no_menu_can_be_drawn(
+def test_nobody_is_asked_in_a_terminal_that_cannot_draw_a_menu(
     monkeypatch: pytest.MonkeyPatch, terminal: str
 ) -> None:
     for stream in (sys.stdin, sys.stderr):

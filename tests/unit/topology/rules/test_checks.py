@@ -29,7 +29,7 @@ spec:
         "{ignore: [{rule: field-unknown, app: web, object: Deployment/web, reason: newer}]}",
     ],
 )
-def test_taken(checks: str) -> None:
+def test_valid_checks_are_accepted(checks: str) -> None:
     parse(TEXT.replace("CHECKS", checks), Path("ucp.yaml"))
 
 
@@ -45,7 +45,7 @@ def test_taken(checks: str) -> None:
         ("{ignore: [{rule: host-taken, app: web, object: web, reason: r}]}", "Kind/name"),
     ],
 )
-def test_refused(checks: str, words: str) -> None:
+def test_invalid_checks_are_refused_with_their_line(checks: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(TEXT.replace("CHECKS", checks), Path("ucp.yaml"))
     assert words in caught.value.message

@@ -1,4 +1,4 @@
-"""`clouds` of the topology: what is simulated, and what an embedded core can start then."""
+"""`clouds` of the topology: simulated clouds, and what an embedded core can start with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def topology(clouds: str, core: str = "embedded") -> Topology:
     return parse(TEXT.replace("CLOUDS", clouds).replace("CORE", core), Path("ucp.yaml"))
 
 
-def test_an_embedded_core_starts_what_a_simulated_cloud_makes() -> None:
+def test_an_embedded_core_can_start_clusters_of_a_simulated_cloud() -> None:
     simulated = topology("{aws: {simulated: true}}")
     assert not list(find_unstartable(simulated))
     assert clouds(simulated) == ["aws"]
@@ -39,7 +39,7 @@ def test_an_embedded_core_starts_what_a_simulated_cloud_makes() -> None:
     assert not is_simulated(simulated, "gke")
 
 
-def test_without_it_the_refusal_names_it() -> None:
+def test_without_a_simulated_cloud_the_refusal_suggests_one() -> None:
     real = topology("{}")
     messages = [each.message for each in find_unstartable(real)]
     assert len(messages) == 2
@@ -57,13 +57,13 @@ def test_without_it_the_refusal_names_it() -> None:
         ("{aws: {simulated: true}}", "kind", "a simulated aws is not supported with a kind core"),
     ],
 )
-def test_refused(clouds: str, core: str, words: str) -> None:
+def test_invalid_clouds_are_refused_with_their_line(clouds: str, core: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         topology(clouds, core)
     assert words in caught.value.message
     assert "ucp.yaml:6: " in caught.value.message
 
 
-def test_a_new_file_says_it() -> None:
+def test_a_new_file_declares_the_simulated_cloud() -> None:
     chosen = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
     assert parse(topology_text(chosen), Path("ucp.yaml")) == chosen

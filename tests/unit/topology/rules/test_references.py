@@ -1,4 +1,4 @@
-"""Keys that need each other, names that must exist, combinations: with everything built."""
+"""Rules across keys: required keys, references to names, supported combinations."""
 
 from __future__ import annotations
 
@@ -290,14 +290,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_an_error_names_line_and_way_out(case: str) -> None:
+def test_an_error_names_the_line_and_the_fix(case: str) -> None:
     text, line, expected = WRONG[case]
     message = refused(text)
     assert message.startswith(f"ucp.yaml:{line}: "), message
     assert expected in message
 
 
-def test_everything_at_once() -> None:
+def test_a_topology_that_uses_every_feature_is_accepted() -> None:
     spec = accepted(
         """\
   domain: example.org
@@ -346,12 +346,14 @@ COMBINATIONS = {
     "gke": ("existing", *CLOUDS),
     "existing": ("existing", *CLOUDS),
 }
-"""Cores, and the environments that each can start."""
+"""Providers of core clusters, and those of environments that each can start."""
 
 
 @pytest.mark.parametrize("core", COMBINATIONS)
 @pytest.mark.parametrize("provider", ["embedded", "kind", "existing", *CLOUDS])
-def test_combinations_of_cores_and_environments(core: str, provider: str) -> None:
+def test_only_supported_combinations_of_cores_and_environments_are_accepted(
+    core: str, provider: str
+) -> None:
     needs = {"existing": ", context: c", "digitalocean": ", version: 1.33.1-do.0"}
     text = (
         f"  core: {{provider: {core}{needs.get(core, '')}}}\n"
@@ -369,7 +371,7 @@ def test_combinations_of_cores_and_environments(core: str, provider: str) -> Non
         assert f"use provider: {environments[0]}" in refused(text)
 
 
-def test_git_may_have_two_credentials() -> None:
+def test_git_accepts_one_credential_to_write_and_another_to_read() -> None:
     git = "provider: url, core: 'https://g/c', apps: 'https://g/a', auth: forge, readAuth: reader"
     spec = accepted(
         f"  git: {{{git}}}\n  credentials: {{forge: {{env: A}}, reader: {{env: B}}}}\n"
@@ -381,8 +383,8 @@ def test_git_may_have_two_credentials() -> None:
     "name",
     ["y", "no", "on", "true", "null", "1", "08", "1e3", "1e-3", "0x1f", "0o7", "0b1", "2024-1-31"],
 )
-def test_an_environment_is_called_by_a_text(name: str) -> None:
-    """kustomize and Argo CD read its name as the key of a ConfigMap."""
+def test_an_environment_name_that_yaml_reads_as_another_type_is_refused(name: str) -> None:
+    """kustomize and Argo CD read the name as a key of a ConfigMap."""
     assert "YAML reads as another type" in refused(f"  environments: [{{name: '{name}'}}]\n")
     accepted(f"  environments: [{{name: 'env-{name}'}}]\n")
     accepted(f"  environments: [{{name: '{name}x'}}]\n")

@@ -1,4 +1,4 @@
-"""Teams that would share something with somebody else are refused."""
+"""Teams that would share names or repositories with others are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from k8s_ucp.topology import parse
 
 
 def told(name: str = "demo", **spec: Any) -> str:
-    """What is wrong with a topology; "" where nothing is."""
+    """The error message about a topology; "" if it is valid."""
     stream = io.StringIO()
     head = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Topology", "metadata": {"name": name}}
     YAML().dump({**head, "spec": spec}, stream)
@@ -30,7 +30,7 @@ URL = {"provider": "url", "core": "https://g.example.org/a", "apps": "https://g.
 APP = {"name": "web", "image": "web", "tag": "1"}
 
 
-def test_teams_side_by_side() -> None:
+def test_teams_without_collisions_are_accepted() -> None:
     assert told(teams=[SHOP, {"name": "orders", "quota": {"claims": 3}}]) == ""
     assert told(teams=[{"name": "shop", "repo": "https://g.example.org/c"}], git=URL) == ""
 
@@ -75,5 +75,5 @@ def test_teams_side_by_side() -> None:
         ),
     ],
 )
-def test_what_is_shared_is_refused(spec: dict[str, Any], words: str) -> None:
+def test_teams_with_collisions_are_refused(spec: dict[str, Any], words: str) -> None:
     assert words in told(**spec)
