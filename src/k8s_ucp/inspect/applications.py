@@ -18,6 +18,8 @@ _SHOWN = 3
 _PASSED_ON = re.compile(
     r"rpc error: code = \w+ desc = |failed to generate manifest for source \d+ of \d+: "
 )
+# Argo CD's message while it repeats a sync, from which it has removed the errors of the last one.
+_REPEATS = re.compile(r"Retrying operation.*\. Attempt #\d+$")
 _Key = tuple[str, str, str, str]
 
 
@@ -50,8 +52,10 @@ def reason(item: Object) -> str:
     if said := _failure(item):
         return said
     operation = _status(item).get("operationState") or {}
-    if operation.get("phase") == "Running" and operation.get("message"):
-        return shortened(str(operation["message"]))
+    message = shortened(str(operation.get("message") or ""))
+    running = message if operation.get("phase") == "Running" else ""
+    if running and not _REPEATS.match(running):
+        return running
     resources = _status(item).get("resources") or []
     stays = kept(item)
     unwell = [_unwell(each) for each in resources if _health(each) in _UNWELL]
@@ -65,7 +69,7 @@ def reason(item: Object) -> str:
         if names
     ]
     # Warnings, such as of orphaned objects, leave an Application healthy.
-    return "; ".join(parts) or next(_messages(item), "")
+    return "; ".join(parts) or next(_messages(item), running)
 
 
 def _failure(item: Object) -> str:
@@ -111,8 +115,9 @@ def _failed_sync(operation: dict[str, Any]) -> list[str]:
         texts = [f"{name}: {shortened(message)}" for name, message in found[:_SHOWN]]
         more = f"; and {len(found) - _SHOWN} more objects" if len(found) > _SHOWN else ""
         return ["; ".join(texts) + more + tried]
-    if operation.get("phase") in ("Failed", "Error") or retries:
-        return [shortened(str(operation.get("message")))]
+    message = str(operation.get("message") or "")
+    if operation.get("phase") in ("Failed", "Error") or (retries and not _REPEATS.match(message)):
+        return [shortened(message)]
     return []
 
 

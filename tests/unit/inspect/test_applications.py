@@ -108,3 +108,13 @@ def test_whoever_waits_is_told_of_every_application_that_is_stuck() -> None:
     well = application(FETCH, sync={"status": "Synced"}, health={"status": "Healthy"})
     (said,) = troubles([waiting, stuck, {"metadata": {"name": "api"}, **well}])
     assert said.startswith("Application clusters: Failed to load target state")
+
+
+def test_a_repeated_sync_reports_its_objects_instead_of_the_attempt() -> None:
+    """Argo CD removes the errors of the last attempt when it begins the next one."""
+    repeats = {"phase": "Running", "retryCount": 2, "message": "Retrying operation. Attempt #2"}
+    waiting = {"kind": "Job", "namespace": "web", "name": "seed", "health": {"status": "Missing"}}
+    item = application(operationState=repeats, resources=[waiting])
+    assert trouble(item) == ""
+    assert reason(item) == "not healthy: Job web/seed"
+    assert reason(application(operationState=repeats)) == repeats["message"]
