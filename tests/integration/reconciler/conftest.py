@@ -1,4 +1,4 @@
-"""Three real control planes for all tests here, and an empty core for each."""
+"""Three real control planes, shared by all tests here, and an empty core cluster for each test."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.integration.reconciler.world import (
 
 CRDS = Path(__file__).parents[2] / "golden/trees/demo/core/platform/reconciler"
 ACCESS = CRDS / "access.yaml"
-"""What start applies: every test here runs with these rights and no others."""
+"""RBAC that `ucp start` applies; all tests here run with exactly these permissions."""
 
 
 @dataclass
 class Planes:
-    """The control planes behind all worlds."""
+    """The control planes that all worlds share."""
 
     provider: EmbeddedProvider
     folder: Path
@@ -51,7 +51,7 @@ class Planes:
 
 @pytest.fixture(scope="package")
 def planes(toolbox: Toolbox) -> Iterator[Planes]:
-    """They end with the last test here: three idle ones for each worker slow down what follows."""
+    """Deleted after the last test here, since three per worker would slow down later tests."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-test-"))
     ends_with_this_run(folder)
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
@@ -76,7 +76,7 @@ def planes(toolbox: Toolbox) -> Iterator[Planes]:
 
 
 def furnish(core: Kube, toolbox: Toolbox) -> None:
-    """What bootstrap applies to a core: the kinds and namespaces that the reconciler needs."""
+    """Apply the CRDs, namespaces and RBAC that the reconciler needs, as `ucp start` does."""
     found = kinds(toolbox)
     manifests.apply_all(core, found)
     make_room(core)
@@ -84,14 +84,14 @@ def furnish(core: Kube, toolbox: Toolbox) -> None:
 
 
 def kinds(toolbox: Toolbox) -> list[Manifest]:
-    """LocalClusters, Syncers and Argo CD's Applications."""
+    """CRDs of LocalCluster, Syncer and Argo CD's Application."""
     applications = toolbox.module("argocd") / "manifests/crds/application-crd.yaml"
     paths = (CRDS / "crds.yaml", CRDS / "syncers.yaml", applications)
     return manifests.read({path.name: path.read_bytes() for path in paths})
 
 
 def make_room(core: Kube) -> None:
-    """The namespaces that the reconciler works in, and its rights."""
+    """Apply the namespaces that the reconciler works in, and its RBAC."""
     for name in (names.CLUSTERS_NAMESPACE, names.ARGOCD_NAMESPACE, "crossplane-system"):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         core.apply(namespace, manager="test")
@@ -101,7 +101,7 @@ def make_room(core: Kube) -> None:
 
 @pytest.fixture
 def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
-    """An empty core whose list of environments holds stage and prod."""
+    """An empty core cluster whose list of environments contains stage and prod."""
     empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)
     provider = Standing({name: planes.config(name) for name in planes.apps})

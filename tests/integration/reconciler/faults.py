@@ -1,4 +1,4 @@
-"""Faults, injected for real, and how soon everything is right again after each has ended."""
+"""Injected faults, and the time to recovery after the end of each."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ MIRRORED = "db-conn"
 CORE = "test-core"
 LIMIT = 10.0
 AWAY = 4.0
-"""Seconds that a server stays away or silent: long enough to be noticed."""
+"""Seconds for which a server is down or silent: long enough to be detected."""
 
 
 @dataclass
 class Found:
-    """What came of one fault."""
+    """The outcome of one fault."""
 
     kind: str
     where: str
     seconds: float
-    """From its end until everything was right."""
+    """Time from the end of the fault to full recovery."""
     told: str
-    """How conditions and figures showed it meanwhile."""
+    """How conditions and metrics showed the fault meanwhile."""
 
 
 @dataclass
 class Scene:
-    """A reconciler whose every connection, to the core and to one app cluster, can be harmed."""
+    """A reconciler whose connections to the core and to one app cluster can be disturbed."""
 
     world: World
     planes: Planes
@@ -70,14 +70,14 @@ class Scene:
         return self.reconciler.runtime.metrics.value(f"k8s_ucp_{name}", **labels) or 0.0
 
     def cuts(self) -> float:
-        """How often watches ended before their time, for whatever reason."""
+        """Number of watches that ended early, for any reason."""
         metrics = self.reconciler.runtime.metrics
         pages = metrics.page().decode().splitlines()
         rows = [each for each in pages if each.startswith("k8s_ucp_watch_cuts_total{")]
         return sum(float(each.rsplit(" ", 1)[1]) for each in rows)
 
     def expired(self) -> float:
-        """How often the server said that a revision is too old."""
+        """Number of watches that ended because the revision was too old (410)."""
         rows = self.reconciler.runtime.metrics.page().decode().splitlines()
         return sum(
             float(each.rsplit(" ", 1)[1])
@@ -86,7 +86,7 @@ class Scene:
         )
 
     def change(self) -> str:
-        """A commit, as it were: the cluster moves to another region. And a mirrored password."""
+        """Change the cluster's region, as a commit would, and a mirrored password."""
         self.number += 1
         region = f"region-{self.number}"
         change = {"metadata": {"labels": {names.REGION: region}}}
@@ -97,7 +97,7 @@ class Scene:
         return region
 
     def right(self, region: str) -> Callable[[], bool]:
-        """The changes have arrived, the cluster is reachable, and Argo CD gets in."""
+        """A check: the changes have arrived, the cluster is reachable, and Argo CD has access."""
 
         def check() -> bool:
             secret = self.world.cluster_secret(APP)
@@ -113,7 +113,7 @@ class Scene:
         return self.world.condition(names.REACHABLE, APP)[0] == "True"
 
     def shown_away(self) -> bool:
-        """Condition and figure say that the app cluster does not answer."""
+        """Whether condition and metric show that the app cluster is unreachable."""
         away = self.world.condition(names.REACHABLE, APP)[0] == "False"
         return away and self.figure("cluster_reachable", cluster=APP) == 0
 
@@ -129,7 +129,7 @@ def gets_in(secret: Object) -> bool:
 
 @contextmanager
 def scene(world: World, planes: Planes) -> Iterator[Scene]:
-    """Two clusters registered, all connections through proxies."""
+    """Two registered clusters; connections to the core and to one of them go through proxies."""
 
     def through(config: dict[str, Any], proxy: SilentProxy) -> dict[str, Any]:
         changed: dict[str, Any] = json.loads(json.dumps(config))
@@ -142,7 +142,8 @@ def scene(world: World, planes: Planes) -> Iterator[Scene]:
     app_config = world.provider.configs[APP]
     with SilentProxy(port(world.core_config)) as core, SilentProxy(port(app_config)) as app:
         world.provider.configs[APP] = through(app_config, app)
-        # The defaults, so that what is measured is what a user has; the probe looks often.
+        # Watches and probes have the default timeouts, so that the measurements apply to users;
+        # the resync is more frequent.
         reconciler = world.start(config=through(world.core_config, core), resync_seconds=1.0)
         for environment in ("stage", "prod"):
             world.declare(environment)
@@ -164,7 +165,7 @@ def watch_cut(scene: Scene, _: int) -> Found:
 
 
 def too_old(scene: Scene, _: int) -> Found:
-    """etcd is compacted, and every watch goes on from a revision that is no longer there."""
+    """Compact etcd, and let every watch resume from a revision that was compacted."""
     before = scene.expired()
     oldest = compact(scene.planes, CORE)
     follow, sent = Kube.watch, set[int]()
@@ -182,7 +183,7 @@ def too_old(scene: Scene, _: int) -> Found:
 
 
 def restart(scene: Scene, number: int) -> Found:
-    """SIGKILL; a few seconds later it is started again. Of the core, and of the app cluster."""
+    """Kill the API server of the core or the app cluster, and restart it seconds later."""
     name = (CORE, APP)[number % 2]
     before = scene.cuts()
     api_server(scene.planes, name).kill()
@@ -198,9 +199,10 @@ def restart(scene: Scene, number: int) -> Found:
 
 
 def half_open(scene: Scene, number: int) -> Found:
-    """Every connection of now is silent for ever; new ones get no answer for some seconds.
+    """Silence all open connections forever, and new ones for a few seconds.
 
-    Every fourth time new ones work at once: nothing but our own bounds finds the silence then.
+    Every fourth time new connections work at once, so that only our own timeouts detect the
+    silence.
     """
     name = ("core", "app")[number % 2]
     proxy = scene.core if name == "core" else scene.app
@@ -220,7 +222,7 @@ def half_open(scene: Scene, number: int) -> Found:
 
 
 def expired(scene: Scene, number: int) -> Found:
-    """Signed already expired: Argo CD's token in the cluster Secret, or the reconciler's own."""
+    """Replace Argo CD's token in the cluster Secret, or the reconciler's own, by an expired one."""
     world = scene.world
     if number % 2:
         source = scene.reconciler.kube._token
@@ -276,7 +278,7 @@ def _measure(
     *,
     told: str = "watch interrupteds counted",
 ) -> Found:
-    """The fault has ended now. A change is made; everything has to become right."""
+    """Called at the end of a fault: make a change, and measure the time to full recovery."""
     began = time.monotonic()
     right = scene.right(scene.change())
     eventually(lambda: shown() and right(), f"{kind} ({where}) healed", seconds=60)
@@ -284,14 +286,14 @@ def _measure(
 
 
 def compact(planes: Planes, name: str) -> str:
-    """Compact a cluster's etcd at its newest revision; a revision that is gone thereby."""
+    """Compact a cluster's etcd at its newest revision; returns a revision that was compacted."""
     newest = int(_etcd(planes, name, "/v3/kv/range", {"key": "Lw=="})["header"]["revision"])
     _etcd(planes, name, "/v3/kv/compaction", {"revision": str(newest), "physical": True})
     return "2"
 
 
 def _etcd(planes: Planes, name: str, path: str, body: object) -> dict[str, Any]:
-    """etcd's JSON gateway, over its socket."""
+    """Call etcd's JSON gateway over its UNIX socket."""
     found = next(ClusterFolder(planes.folder / "clusters", name).root.rglob("client.sock"))
     connection = http.client.HTTPConnection("localhost", timeout=10)
     folder = os.open(found.parent, os.O_RDONLY)
@@ -303,7 +305,7 @@ def _etcd(planes: Planes, name: str, path: str, body: object) -> dict[str, Any]:
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read()
-        # Compacted by the API server itself in the same moment: just as well.
+        # The API server may have compacted it in the same moment, which serves as well.
         assert answer.status == 200 or b"compacted" in text, text
         parsed: dict[str, Any] = json.loads(text)
         return parsed
@@ -313,5 +315,5 @@ def _etcd(planes: Planes, name: str, path: str, body: object) -> dict[str, Any]:
 
 
 def memory(process: psutil.Process) -> int:
-    """MiB that belong to it alone."""
+    """Memory of the process alone (USS), in MiB."""
     return int(process.memory_full_info().uss / 2**20)

@@ -1,4 +1,4 @@
-"""An API server of an attacker: speaks TLS by a CA of its own, and writes down what it is sent."""
+"""An attacker's API server: uses TLS with its own CA, and records all requests."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 TOKEN = "attackers-own-token"
-"""What the attacker puts into a kubeconfig."""
+"""Token in the attacker's kubeconfig."""
 
 
 @dataclass
 class Hostile:
-    """How it answers can be changed while it runs."""
+    """A running server, whose responses can be changed with `answer`."""
 
     server: str
     authority: str
-    """Base64, for a kubeconfig."""
+    """Its CA, base64-encoded for a kubeconfig."""
     answer: Callable[[BaseHTTPRequestHandler], None]
     heard: list[str] = field(default_factory=list)
     """Each request: line, headers and body."""
@@ -49,7 +49,7 @@ class Hostile:
         }
 
     def credentials(self) -> set[str]:
-        """Everything that was sent to prove who asks."""
+        """Values of all Authorization headers, without `Bearer`."""
         found = re.findall(r"(?im)^authorization: *(?:bearer)? *(.*)$", "\n".join(self.heard))
         return {each.strip() for each in found}
 
@@ -84,7 +84,7 @@ def _certificate(folder: Path) -> tuple[Path, str]:
 
 @contextmanager
 def hostile(folder: Path, answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[Hostile]:
-    """Runs until the end of the block."""
+    """Run the server until the end of the block."""
     path, authority = _certificate(folder)
 
     class Handler(BaseHTTPRequestHandler):
@@ -106,7 +106,7 @@ def hostile(folder: Path, answer: Callable[[BaseHTTPRequestHandler], None]) -> I
         daemon_threads = True
 
         def handle_error(self, *_: object) -> None:
-            """Whoever asked has had enough."""
+            """The client closed the connection."""
 
     server = Server(("127.0.0.1", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -123,11 +123,11 @@ def hostile(folder: Path, answer: Callable[[BaseHTTPRequestHandler], None]) -> I
         server.server_close()
 
 
-# Ways to answer.
+# Responses:
 
 
 def say(handler: BaseHTTPRequestHandler, content: Any, status: int = 200) -> None:
-    """JSON, or bytes as they are."""
+    """Send content as JSON, or bytes unchanged."""
     text = content if isinstance(content, bytes) else json.dumps(content).encode()
     handler.send_response(status)
     handler.send_header("Content-Length", str(len(text)))
@@ -141,7 +141,7 @@ def refuse(handler: BaseHTTPRequestHandler) -> None:
 
 
 def repeat(handler: BaseHTTPRequestHandler) -> None:
-    """A refusal that holds what it was sent, and a lot more."""
+    """A large refusal that contains the request's headers."""
     text = f"{handler.headers} " + "x" * 500_000
     say(handler, {"kind": "Status", "message": text, "reason": text}, 403)
 
@@ -172,7 +172,7 @@ def nulls(handler: BaseHTTPRequestHandler) -> None:
 
 
 class Playing:
-    """An API server that has, and takes, whatever it is asked for; what it says of it is a lie."""
+    """An API server that accepts every request and returns false data."""
 
     def __init__(self, **lies: Any) -> None:
         """lies: token, expires, items (of every list), namespaces."""
@@ -190,7 +190,7 @@ class Playing:
             }
             say(handler, {"status": status})
         elif "watch=true" in handler.path:
-            # Ends at once, each time.
+            # Every watch ends at once.
             say(handler, b"")
         elif handler.command == "GET" and "limit=" in handler.path:
             items = self.lies.get("items", list)()

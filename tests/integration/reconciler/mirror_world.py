@@ -49,14 +49,14 @@ def secret(name: str, namespace: str, data: dict[str, str], **parts: Any) -> Obj
 
 
 class Mirrors:
-    """What the tests do with a World."""
+    """Operations on mirrors in a World."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.core = world.core
 
     def started(self, *environments: str, **settings: Any) -> Mirrors:
-        """A reconciler runs, and these environments are registered."""
+        """Start a reconciler, and register these environments, or stage."""
         self.world.start(**settings)
         for each in environments or ("stage",):
             self.world.declare(each)
@@ -104,7 +104,7 @@ class Mirrors:
         return (found or {}).get("status") or {}
 
     def await_ready(self, name: str, reason: str = "Synced", namespace: str = SOURCES) -> Object:
-        """The status, once its condition Ready has that reason for the present spec."""
+        """Wait until Ready has this reason for the current generation; returns the status."""
 
         def told() -> Object | None:
             item = self.core.find(SYNCER, name, namespace)
@@ -137,7 +137,7 @@ class Mirrors:
 
 
 def empty_mirrors(core: Kube, apps: dict[str, Kube]) -> None:
-    """Take away Syncers, their rights and everything in the namespaces that tests copy into."""
+    """Delete Syncers, the mirrors' RBAC and all objects in namespaces that tests copy into."""
     for item in core.list_all(SYNCER):
         metadata = item["metadata"]
         try:

@@ -1,4 +1,4 @@
-"""A TCP proxy whose connections can be cut, made to go silent, or be taken and never answered."""
+"""A TCP proxy that can reset connections, silence them, or accept them without ever responding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import threading
 
 
 class SilentProxy:
-    """Listens on 127.0.0.1 and forwards to a port there, until told otherwise."""
+    """Listens on 127.0.0.1, and forwards to another port there."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -22,20 +22,20 @@ class SilentProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def silence(self) -> None:
-        """All connections of now: bytes are swallowed for ever, nothing is closed."""
+        """Drop all data of the open connections from now on, without closing them."""
         self._generation += 1
 
     def deaf(self, on: bool) -> None:
-        """New connections are taken and get no answer, ever; those of before are not touched."""
+        """Accept new connections without responding; open connections aren't affected."""
         self._deaf = on
 
     def cut(self) -> None:
-        """All connections of now are reset."""
+        """Reset all open connections."""
         with self._lock:
             found, self._sockets = self._sockets, []
         for each in found:
             with contextlib.suppress(OSError):
-                # Closed with this, TCP sends a reset instead of a polite end.
+                # With a linger time of 0, close sends RST instead of FIN.
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
@@ -44,7 +44,7 @@ class SilentProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # shutdown wakes a thread that waits in accept or recv; close alone does not.
+        # shutdown wakes threads blocked in accept or recv; close alone does not.
         with self._lock:
             everything = [self._listener, *self._sockets]
         for each in everything:
@@ -65,7 +65,7 @@ class SilentProxy:
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
-                # The server is down: so is this one, for that connection.
+                # The server is down, so the client sees a closed connection.
                 client.close()
                 continue
             with self._lock:

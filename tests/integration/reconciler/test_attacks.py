@@ -1,7 +1,7 @@
-"""What an attacker gains: by a Secret in a source namespace, a kubeconfig, an API server. Nothing.
+"""Attackers gain nothing by a Secret in a source namespace, a kubeconfig, or an API server.
 
-No credential of ours, or of anybody else's cluster, reaches a server of theirs; no cluster of
-others is deregistered or held up; memory stays within bounds.
+No credential of ours or of other clusters is sent to their server, no other cluster is deregistered
+or delayed, and memory stays bounded.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ __all__ = ["endpoint"]
 
 pytestmark = [
     pytest.mark.engines,
-    # The attacker's server runs in this process: what its threads leave open when it ends, in the
-    # middle of an answer, is no leak of ours.
+    # The attacker's server runs in this process: sockets that its threads leave open in the middle
+    # of a response are no leak of ours.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -74,9 +74,9 @@ def evil(tmp_path: Path) -> Iterator[Hostile]:
 
 @pytest.fixture(scope="module")
 def managed_clusters(planes: Any) -> Iterator[None]:
-    """Google's clusters as Crossplane's provider declares them, and our right to read them.
+    """The CRD of GKE clusters of Crossplane's provider, and our permission to read them.
 
-    Taken away again: the control planes serve other tests after these.
+    Deleted at the end, since other tests use the same control planes.
     """
     core = planes.core
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -139,7 +139,7 @@ def is_unknown(core: Kube, path: str) -> bool:
 
 
 def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeconfig") -> Object:
-    """A GKE cluster, with what the cloud told of it."""
+    """Create a GKE cluster. told: its status.atProvider, as the cloud reported it."""
     core, metadata = world.core, {"name": "demo-stage", "namespace": CLUSTERS}
     path = f"/apis/{GKE}/v1beta1/namespaces/{CLUSTERS}/clusters"
     for item in core.request("GET", path)["items"]:
@@ -163,7 +163,7 @@ def secret_of(
     name: str = "demo-stage-kubeconfig",
     **more: Any,
 ) -> str:
-    """A Secret as whoever may write Secrets there can make it; its key as a source."""
+    """Create a Secret, as anybody could who may write Secrets there; returns its source key."""
     metadata: Object = {"name": name, "namespace": CLUSTERS, **more}
     if owner is not None:
         metadata["ownerReferences"] = [
@@ -195,13 +195,13 @@ def await_reason(world: World, source: str, *wanted: str) -> None:
 
 
 def cloud(world: World, endpoint: Endpoint) -> None:
-    """The project's service account, whose tokens are worth having."""
+    """Provide the project's service account; its token is a canary that must not leak."""
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": CANARY, "expires_in": 3600}
 
 
 def stands(world: World) -> None:
-    """demo-prod is registered with its own server and answers."""
+    """Check that demo-prod is registered with its own server and reachable."""
     secret = world.await_registered(PROD)
     server = base64.b64decode(secret["data"]["server"]).decode()
     assert server == world.provider.configs[PROD]["clusters"][0]["cluster"]["server"]
@@ -213,7 +213,7 @@ FORGED = ["not named", "address", "certificate", "no address", "label", "exec"]
 
 @pytest.mark.usefixtures("managed_clusters")
 @pytest.mark.parametrize("how", FORGED)
-def test_a_secret_brings_no_credential_of_a_cloud_to_its_own_server(
+def test_a_forged_secret_directs_no_cloud_credential_to_the_attackers_server(
     world: World, endpoint: Endpoint, evil: Hostile, how: str
 ) -> None:
     cloud(world, endpoint)
@@ -251,10 +251,10 @@ def test_a_secret_brings_no_credential_of_a_cloud_to_its_own_server(
 
 
 @pytest.mark.usefixtures("managed_clusters")
-def test_a_connection_secret_that_is_changed_later_leads_nowhere(
+def test_a_connection_secret_that_is_changed_after_registration_is_ignored(
     world: World, endpoint: Endpoint, evil: Hostile
 ) -> None:
-    """The registration stays as it is, with the address and the token that it has."""
+    """The registration keeps its address and token."""
     cloud(world, endpoint)
     real = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     cluster = real["clusters"][0]["cluster"]
@@ -280,7 +280,9 @@ def test_a_connection_secret_that_is_changed_later_leads_nowhere(
     await_reason(world, source, "Registered")
 
 
-def test_a_local_cluster_s_secret_that_is_changed_is_put_right(world: World, evil: Hostile) -> None:
+def test_a_changed_kubeconfig_secret_of_a_local_cluster_is_restored(
+    world: World, evil: Hostile
+) -> None:
     mirrors = Mirrors(world).started("stage")
     mirrors.source("canary", {"password": CANARY})
     to = {"sourceName": "canary", "targetSelector": {}, "targetNamespace": "quote"}
@@ -298,7 +300,9 @@ def test_a_local_cluster_s_secret_that_is_changed_is_put_right(world: World, evi
     assert token_of(world.await_registered()) == before
 
 
-def test_a_secret_that_claims_others_clusters_takes_none_away(world: World, evil: Hostile) -> None:
+def test_a_secret_that_claims_a_foreign_cluster_does_not_affect_its_registration(
+    world: World, evil: Hostile
+) -> None:
     world.start(source_namespaces=(CLUSTERS, SOURCES))
     world.declare("prod")
     before = world.await_registered(PROD)
@@ -332,7 +336,7 @@ def test_a_secret_that_claims_others_clusters_takes_none_away(world: World, evil
     assert not evil.heard
 
 
-def test_the_core_s_names_are_nobody_s(world: World, evil: Hostile) -> None:
+def test_names_and_addresses_of_the_core_cannot_be_registered(world: World, evil: Hostile) -> None:
     world.start()
     labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"}
     for name in ("in-cluster", "demo-core"):
@@ -370,7 +374,7 @@ KUBECONFIGS = {
 }
 
 
-def test_kubeconfigs_of_no_sense_cost_little_and_hold_nobody_up(world: World) -> None:
+def test_malicious_kubeconfigs_use_few_resources_and_delay_no_other_cluster(world: World) -> None:
     world.start()
     process = psutil.Process()
     world.declare("stage")
@@ -418,7 +422,7 @@ SERVERS: dict[str, Callable[[BaseHTTPRequestHandler], None]] = {
 
 
 MORE_OF_A_KIND = {"repeats what it is sent", "numbers", "rights in very many namespaces"}
-"""Servers that lie as another does; the soak meets them."""
+"""Servers that resemble another one of these; tested in the soak only."""
 
 
 @pytest.mark.parametrize(
@@ -428,10 +432,10 @@ MORE_OF_A_KIND = {"repeats what it is sent", "numbers", "rights in very many nam
         for name, each in SERVERS.items()
     ],
 )
-def test_an_api_server_that_lies_gains_nothing_and_holds_nobody_up(
+def test_a_malicious_api_server_gains_nothing_and_delays_no_other_cluster(
     world: World, evil: Hostile, answer: Callable[[BaseHTTPRequestHandler], None]
 ) -> None:
-    """Somebody vouches for the attacker's cluster by label; only its own credentials reach it."""
+    """The attacker's cluster is vouched for by a label; it receives its own credentials only."""
     evil.answer = answer
     mirrors = Mirrors(world).started("prod")
     mirrors.source("canary", {"password": CANARY})
@@ -448,7 +452,7 @@ def test_an_api_server_that_lies_gains_nothing_and_holds_nobody_up(
     eventually(lambda: evil.heard, "a word with the attacker", seconds=SECONDS)
     until, number = time.monotonic() + 2, 0
     while time.monotonic() < until:
-        # Others are served as before, all the while.
+        # Other clusters are served as before meanwhile.
         number += 1
         password = {"password": f"{CANARY}-{number}"}
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What `ucp doctor` finds where something is really wrong."""
+"""Findings of `ucp doctor` about real problems."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPOLOGY = default("demo", ["stage", "prod"])
 
 
 def found(world: World, *, later: float = 0) -> dict[str, Finding]:
-    """later: seconds from now at which it is looked."""
+    """Findings by id. later: check as if it were so many seconds later."""
 
     def kubeconfig(cluster: str) -> Path:
         path = world.folder / f"{cluster}.json"
@@ -45,7 +45,7 @@ def found(world: World, *, later: float = 0) -> dict[str, Finding]:
     return {each.id: each for each in checks.findings(asked)}
 
 
-def test_a_world_that_is_well_has_no_finding(world: World) -> None:
+def test_doctor_has_no_findings_on_a_healthy_topology(world: World) -> None:
     world.start()
     for environment in ("stage", "prod"):
         world.declare(environment)
@@ -53,7 +53,9 @@ def test_a_world_that_is_well_has_no_finding(world: World) -> None:
     assert found(world) == {}
 
 
-def test_what_is_wrong_is_found_by_its_name(world: World, planes: Planes) -> None:
+def test_doctor_reports_registration_conflicts_and_unreachable_clusters(
+    world: World, planes: Planes
+) -> None:
     world.list_environments("stage", "prod", "eu")
     world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
     world.start(resync_seconds=0.2)
@@ -79,7 +81,7 @@ def test_what_is_wrong_is_found_by_its_name(world: World, planes: Planes) -> Non
     assert "ucp clusters forget demo-prod" in seen["cluster/demo-prod/Unreachable"].next
 
 
-def test_a_reconciler_that_is_gone_and_a_token_that_is_not_renewed(world: World) -> None:
+def test_doctor_reports_an_expired_token_when_no_reconciler_runs(world: World) -> None:
     world.start(lease_seconds=1)
     world.declare()
     world.await_registered()
@@ -95,8 +97,10 @@ def test_a_reconciler_that_is_gone_and_a_token_that_is_not_renewed(world: World)
     assert found(world)["token/demo-stage"].severity == "error"
 
 
-def test_what_is_stuck_paused_or_about_to_expire(world: World) -> None:
-    """No namespace controller runs here: a namespace stays as its deletion left it."""
+def test_doctor_reports_stuck_deletions_paused_objects_and_expiring_certificates(
+    world: World,
+) -> None:
+    """No namespace controller runs here, so a deleted namespace keeps terminating."""
     core, cluster = world.core, TOPOLOGY.core_cluster
     core.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "leaving"}})
     world.declare()

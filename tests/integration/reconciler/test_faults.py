@@ -1,4 +1,4 @@
-"""Every kind of fault once, seeded; the whole matrix in the soak."""
+"""Every kind of fault once, in a seeded order; all combinations in the soak."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ RECORD = SoakRecord(
 )
 
 
-def test_each_kind_of_fault_heals(world: World, planes: Planes) -> None:
+def test_the_reconciler_recovers_from_each_kind_of_fault(world: World, planes: Planes) -> None:
     order = list(KINDS)
     chance = random.Random(SEED)
     chance.shuffle(order)
     with scene(world, planes) as found:
         for kind in order:
-            # How soon is the soak's to say: here others work on the same machine.
+            # Only the soak checks the time to recovery: here other tests run at the same time.
             KINDS[kind](found, chance.randrange(2))
 
 
 def application(name: str, cluster: str) -> Object:
-    """As an ApplicationSet of ours makes it."""
+    """An Application as our ApplicationSets create it."""
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -64,7 +64,7 @@ def application(name: str, cluster: str) -> Object:
 
 
 def there(world: World) -> dict[str, str]:
-    """What must not be removed: cluster Secrets and Applications, by uid."""
+    """Cluster Secrets and Applications with their UIDs: they must not be deleted."""
     found = {
         each["metadata"]["name"]: each["metadata"]["uid"]
         for each in world.core.list_all(APPLICATION, ARGOCD)
@@ -88,7 +88,7 @@ def settled(world: World) -> dict[str, str]:
     return found
 
 
-def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, planes: Planes) -> None:
+def test_an_api_server_down_for_ten_minutes_deletes_nothing(world: World, planes: Planes) -> None:
     ahead = [0.0]
     world.start(clock=lambda: time.time() + ahead[0], resync_seconds=0.2)
     before = settled(world)
@@ -102,7 +102,7 @@ def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, plan
         for minute in range(10):
             ahead[0] += 60
             if minute == 5:
-                # One that has never met the cluster goes on, with nothing in memory.
+                # A new reconciler, which never reached the cluster, continues without any state.
                 world.stop()
                 world.start(clock=lambda: time.time() + ahead[0], resync_seconds=0.2)
             time.sleep(0.5)
@@ -116,8 +116,8 @@ def test_ten_minutes_without_its_api_server_take_nothing_away(world: World, plan
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_empty_lists_take_nothing_away(world: World, planes: Planes, times: int) -> None:
-    """Of everything that is watched: once, and twice in a row, when it counts as gone."""
+def test_empty_lists_delete_nothing(world: World, planes: Planes, times: int) -> None:
+    """All watched kinds are listed as empty, once, or twice in a row, which counts as deleted."""
     left: dict[str, int] = {}
     whole = Kube.list_with_version
     lock = threading.Lock()
@@ -143,7 +143,7 @@ def test_empty_lists_take_nothing_away(world: World, planes: Planes, times: int)
         time.sleep(1.5)
         assert there(world) == before
         world.stop()
-        # With an empty cache, as after a restart, when the first lists are the empty ones.
+        # With an empty cache, as after a restart: the first lists are empty.
         left.update(dict.fromkeys(own_watches, times))
         world.start(resync_seconds=0.2)
         time.sleep(2)
@@ -153,7 +153,9 @@ def test_empty_lists_take_nothing_away(world: World, planes: Planes, times: int)
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_twenty_of_each_kind(world: World, planes: Planes, kind: str) -> None:
+def test_the_reconciler_recovers_in_time_from_twenty_faults_of_each_kind(
+    world: World, planes: Planes, kind: str
+) -> None:
     if RECORD.has(kind):
         pytest.skip("done with this code")
     with scene(world, planes) as found:
@@ -173,7 +175,7 @@ def test_twenty_of_each_kind(world: World, planes: Planes, kind: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-def test_ten_idle_minutes_write_nothing(world: World) -> None:
+def test_ten_idle_minutes_cause_no_writes(world: World) -> None:
     if RECORD.has("idle"):
         pytest.skip("done with this code")
     wrote: list[str] = []

@@ -1,4 +1,4 @@
-"""A Secret that asks for a password, at a real API server: filled in once, and kept."""
+"""A Secret that requests a password, on a real API server: it is generated once and kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARGOCD = "argocd-controller"
 
 
 def declared(port: str = "5432") -> dict[str, Any]:
-    """What a repository says, as Argo CD applies it."""
+    """The Secret from a repository, as Argo CD applies it."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -35,10 +35,10 @@ def declared(port: str = "5432") -> dict[str, Any]:
     }
 
 
-def test_it_is_made_once_and_survives_what_others_apply(world: World) -> None:
+def test_a_password_is_generated_once_and_survives_applies_by_argo_cd(world: World) -> None:
     world.start()
     world.core.apply(declared(), manager=ARGOCD)
-    # As a start says it once the backup was put back: nothing is made before.
+    # `ucp start` records this after restoring the backup; no password is generated before.
     world.core.apply(CONFIG_MAP.object(names.RESTORED, CLUSTERS, data={"passwords": "yes"}))
 
     def password() -> str:

@@ -1,4 +1,4 @@
-"""Faults: clusters that are away, tokens that died, watches that were cut. Nothing is lost."""
+"""Nothing is lost when clusters are down, tokens are invalid, or watches are interrupted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api_server(planes: Planes, name: str) -> psutil.Process:
     raise AssertionError(f"{name} has no API server")
 
 
-def test_a_cluster_that_is_away_keeps_everything(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_stays_registered(world: World, planes: Planes) -> None:
     world.start()
     world.declare("prod")
     before = world.await_registered("demo-prod")
@@ -54,8 +54,10 @@ def test_a_cluster_that_is_away_keeps_everything(world: World, planes: Planes) -
     assert world.cluster_secret("demo-prod") == before
 
 
-def test_a_cluster_that_hangs_keeps_everything(world: World, planes: Planes) -> None:
-    """With nothing going on: only the questions of its own to each cluster find it out."""
+def test_a_cluster_that_hangs_is_reported_and_stays_registered(
+    world: World, planes: Planes
+) -> None:
+    """While nothing happens: only the reconciler's own probes of each cluster detect it."""
     world.start(resync_seconds=600, probe_seconds=0.5)
     world.declare("prod")
     before = world.await_registered("demo-prod")
@@ -69,7 +71,7 @@ def test_a_cluster_that_hangs_keeps_everything(world: World, planes: Planes) -> 
     world.await_condition(names.REACHABLE, "True", None, "demo-prod")
 
 
-def test_a_cluster_that_is_away_when_declared_is_registered_later(
+def test_a_cluster_that_is_unreachable_when_declared_is_registered_later(
     world: World, planes: Planes
 ) -> None:
     planes.provider.stop("demo-prod")
@@ -83,7 +85,7 @@ def test_a_cluster_that_is_away_when_declared_is_registered_later(
     world.await_registered("demo-prod")
 
 
-def test_a_token_that_was_revoked_is_replaced(world: World) -> None:
+def test_a_revoked_token_is_replaced(world: World) -> None:
     world.start()
     world.declare()
     before = token_of(world.await_registered())
@@ -94,7 +96,7 @@ def test_a_token_that_was_revoked_is_replaced(world: World) -> None:
         kube.list_all(SECRET, "default")
 
 
-def test_rights_that_were_taken_away_come_back(world: World) -> None:
+def test_a_deleted_role_binding_is_restored(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -105,7 +107,7 @@ def test_rights_that_were_taken_away_come_back(world: World) -> None:
 
 
 def expired_token(planes: Planes, cluster: str, like: str) -> str:
-    """A token as the cluster itself would have signed it, long ago."""
+    """A token signed by the cluster's own key that expired long ago. like: a valid token."""
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
@@ -144,7 +146,7 @@ def test_an_expired_token_is_replaced(world: World, planes: Planes) -> None:
         kube.list_all(SECRET, "default")
 
 
-def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
+def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: World) -> None:
     ahead = [0.0]
     world.start(clock=lambda: time.time() + ahead[0], token_lifetime=7200, resync_seconds=0.2)
     world.declare()
@@ -168,7 +170,7 @@ def test_tokens_are_renewed_at_two_thirds(world: World) -> None:
     assert renewed["metadata"]["uid"] == secret["metadata"]["uid"]
 
 
-def test_the_core_s_api_server_restarts(
+def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
     world: World, planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("k8s_ucp.inspect.following.WATCH_SECONDS", 2.0)
@@ -193,7 +195,7 @@ def test_the_core_s_api_server_restarts(
         assert time.monotonic() - began < 25
         eventually(lambda: is_registered("prod") or None, "the core on the board again")
         assert not read()["about"][""]["lost"]
-    # Their connections end with them, not with the API server.
+    # The board's threads end with it, not with the API server.
     eventually(
         lambda: not any(each.name.startswith("board") for each in threading.enumerate()) or None,
         "the end of what followed the core",
@@ -202,7 +204,7 @@ def test_the_core_s_api_server_restarts(
 
 
 def board_source(world: World) -> LiveSource:
-    """The topology as `ucp board` follows it, without components."""
+    """The topology as `ucp board` watches it, without components."""
     topology = default("demo", ["stage", "prod"])
 
     def kubeconfig(cluster: str) -> Path:
@@ -218,7 +220,7 @@ def board_source(world: World) -> LiveSource:
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 
 
-def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) -> None:
+def test_silent_connections_to_the_core_do_not_stall_registration(world: World) -> None:
     address = world.core_config["clusters"][0]["cluster"]["server"]
     port = int(address.rsplit(":", 1)[1])
     with SilentProxy(port) as proxy:
@@ -227,7 +229,7 @@ def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) 
         world.start(config=config, watch_seconds=2)
         world.declare("stage")
         world.await_registered("demo-stage")
-        # Open connections stay open and say nothing any more, for ever; new ones work.
+        # Open connections stay open, but silent forever; new ones work.
         proxy.silence()
         began = time.monotonic()
         world.declare("prod")
@@ -235,10 +237,10 @@ def test_a_connection_to_the_core_that_goes_silent_stalls_nothing(world: World) 
         assert time.monotonic() - began < 25
 
 
-def test_a_revision_that_is_too_old_leads_to_a_new_list(
+def test_a_watch_from_an_expired_revision_lists_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The API server itself answers 410: after a restart it remembers no old revision."""
+    """The API server itself responds with 410, since after a restart it has no old revisions."""
     listed: list[str] = []
     whole = Kube.list_with_version
 
@@ -259,8 +261,8 @@ def test_a_revision_that_is_too_old_leads_to_a_new_list(
     world.await_registered("demo-prod")
 
 
-def test_an_owner_missing_from_a_list_is_not_gone(world: World) -> None:
-    """A list that comes back empty once must not take a cluster away."""
+def test_an_owner_missing_from_one_list_is_not_deregistered(world: World) -> None:
+    """A list that is empty once must not deregister a cluster."""
     reconciler = world.start(resync_seconds=60)
     world.declare()
     before = world.await_registered()

@@ -1,4 +1,4 @@
-"""A core cluster and two app clusters, all real, and what tests do with them."""
+"""A core cluster and two app clusters, all real, and operations on them for tests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ARGOCD = names.ARGOCD_NAMESPACE
 
 
 def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60) -> T:
-    """Wait until `check` answers something true. A failure shows its last answer, or error."""
+    """Wait until `check` returns a true value; returns it. Fails with its last value or error."""
     until = time.monotonic() + seconds
     last: Any = None
     while (looked := time.monotonic()) < until:
@@ -66,16 +66,16 @@ def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60)
         else:
             if last:
                 return last
-        # What is waited for needs the processor, too.
+        # Longer pauses after slow checks leave CPU time to the code that is awaited.
         time.sleep(min(1, max(0.03, 3 * (time.monotonic() - looked))))
     raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")
 
 
 class Standing:
-    """Hands out app clusters that stand already, instead of making one for every test.
+    """A cluster provider that returns existing app clusters instead of creating new ones.
 
-    What a provider does for real is tested with the real one, in test_local_clusters.py. They stand
-    for clusters whose load balancers and volumes are real.
+    The real provider is tested in test_local_clusters.py. These clusters count as ones whose load
+    balancers and volumes are real.
     """
 
     info = ProviderInfo("embedded", simulated=False)
@@ -117,14 +117,14 @@ class Standing:
 
 @dataclass
 class World:
-    """The core as one test sees it."""
+    """The core cluster and the app clusters of one test."""
 
     core: Kube
     core_config: dict[str, Any]
     folder: Path
     provider: Standing
     apps: Mapping[str, Kube]
-    """By cluster name, as admin."""
+    """Admin clients by cluster name."""
     logs: io.StringIO = field(default_factory=io.StringIO)
     running: list[Manager] = field(default_factory=list)
 
@@ -136,7 +136,7 @@ class World:
         config: dict[str, Any] | None = None,
         **settings: Any,
     ) -> Manager:
-        """Run a reconciler in this process; stopped at the end of the test."""
+        """Start a reconciler in this process; it is stopped at the end of the test."""
         path = self.folder / "core.kubeconfig"
         path.write_text(json.dumps(config or self.core_config))
         chosen = {
@@ -177,7 +177,7 @@ class World:
         )
 
     def declare(self, environment: str = "stage", **changes: Any) -> Object:
-        """Commit a LocalCluster. changes: name, labels, annotations, spec."""
+        """Apply a LocalCluster, as after a commit. changes: name, labels, annotations, spec."""
         name = changes.get("name", f"demo-{environment}")
         labels = {names.ENVIRONMENT: environment, names.TOPOLOGY: "demo", names.ACCESS: "admin"}
         return self.core.apply(
@@ -205,7 +205,7 @@ class World:
         return self.core.find(SECRET, f"cluster-{name}", ARGOCD)
 
     def condition(self, type: str, name: str = "demo-stage") -> tuple[str, str]:
-        """(status, reason); two empty texts where there is none."""
+        """(status, reason); two empty strings if the condition doesn't exist."""
         item = self.local_cluster(name)
         found = find(item, type) if item else None
         return (found["status"], found["reason"]) if found else ("", "")
@@ -231,7 +231,7 @@ class World:
             ) from None
 
     def await_note(self, source: str, reason: str) -> None:
-        """Said of a source whose owner has no status of ours."""
+        """Wait for a condition of a source whose owner has no status of ours."""
 
         def noted() -> list[str]:
             note = read_notes(self.core).get(source) or {}
@@ -240,7 +240,7 @@ class World:
         eventually(lambda: reason in noted(), f"{source} {reason}\n{self.logs.getvalue()[-2000:]}")
 
     def events(self, name: str) -> list[tuple[str, str]]:
-        """(type, reason) of what happened to an object, oldest first."""
+        """(type, reason) of an object's Events, oldest first."""
         found = [
             each
             for namespace in (CLUSTERS, "crossplane-system")
@@ -251,7 +251,7 @@ class World:
         return [(each["type"], each["reason"]) for each in found]
 
     def await_registered(self, name: str = "demo-stage") -> Object:
-        """Registered and reachable; the cluster Secret."""
+        """Wait until the cluster is registered and reachable; returns the cluster Secret."""
         self.await_condition(names.REGISTERED, "True", "Registered", name)
         self.await_condition(names.REACHABLE, "True", None, name)
         secret = self.cluster_secret(name)
@@ -263,7 +263,7 @@ class World:
         eventually(lambda: self.cluster_secret(name) is None, f"end of {name}'s registration")
 
     def versions(self) -> dict[str, str]:
-        """Resource versions of everything the reconciler may write on the core."""
+        """Resource versions of all objects that the reconciler may write on the core."""
         kinds = (LOCAL_CLUSTER, SECRET, CONFIG_MAP)
         return {
             f"{kind.kind} {item['metadata']['namespace']}/{item['metadata']['name']}": item[
@@ -277,7 +277,7 @@ class World:
 
 @contextlib.contextmanager
 def as_argo_cd(secret: Object) -> Iterator[Kube]:
-    """The app cluster as the identity in a cluster Secret."""
+    """A client of the app cluster with the identity in a cluster Secret."""
     config = as_argocd(secret)
     assert config is not None
     kube = Kube(config)
@@ -307,7 +307,7 @@ def deployment(name: str, namespace: str) -> Object:
 
 
 def assert_no_secret_in_the_open(world: World) -> None:
-    """No token and no key in a log line, an annotation, a label or a condition."""
+    """Check that logs, annotations, labels and conditions contain no token and no private key."""
     logs = world.logs.getvalue()
     assert not re.search(r"eyJ[\w-]+\.[\w-]+\.", logs)
     assert "PRIVATE KEY" not in logs
@@ -323,7 +323,7 @@ def assert_no_secret_in_the_open(world: World) -> None:
 
 
 def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
-    """Take away what a test left, whatever state it is in."""
+    """Delete what a test left behind, in whatever state it is."""
     for item in core.list_all(LOCAL_CLUSTER, CLUSTERS):
         _strip(core, LOCAL_CLUSTER, item)
     with contextlib.suppress(NotFound):
@@ -338,7 +338,7 @@ def empty(core: Kube, apps: Mapping[str, Kube]) -> None:
 
 
 def clear(kube: Kube, kind: Kind, wanted: Callable[[str], bool]) -> None:
-    """Delete all objects of a kind in these namespaces, with a request for each that has any."""
+    """Delete a kind's objects in the chosen namespaces, with one request per namespace."""
     there = [each["metadata"] for each in kube.list_all(kind)]
     found = {each["namespace"] for each in there if each["name"] != _OF_KUBERNETES}
     for namespace in filter(wanted, sorted(found)):
@@ -347,13 +347,13 @@ def clear(kube: Kube, kind: Kind, wanted: Callable[[str], bool]) -> None:
 
 
 _OF_KUBERNETES = "kube-root-ca.crt"
-"""A ConfigMap of each namespace."""
+"""ConfigMap that Kubernetes creates in every namespace."""
 
 
 def end_namespace(kube: Kube, name: str) -> None:
-    """Have done with a namespace that is going.
+    """Complete the deletion of a terminating namespace.
 
-    Kubernetes looks at it five seconds later; the next test's registration would wait for that.
+    Kubernetes would do that up to five seconds later, and the next test's registration would wait.
     """
     namespace = kube.find(NAMESPACE, name)
     if namespace is None or "deletionTimestamp" not in namespace["metadata"]:

@@ -1,4 +1,4 @@
-"""Each cloud's way in, against a token endpoint on this machine and real API servers."""
+"""Authentication with each cloud, with a local token endpoint and real API servers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANARY = "canary-credential-3b7e"
 
 @dataclass
 class Endpoint:
-    """Answers every question with what is set, and remembers who asked what."""
+    """A token endpoint that responds with `status` and `answer`, and records all requests."""
 
     url: str
     answer: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 
 def admin_token(world: World) -> str:
-    """A token that the app cluster takes for an administrator: what a cloud would hand out."""
+    """A token with admin access to the app cluster, as a cloud would issue."""
     app = world.apps["demo-stage"]
     account = {"name": "cloud-admin", "namespace": "default"}
     app.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}, manager="test")
@@ -103,7 +103,7 @@ def credential(world: World, name: str, content: str) -> None:
 
 
 def with_plugin(world: World, command: str, *arguments: str) -> str:
-    """The cluster's kubeconfig as the cloud's own tools write it: a program, no credential."""
+    """The cluster's kubeconfig as the cloud's own tools write it: with an exec plugin."""
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {
         "exec": {
@@ -133,7 +133,9 @@ def account(endpoint: Endpoint) -> str:
     )
 
 
-def test_gke(world: World, endpoint: Endpoint) -> None:
+def test_a_gke_cluster_is_registered_with_a_service_account_token(
+    world: World, endpoint: Endpoint
+) -> None:
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}
     world.start(controllers=frozenset({REGISTRATION}))
@@ -142,11 +144,13 @@ def test_gke(world: World, endpoint: Endpoint) -> None:
     path, _, body = endpoint.asked[0]
     assert path == "/token"
     assert parse_qs(body)["grant_type"] == ["urn:ietf:params:oauth:grant-type:jwt-bearer"]
-    # What Argo CD gets is an identity on the cluster, not the cloud's token.
+    # Argo CD gets an identity on the cluster, not the cloud's token.
     assert token_of(secret) != endpoint.answer["access_token"]
 
 
-def test_aks(world: World, endpoint: Endpoint) -> None:
+def test_an_aks_cluster_is_registered_with_a_service_principal_token(
+    world: World, endpoint: Endpoint
+) -> None:
     principal = {
         "clientId": "id",
         "clientSecret": CANARY,
@@ -163,7 +167,9 @@ def test_aks(world: World, endpoint: Endpoint) -> None:
     assert parse_qs(body)["scope"] == ["server/.default"]
 
 
-def test_digitalocean(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_digitalocean_cluster_is_registered_with_the_api_credential(
+    world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(authenticator_digitalocean, "API", endpoint.url)
     credential(world, "do-creds", CANARY)
     endpoint.answer = {"token": admin_token(world)}
@@ -176,10 +182,12 @@ def test_digitalocean(world: World, endpoint: Endpoint, monkeypatch: pytest.Monk
     assert headers["Authorization"] == f"Bearer {CANARY}"
 
 
-def test_eks(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """STS hands out a role's keys; EKS' own check of the token can't be had here.
+def test_an_eks_token_is_signed_with_the_role_and_its_rejection_is_reported(
+    world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STS returns keys of the role, but this API server can't verify EKS tokens.
 
-    So the API server turns it down, and what is said of that must be right.
+    So it rejects the token, which must be reported correctly.
     """
     monkeypatch.setattr(authenticator_aws, "sts", lambda region: f"{endpoint.url}/{region}")
     credential(
@@ -200,7 +208,7 @@ def test_eks(world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) 
     assert CANARY not in path
 
 
-def test_a_refusing_endpoint_is_a_condition_and_shows_no_secret(
+def test_a_refusal_of_the_token_endpoint_is_reported_without_secrets(
     world: World, endpoint: Endpoint
 ) -> None:
     principal = {
@@ -227,14 +235,16 @@ def test_a_refusing_endpoint_is_a_condition_and_shows_no_secret(
         ("my-own-plugin", "my-own-plugin"),
     ],
 )
-def test_what_is_missing_is_named(world: World, command: str, named: str) -> None:
+def test_a_missing_credential_or_authenticator_is_named(
+    world: World, command: str, named: str
+) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, with_plugin(world, command))
     world.await_condition(names.REGISTERED, "False")
     assert named in world.message(names.REGISTERED)
 
 
-def test_an_empty_user_and_no_cloud_is_a_condition(world: World) -> None:
+def test_a_kubeconfig_without_credentials_is_reported(world: World) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {}
     world.start(controllers=frozenset({REGISTRATION}))
@@ -243,7 +253,9 @@ def test_an_empty_user_and_no_cloud_is_a_condition(world: World) -> None:
     assert "client certificate" in world.message(names.REGISTERED)
 
 
-def test_a_label_gets_none_of_our_cloud_credentials(world: World, endpoint: Endpoint) -> None:
+def test_a_kubeconfig_vouched_for_by_a_label_gets_no_cloud_credentials(
+    world: World, endpoint: Endpoint
+) -> None:
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}
     world.start(controllers=frozenset({REGISTRATION}))

@@ -1,4 +1,4 @@
-"""Apps on a real app cluster, applied as Argo CD's identity: not into the platform's namespaces."""
+"""The fence on a real app cluster: Argo CD can't apply apps to the platform's namespaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def source(**changes: Any) -> KubeconfigSource:
 
 
 def pod_of(application: str | None, where: str, name: str = "evil") -> Object:
-    """A Pod with the strongest ServiceAccount of its namespace, as Argo CD marks it."""
+    """A Pod with the most privileged ServiceAccount of its namespace and Argo CD's tracking ID."""
     metadata: Object = {"name": name, "namespace": where}
     if application is not None:
         metadata["annotations"] = {TRACKED: f"{application}:/Pod:{where}/{name}"}
@@ -59,7 +59,7 @@ def admin(config: Object) -> Iterator[Kube]:
 
 @pytest.fixture(scope="module")
 def argocd(config: Object, admin: Kube) -> Iterator[Kube]:
-    """Argo CD's identity, once the server knows the fence."""
+    """A client with Argo CD's identity, once the fence is in effect."""
     service_accounts.establish(admin, source(), "demo", fresh=True)
     service_accounts.establish(admin, source(), "demo", fresh=False)
     token, _ = admin.request_token(names.IDENTITY_NAMESPACE, names.ARGOCD_IDENTITY, seconds=3600)
@@ -77,7 +77,7 @@ def argocd(config: Object, admin: Kube) -> Iterator[Kube]:
     kube.close()
 
 
-def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
+def test_a_foreign_policy_of_that_name_is_left_alone_and_reported(admin: Kube) -> None:
     policy = fence("stage")[0]
     theirs = {**policy, "metadata": {"name": NAME}}
     admin.create(theirs)
@@ -87,13 +87,15 @@ def test_one_of_somebody_else_s_is_left_alone(admin: Kube) -> None:
 
 
 @pytest.mark.parametrize("place", ["k8s-ucp", "kube-system", "traefik", "monitoring"])
-def test_an_app_stays_out_of_the_platform_s_namespaces(argocd: Kube, place: str) -> None:
+def test_an_app_cannot_create_objects_in_the_platforms_namespaces(argocd: Kube, place: str) -> None:
     for application in ("evil-stage", "platform-stage", "traefik-stage", None):
         with pytest.raises(Forbidden, match=f"namespace {place} is reserved for the platform"):
             argocd.apply(pod_of(application, place))
 
 
-def test_nor_does_it_take_things_over_there(argocd: Kube, admin: Kube) -> None:
+def test_an_app_cannot_take_over_objects_of_the_platforms_namespaces(
+    argocd: Kube, admin: Kube
+) -> None:
     about = {"name": "settings", "namespace": "traefik"}
     admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": about})
     marked = {**about, "annotations": {TRACKED: "evil-stage:/ConfigMap:traefik/settings"}}
@@ -105,9 +107,9 @@ def test_nor_does_it_take_things_over_there(argocd: Kube, admin: Kube) -> None:
     assert admin.delete(CONFIG_MAP, "settings", "traefik")
 
 
-def test_apps_work_in_namespaces_of_their_own(argocd: Kube) -> None:
+def test_apps_can_use_their_own_namespaces(argocd: Kube) -> None:
     argocd.apply(pod_of("echo-stage", "echo", "fine"))
-    # As `CreateNamespace=true` does it, and with a mark.
+    # As `CreateNamespace=true` creates it, and with a tracking ID.
     argocd.apply(namespace("quote"))
     marked = {"name": "quote", "annotations": {TRACKED: "quote-stage:/Namespace:/quote"}}
     argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": marked})
@@ -116,17 +118,17 @@ def test_apps_work_in_namespaces_of_their_own(argocd: Kube) -> None:
 @pytest.mark.parametrize(
     "application", ["platform-traefik-stage", "platform-policies-stage", "what-people-made"]
 )
-def test_the_platform_works_there(argocd: Kube, application: str) -> None:
-    """Add-ons, and Applications of the core repository that aren't called like an app's."""
+def test_the_platform_can_use_its_namespaces(argocd: Kube, application: str) -> None:
+    """Add-ons, and Applications of the core repository whose names aren't those of apps."""
     argocd.apply(pod_of(application, "traefik", f"of-{application}"))
     argocd.apply(pod_of(application, "kube-system", f"of-{application}"))
 
 
-def test_others_are_not_concerned(admin: Kube) -> None:
+def test_other_users_are_not_affected(admin: Kube) -> None:
     admin.apply(pod_of("evil-stage", "kube-system", "by-a-person"))
 
 
-def test_it_leaves_with_the_identities(admin: Kube, argocd: Kube) -> None:
+def test_the_fence_is_removed_with_the_identities(admin: Kube, argocd: Kube) -> None:
     kinds = [admin.kind_of(each["apiVersion"], each["kind"]) for each in fence("stage")]
     assert all(admin.find(kind, NAME) for kind in kinds)
     service_accounts.remove(admin, "demo", timeout=10)

@@ -1,4 +1,4 @@
-"""The reconciler's identity on a real API server: what it may not do, and that it is used."""
+"""The reconciler's identity on a real API server: it is used, and its permissions are limited."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.reconciler.world import World, eventually
 pytestmark = pytest.mark.engines
 
 
-def test_it_works_as_its_own_identity(world: World) -> None:
+def test_the_reconciler_uses_its_own_service_account(world: World) -> None:
     reconciler = world.start()
     review = reconciler.kube.request(
         "POST",
@@ -30,7 +30,7 @@ def test_it_works_as_its_own_identity(world: World) -> None:
     assert name == f"system:serviceaccount:{names.CLUSTERS_NAMESPACE}:{names.RECONCILER}"
 
 
-def test_no_rule_of_the_server_s_own_makes_it_wide(world: World) -> None:
+def test_the_reconciler_has_no_wildcard_permissions(world: World) -> None:
     kube = world.start().kube
     for namespace in ("default", "kube-system", names.ARGOCD_NAMESPACE, names.CLUSTERS_NAMESPACE):
         review = kube.request(
@@ -47,13 +47,15 @@ def test_no_rule_of_the_server_s_own_makes_it_wide(world: World) -> None:
 
 
 @pytest.mark.parametrize("namespace", [None, "kube-system", "default"])
-def test_secrets_elsewhere_are_closed(world: World, namespace: str | None) -> None:
+def test_the_reconciler_cannot_list_secrets_in_other_namespaces(
+    world: World, namespace: str | None
+) -> None:
     kube = world.start().kube
     with pytest.raises(Forbidden):
         kube.list_all(SECRET, namespace)
 
 
-def test_it_can_t_raise_itself(world: World) -> None:
+def test_the_reconciler_cannot_escalate_its_privileges(world: World) -> None:
     kube = world.start().kube
 
     def bind() -> None:
@@ -84,7 +86,7 @@ def test_it_can_t_raise_itself(world: World) -> None:
             forbidden()
 
 
-def test_a_token_that_was_revoked_is_asked_for_anew(world: World) -> None:
+def test_a_revoked_token_is_requested_again(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -104,8 +106,8 @@ def test_a_token_that_was_revoked_is_asked_for_anew(world: World) -> None:
     world.await_registered("demo-prod")
 
 
-def test_without_its_account_it_waits(world: World) -> None:
-    """A bootstrap that is not that far yet, or somebody who took it away."""
+def test_the_reconciler_waits_for_its_service_account(world: World) -> None:
+    """Either `ucp start` hasn't created it yet, or somebody deleted it."""
     core: Kube = world.core
     core.delete(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE)
     try:

@@ -1,4 +1,4 @@
-"""What the token endpoint of a cloud can cost the reconciler: seconds and bytes, few of each."""
+"""A cloud's token endpoint can cost the reconciler little time and few bytes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
     [trickling(OK + b"Content-Length: 10000\r\n\r\n", b" "), endless(OK + b"\r\n", b" " * 65536)],
     ids=["a byte now and then", "content without end"],
 )
-def test_a_token_endpoint_is_not_waited_for_longer_than_allowed(
+def test_a_slow_or_endless_token_endpoint_times_out(
     speak: Speak, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cloud_access, "SECONDS", 1.0)

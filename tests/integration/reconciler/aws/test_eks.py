@@ -1,4 +1,4 @@
-"""An EKS environment of the cloud on this machine, as it is rendered for AWS: up, stopped, gone."""
+"""An EKS environment in the simulated cloud, as rendered for AWS: created, restarted, deleted."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.engines
 
 RENDERED = Path(__file__).parents[3] / "golden/trees/clouds/core/clusters/base"
 SETTLED = 90.0
-"""Seconds: what refers to each other is tried again with growing pauses."""
+"""Timeout in seconds: objects that reference others are retried with backoff."""
 
 
 @dataclass
 class Eks:
-    """A topology's declarations, and the cloud that they are taken to."""
+    """The rendered objects of an environment, and the simulated cloud for them."""
 
     world: World
     provider: EmbeddedProvider
@@ -44,7 +44,7 @@ class Eks:
     """By kind and name."""
 
     def start(self) -> None:
-        """The reconciler, as `ucp start` would."""
+        """Start the reconciler, as `ucp start` would."""
         self.world.start(
             provider=self.provider,
             limited=False,
@@ -76,7 +76,7 @@ class Eks:
         assert not unready(), self.world.logs.getvalue()[-3000:]
 
     def cause(self) -> str:
-        """What it waits for, as `ucp status` finds it out."""
+        """The cause of the environment's state, as `ucp status` determines it."""
         told = [
             {
                 "group": item["apiVersion"].partition("/")[0],
@@ -92,7 +92,7 @@ class Eks:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[Kube]:
-        """The cluster, as its kubeconfig Secret has it."""
+        """A client of the cluster with its kubeconfig Secret."""
         secret = self.world.core.get(SECRET, "clouds-kubeconfig", CLUSTERS)
         kube = Kube(json.loads(base64.b64decode(secret["data"]["kubeconfig"])))
         try:
@@ -141,7 +141,9 @@ def eks(world: World, planes: Planes, tmp_path: Path) -> Iterator[Eks]:
                 planes.provider.delete(name)
 
 
-def test_an_eks_environment_comes_up_is_registered_keeps_its_data_and_goes(eks: Eks) -> None:
+def test_an_eks_environment_is_created_registered_restarted_with_its_data_and_deleted(
+    eks: Eks,
+) -> None:
     world, standing = eks.world, {*eks.provider.names()}
     eks.cloud.fail(CloudFault("throttle", operation="CreateCluster"))
     eks.start()
@@ -158,7 +160,7 @@ def test_an_eks_environment_comes_up_is_registered_keeps_its_data_and_goes(eks: 
     secret = eventually(lambda: world.cluster_secret("clouds"), "registered", seconds=SETTLED)
     assert base64.b64decode(secret["data"]["server"]).decode() == at["endpoint"]
     with as_argo_cd(secret) as argo:
-        # Each namespace gets one from the controller manager, some time.
+        # The controller manager creates one in each namespace, sooner or later.
         eventually(
             lambda: argo.list_all(CONFIG_MAP, "default"), "Argo CD may read", seconds=SETTLED
         )

@@ -1,4 +1,4 @@
-"""What only a core knows, at a real API server: collected, lost, put back, and not made anew."""
+"""State that only the core has, on a real API server: backed up, and restored after a loss."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def state(world: World) -> CoreState:
 
 
 def declared(key: str = DATABASE) -> Object:
-    """As the repository has it: it asks for a password."""
+    """The Secret in the repository, which requests a password."""
     namespace, name = key.split("/")
     return {
         "apiVersion": "v1",
@@ -57,7 +57,7 @@ def declared(key: str = DATABASE) -> Object:
 
 
 def source(environment: str = "stage") -> Object:
-    """As a person makes it; `kubectl apply` leaves all of it in an annotation."""
+    """A source that a person created; `kubectl apply` records all of it in an annotation."""
     namespace, name = SOURCE.split("/")
     return {
         "apiVersion": "v1",
@@ -83,7 +83,7 @@ def password(world: World, key: str = DATABASE) -> str:
 
 @pytest.fixture
 def managed(world: World) -> Iterator[None]:
-    """A kind of managed resources, as a provider brings it."""
+    """Apply the CRD of a managed resource, as a provider would."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     item = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -125,7 +125,7 @@ def network(**annotations: str) -> Object:
 
 
 def made(world: World) -> Backup:
-    """A core with one of each, and what it gives to keep."""
+    """Create one object of each section on the core; returns its state for the backup."""
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.start()
     world.core.apply(declared(), manager="argocd-controller")
@@ -137,7 +137,9 @@ def made(world: World) -> Backup:
     return state(world).collect()
 
 
-def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None) -> None:
+def test_passwords_sources_and_external_names_are_restored_to_a_new_core(
+    world: World, managed: None
+) -> None:
     kept = made(world)
     assert kept.passwords == {DATABASE: {"password": password(world)}}
     assert kept.sources == {
@@ -165,7 +167,7 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
     assert new.restore_external_names(kept.external_names) == {NETWORK}
     new.note_restored("restore-backup", PASSWORDS, SOURCES)
 
-    # Argo CD declares all of it anew, and the reconciler looks at it.
+    # Argo CD applies all of it again, and the reconciler reconciles it.
     world.core.apply(declared(), manager="argocd-controller")
     world.core.apply(network(), manager="argocd-controller")
     other = f"{CLUSTERS}/orders-stage-connection"
@@ -181,12 +183,12 @@ def test_a_new_core_gets_back_what_the_old_one_made(world: World, managed: None)
     assert new.restored() == {PASSWORDS, SOURCES, EXTERNAL_NAMES}
     seen = new.collect()
     assert seen.sources == kept.sources
-    # Its provider has not seen it yet: nothing new is known of it.
+    # Its provider hasn't observed the VPC yet, so the backup keeps the external name.
     assert updated(kept, seen, new.gone).external_names == kept.external_names
     assert seen.passwords.keys() == {DATABASE, other}
 
 
-def test_nothing_that_is_there_is_written_over(world: World, managed: None) -> None:
+def test_existing_state_is_never_overwritten_by_a_restore(world: World, managed: None) -> None:
     kept = made(world)
     world.core.apply(source("prod"), manager="kubectl")
     before = world.versions()
@@ -197,7 +199,7 @@ def test_nothing_that_is_there_is_written_over(world: World, managed: None) -> N
     assert state(world).collect().external_names == {NETWORK: "vpc-1"}
 
 
-def test_a_password_goes_into_a_secret_that_still_asks_for_one(world: World) -> None:
+def test_a_password_is_restored_to_a_secret_that_still_requests_one(world: World) -> None:
     world.core.apply(declared(), manager="argocd-controller")
     assert state(world).lacking() == [DATABASE]
     assert state(world).put_back_secrets(Backup({DATABASE: {"password": "b2xk"}})) == [DATABASE]
@@ -207,7 +209,7 @@ def test_a_password_goes_into_a_secret_that_still_asks_for_one(world: World) -> 
     assert password(world) == "b2xk"
 
 
-def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
+def test_deleted_state_is_removed_from_the_backup_only_after_a_restore(
     world: World, managed: None
 ) -> None:
     kept = made(world)
@@ -216,7 +218,7 @@ def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
         world.core.delete(SECRET, name, namespace)
     world.core.delete(VPC, "demo-eu", CLUSTERS)
     core = state(world)
-    # Not yet: this may be a core that lost its data.
+    # Not yet, since this core may have lost its data.
     assert updated(kept, core.collect(), core.gone) == kept
     core.note_restored("restore-backup", PASSWORDS, SOURCES)
     after = updated(kept, core.collect(), core.gone)
@@ -224,7 +226,7 @@ def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
     assert after.external_names == kept.external_names
     core.note_restored("restore-external-names", EXTERNAL_NAMES)
     assert not updated(kept, core.collect(), core.gone)
-    # Namespaces that are not looked at, kinds that are not served: nobody knows.
+    # State in other namespaces, and of kinds that aren't served, is unknown.
     elsewhere = Backup(
         {"monitoring/grafana-admin": {"password": "eA=="}},
         {},
@@ -233,8 +235,8 @@ def test_what_leaves_a_core_leaves_the_backup_once_it_was_put_back(
     assert updated(elsewhere, core.collect(), core.gone) == elsewhere
 
 
-def test_a_source_that_others_vouch_for_is_not_kept(world: World) -> None:
-    """LocalClusters and Crossplane write theirs anew."""
+def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: World) -> None:
+    """The kubeconfigs of LocalClusters and of Crossplane are written again by their controllers."""
     item: dict[str, Any] = source()
     del item["metadata"]["labels"]
     world.core.apply(item, manager="kubectl")
@@ -245,7 +247,7 @@ def test_a_source_that_others_vouch_for_is_not_kept(world: World) -> None:
     assert not state(world).collect()
 
 
-def test_a_namespace_that_is_not_there_yet_is_made(world: World) -> None:
+def test_a_missing_namespace_is_created_for_a_restore(world: World) -> None:
     core = CoreState(world.core, ("monitoring",), ())
     key = "monitoring/grafana-admin"
     assert core.put_back_secrets(Backup({key: {"password": "eA=="}})) == [key]
@@ -256,7 +258,7 @@ def test_a_namespace_that_is_not_there_yet_is_made(world: World) -> None:
 
 @dataclass
 class Git:
-    """A core repository, the user's clone of it, and a key."""
+    """A core repository, the user's clone of it, and a backup key."""
 
     folder: Path
 
@@ -317,17 +319,17 @@ def writer(
 
 
 def said(logs: io.StringIO) -> list[str]:
-    """What was logged, without times."""
+    """The log messages, without times."""
     lines = [json.loads(line) for line in logs.getvalue().splitlines()]
     return [f"{each['message']} {each.get('error') or each.get('commit')}" for each in lines]
 
 
-def test_what_appears_is_written_and_nothing_else(world: World, git: Git) -> None:
+def test_only_new_state_is_committed_to_the_backup(world: World, git: Git) -> None:
     logs = io.StringIO()
     keeps = writer(world, git, logs)
     world.core.apply(source(), manager="kubectl")
     keeps.write()
-    # A start is under way: what it puts back comes first.
+    # A start is running, which restores the backup first.
     assert (git.commits(), said(logs)) == (1, [])
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     keeps.write()
@@ -337,7 +339,7 @@ def test_what_appears_is_written_and_nothing_else(world: World, git: Git) -> Non
     keeps.write()
     writer(world, git, logs).write()
     assert (git.commits(), len(said(logs))) == (2, 1)
-    # The user's clone is left as it is.
+    # The user's clone isn't changed.
     user = Repository(git.folder / "core")
     assert len(user.history("origin/main")) == 1
     world.core.delete(SECRET, SOURCE.partition("/")[2], SOURCE.partition("/")[0])
@@ -350,9 +352,7 @@ def test_what_appears_is_written_and_nothing_else(world: World, git: Git) -> Non
     assert git.kept() == Backup({DATABASE: {"password": password(world)}})
 
 
-def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
-    world: World, git: Git
-) -> None:
+def test_a_kubeconfig_without_its_label_is_removed_from_the_backup(world: World, git: Git) -> None:
     keeps = writer(world, git)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.core.apply(source(), manager="kubectl")
@@ -366,7 +366,7 @@ def test_a_kubeconfig_that_nobody_vouches_for_any_more_leaves_the_backup(
     assert not git.kept()
 
 
-def test_renewed_tokens_are_one_commit_an_hour(world: World, git: Git) -> None:
+def test_renewed_tokens_cause_one_commit_per_hour(world: World, git: Git) -> None:
     now = 0.0
     keeps = writer(world, git, clock=lambda: now)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
@@ -376,7 +376,7 @@ def test_renewed_tokens_are_one_commit_an_hour(world: World, git: Git) -> None:
         keeps.write()
     assert git.commits() == 2
     assert git.kept().sources[SOURCE]["data"] == {"kubeconfig": token(0)}
-    # What is new is not kept waiting, and brings the rest along.
+    # New state is committed immediately, together with the delayed changes.
     world.core.apply(source("prod") | {"data": {"kubeconfig": token(4)}}, manager="kubectl")
     keeps.write()
     assert git.commits() == 3
@@ -394,7 +394,7 @@ def token(number: int) -> str:
     return base64.b64encode(f"token: {number}".encode()).decode()
 
 
-def test_a_push_that_fails_is_told_once_and_made_later(world: World, git: Git) -> None:
+def test_a_failed_push_is_reported_once_and_retried_later(world: World, git: Git) -> None:
     logs = io.StringIO()
     keeps = writer(world, git, logs)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)

@@ -1,4 +1,4 @@
-"""LocalClusters made by the real embedded provider: appearing, repaired, refused, leaving."""
+"""LocalClusters with the real embedded provider: created, repaired, refused, deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.engines
 
 @pytest.fixture
 def provider(planes: Planes, toolbox: Toolbox) -> Iterator[EmbeddedProvider]:
-    """The real one, with a folder of the test's own."""
+    """The real provider, with a folder of its own for the test."""
     found = EmbeddedProvider(planes.folder / "made", toolbox, ports=planes.provider._ports)
     yield found
     for name in found.names():
@@ -43,7 +43,7 @@ def processes(planes: Planes, name: str) -> list[ProcessIdentity]:
     return find_own(ClusterFolder(planes.folder / "made", name))
 
 
-def test_from_a_declaration_to_a_registered_cluster_and_back(
+def test_declared_clusters_are_created_and_registered_and_deleted(
     world: World, planes: Planes, provider: EmbeddedProvider
 ) -> None:
     world.start(provider=provider)
@@ -69,7 +69,7 @@ def test_from_a_declaration_to_a_registered_cluster_and_back(
         kube = Kube.from_file(file)
         assert kube.version() == item["status"]["version"]
         kube.close()
-    # One leaves, the other stays.
+    # One is deleted, the other stays.
     before = processes(planes, "demo-stage")
     assert before
     world.delete("demo-stage")
@@ -81,11 +81,11 @@ def test_from_a_declaration_to_a_registered_cluster_and_back(
     assert world.condition(names.READY, "demo-prod") == ("True", "Running")
 
 
-def test_what_drifts_is_repaired(world: World, planes: Planes, provider: EmbeddedProvider) -> None:
+def test_drift_is_repaired(world: World, planes: Planes, provider: EmbeddedProvider) -> None:
     world.start(provider=provider)
     world.declare()
     world.await_registered()
-    # The Secret goes: written again. The registration doesn't even notice.
+    # A deleted Secret is written again, without effect on the registration.
     registered = world.cluster_secret()
     world.core.delete(SECRET, "demo-stage-kubeconfig", CLUSTERS)
     eventually(
@@ -94,7 +94,7 @@ def test_what_drifts_is_repaired(world: World, planes: Planes, provider: Embedde
     assert world.cluster_secret() == registered
     (world.folder / "kubeconfigs" / "demo-stage.yaml").unlink()
     eventually((world.folder / "kubeconfigs" / "demo-stage.yaml").exists, "the file again")
-    # The cluster is stopped: started, with its data.
+    # A stopped cluster is started again, with its data.
     kube = Kube(provider.kubeconfig("demo-stage"))
     kube.apply(deployment("kept", "default"))
     provider.stop("demo-stage")
@@ -106,7 +106,7 @@ def test_what_drifts_is_repaired(world: World, planes: Planes, provider: Embedde
     assert world.cluster_secret() == registered
 
 
-def test_another_machine_s_cluster_is_left_alone(world: World) -> None:
+def test_a_cluster_of_another_machine_is_left_alone(world: World) -> None:
     world.start()
     before = world.declare(spec={"machine": "elsewhere"})
     world.declare("prod")
@@ -118,7 +118,7 @@ def test_another_machine_s_cluster_is_left_alone(world: World) -> None:
     assert world.provider.deleted == []
 
 
-def test_a_declaration_can_t_take_the_core(world: World) -> None:
+def test_a_declaration_with_the_name_of_the_core_is_refused(world: World) -> None:
     world.start()
     world.declare("core", name="demo-core")
     world.await_condition(names.READY, "False", "NameRefused", "demo-core")
@@ -128,7 +128,7 @@ def test_a_declaration_can_t_take_the_core(world: World) -> None:
     assert world.provider.deleted == []
 
 
-def test_a_provider_that_is_not_here_is_said(world: World) -> None:
+def test_a_missing_provider_is_reported(world: World) -> None:
     world.start()
     world.declare(spec={"provider": "kind"})
     world.await_condition(names.READY, "False", "ProviderMissing")
@@ -136,7 +136,7 @@ def test_a_provider_that_is_not_here_is_said(world: World) -> None:
     eventually(lambda: world.local_cluster() is None, "its end")
 
 
-def test_a_failure_is_told_and_tried_again(world: World) -> None:
+def test_a_failed_creation_is_reported_and_retried(world: World) -> None:
     world.provider.failing = "port 6443 is taken"
     world.start()
     world.declare()
@@ -146,7 +146,7 @@ def test_a_failure_is_told_and_tried_again(world: World) -> None:
     world.await_registered()
 
 
-def test_somebody_else_s_kubeconfig_secret_is_left_alone(world: World) -> None:
+def test_a_foreign_kubeconfig_secret_is_left_alone(world: World) -> None:
     before = world.core.create(
         {
             "apiVersion": "v1",
@@ -163,7 +163,7 @@ def test_somebody_else_s_kubeconfig_secret_is_left_alone(world: World) -> None:
     assert world.core.get(SECRET, "demo-stage-kubeconfig", CLUSTERS) == before
 
 
-def test_making_is_done_once_for_each_change(world: World) -> None:
+def test_the_provider_is_called_once_per_change(world: World) -> None:
     world.start(resync_seconds=0.1)
     world.declare()
     world.await_registered()
@@ -185,12 +185,14 @@ def test_making_is_done_once_for_each_change(world: World) -> None:
         ({"name": "demo.stage"}, "a-z, 0-9"),
     ],
 )
-def test_the_schema_explains_a_mistake(world: World, changes: dict[str, Any], word: str) -> None:
+def test_the_schema_rejects_invalid_fields_with_an_explanation(
+    world: World, changes: dict[str, Any], word: str
+) -> None:
     with pytest.raises(Invalid, match=word):
         world.declare(**changes)
 
 
-def test_a_provider_can_t_be_changed(world: World) -> None:
+def test_the_provider_of_a_cluster_cannot_be_changed(world: World) -> None:
     world.declare()
     with pytest.raises(Invalid, match="delete it and create another"):
         world.core.patch(LOCAL_CLUSTER, "demo-stage", CLUSTERS, {"spec": {"provider": "kind"}})
@@ -218,7 +220,7 @@ leave(0)
 """
 
 
-def test_a_process_ends_at_once_and_takes_up_where_it_was(
+def test_the_process_stops_quickly_and_resumes_after_a_restart(
     world: World, planes: Planes, toolbox: Toolbox, provider: EmbeddedProvider
 ) -> None:
     config = world.folder / "core.kubeconfig"
@@ -258,7 +260,7 @@ def test_a_process_ends_at_once_and_takes_up_where_it_was(
         first = start()
         world.declare()
         world.await_condition(names.READY, "False", "Creating")
-        # In the middle of making a control plane.
+        # The process is stopped while it creates a control plane.
         assert end(first) == 0
         second = start()
         world.await_registered()

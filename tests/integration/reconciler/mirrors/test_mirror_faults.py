@@ -1,4 +1,4 @@
-"""Mirrors while something is away: nothing is removed, nothing hangs, all of it comes back."""
+"""Mirrors during outages: nothing is deleted, nothing hangs, everything recovers."""
 
 from __future__ import annotations
 
@@ -41,13 +41,15 @@ def copy_names(kube: Kube) -> list[str]:
     ]
 
 
-def test_a_dead_cluster_is_told_of_and_catches_up(mirrors: Mirrors, planes: Planes) -> None:
+def test_an_unreachable_cluster_is_reported_and_catches_up_later(
+    mirrors: Mirrors, planes: Planes
+) -> None:
     planes.provider.stop(PROD)
     try:
         mirrors.source("db-0", {"password": "second"}, labels={"tier": "db"})
         mirrors.source("db-5", DB, labels={"tier": "db"})
         mirrors.core.delete(SECRET, "db-1", SOURCES)
-        # The other cluster doesn't wait for it.
+        # Copies on the other cluster aren't delayed.
         mirrors.await_copy("db-0", {"password": "second"})
         mirrors.await_copy("db-5", DB)
         mirrors.await_none("db-1")
@@ -63,7 +65,7 @@ def test_a_dead_cluster_is_told_of_and_catches_up(mirrors: Mirrors, planes: Plan
     mirrors.await_ready("all")
 
 
-def test_a_syncer_does_not_wait_for_ever_for_a_dead_cluster(
+def test_deletion_of_a_syncer_does_not_wait_forever_for_an_unreachable_cluster(
     mirrors: Mirrors, planes: Planes
 ) -> None:
     planes.provider.stop(PROD)
@@ -84,8 +86,8 @@ def test_a_syncer_does_not_wait_for_ever_for_a_dead_cluster(
     )
 
 
-def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -> None:
-    """As when the core comes back empty: what was there may be all that an app has."""
+def test_copies_of_a_syncer_deleted_without_its_finalizer_are_kept(mirrors: Mirrors) -> None:
+    """As after the loss of the core's data: the copies may be all that apps have."""
     mirrors.world.stop()
     mirrors.core.patch(SYNCER, "all", SOURCES, {"metadata": {"finalizers": None}})
     mirrors.core.delete(SYNCER, "all", SOURCES)
@@ -93,7 +95,7 @@ def test_a_syncer_that_vanishes_by_force_takes_nothing_along(mirrors: Mirrors) -
     eventually(lambda: "deleted Syncer" in mirrors.world.logs.getvalue(), "it is told")
     time.sleep(2)
     assert len(copy_names(mirrors.app())) == 5
-    # The same Syncer again takes them back as its own, without a write.
+    # The same Syncer, applied again, adopts them without a write.
     versions = {each["metadata"]["resourceVersion"] for each in _copies(mirrors.app())}
     mirrors.syncer("all", SELECTING)
     mirrors.await_ready("all")
@@ -105,7 +107,7 @@ def _copies(kube: Kube) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("which", ["sources", "syncers", "clusters"])
-def test_a_list_that_comes_back_empty_takes_nothing_away(
+def test_an_empty_list_deletes_no_copies(
     mirrors: Mirrors, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
     whole = Kube.list_with_version
@@ -118,7 +120,7 @@ def test_a_list_that_comes_back_empty_takes_nothing_away(
             "syncers": kind is SYNCER and namespace == SOURCES,
             "clusters": kind is SECRET and namespace == names.ARGOCD_NAMESPACE,
         }[which]
-        # Twice each, which is what our watches take for the truth.
+        # Twice in a row each, which our informers accept as true.
         if wanted and emptied.count(str(kind)) < 8:
             emptied.append(str(kind))
             return [], version
@@ -134,8 +136,8 @@ def test_a_list_that_comes_back_empty_takes_nothing_away(
     assert after == before
 
 
-def test_a_secret_planted_elsewhere_receives_nothing(mirrors: Mirrors) -> None:
-    """A Syncer outside of the named namespaces counts for nothing."""
+def test_a_syncer_in_a_namespace_that_is_not_configured_copies_nothing(mirrors: Mirrors) -> None:
+    """A Syncer outside of the configured namespaces is ignored."""
     syncer = {
         "apiVersion": "k8s-ucp.io/v1alpha1",
         "kind": "Syncer",

@@ -1,4 +1,4 @@
-"""The random histories of the unit test, against a real API server."""
+"""The random histories of the unit test, on a real API server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.engines
 
 HISTORIES, STEPS = 1000, 40
 CHUNK = 10
-"""Histories that are recorded together; a run that is interrupted loses no more than these."""
+"""Histories that are recorded together: the most that an interrupted run loses."""
 SIDE_BY_SIDE = 4
 
 
@@ -48,7 +48,7 @@ RECORD = SoakRecord(
 
 
 def histories(config: dict[str, Any], seeds: Sequence[int], steps: int) -> int:
-    """Run them one after another in two namespaces of their own; how many there were."""
+    """Run histories one after the other in two namespaces of their own; returns their number."""
     kube = Kube(config)
     namespaces = (f"h{steps}-{seeds[0]}-x", f"h{steps}-{seeds[0]}-y")
     try:
@@ -68,13 +68,15 @@ def histories(config: dict[str, Any], seeds: Sequence[int], steps: int) -> int:
     return len(seeds)
 
 
-def test_some_random_histories_hurt_nobody(planes: Planes) -> None:
+def test_a_few_random_histories_match_the_model_and_change_nothing_foreign(planes: Planes) -> None:
     assert histories(planes.config("demo-stage"), range(10), 30) == 10
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_a_thousand_random_histories_hurt_nobody(planes: Planes) -> None:
+def test_a_thousand_random_histories_match_the_model_and_change_nothing_foreign(
+    planes: Planes,
+) -> None:
     config = planes.config("demo-stage")
     chunks = {
         f"{first}-{first + CHUNK - 1}": range(first, first + CHUNK)

@@ -1,4 +1,4 @@
-"""Random changes while the reconciler is killed: nothing lost, doubled or orphaned."""
+"""Random changes while the reconciler is killed: no copy is lost, duplicated or orphaned."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FOLDER = Path(__file__).resolve().parents[4]
 
 
 class Process:
-    """The reconciler as a process, to be killed."""
+    """The reconciler as a process that can be killed."""
 
     def __init__(self, planes: Planes, folder: Path) -> None:
         self._kubeconfig = folder / "core.kubeconfig"
@@ -70,7 +70,7 @@ class Process:
 
 
 class Storm:
-    """People who change everything at random, and what must come of it."""
+    """Random changes of sources, Syncers and copies, and the expected result."""
 
     def __init__(self, seed: int, mirrors: Mirrors, apps: dict[str, Kube]) -> None:
         self.chance = random.Random(seed)
@@ -123,7 +123,7 @@ class Storm:
         item = self.core.find(SYNCER, name, SOURCES)
         if item and item["metadata"].get("deletionTimestamp"):
             return
-        # Each Syncer has a name of its own for copies: what is granted never depends on the order.
+        # Each Syncer names its copies differently, so that the result doesn't depend on the order.
         entries: list[Object] = [
             {
                 "sourceSelector": {"matchLabels": {"tier": self.chance.choice(["db", "web"])}},
@@ -165,11 +165,11 @@ class Storm:
             kube.delete(SECRET, name, namespace)
         elif kube.find(SECRET, name, namespace):
             text = base64.b64encode(b"meddled").decode()
-            with contextlib.suppress(NotFound):  # it may leave at this very moment
+            with contextlib.suppress(NotFound):  # it may be deleted at this very moment
                 kube.patch(SECRET, name, namespace, {"data": {"password": text}})
 
     def wanted(self, cluster: str) -> dict[str, dict[str, str]]:
-        """{namespace/name: data} of every copy there should be."""
+        """{namespace/name: data} of all copies that should exist."""
         found: dict[str, dict[str, str]] = {}
         for name, (several, single) in self.syncers.items():
             tier = several["sourceSelector"]["matchLabels"]["tier"]
@@ -235,7 +235,7 @@ def storm(world: World, planes: Planes, folder: Path, seconds: float, seed: int)
     return made
 
 
-def test_some_seconds_of_changes_under_sigkill(
+def test_mirrors_survive_seconds_of_random_changes_under_sigkill(
     world: World, planes: Planes, tmp_path: Path
 ) -> None:
     storm(world, planes, tmp_path, seconds=15, seed=3)
@@ -243,7 +243,9 @@ def test_some_seconds_of_changes_under_sigkill(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-def test_ten_minutes_of_changes_under_sigkill(world: World, planes: Planes, tmp_path: Path) -> None:
+def test_mirrors_survive_ten_minutes_of_random_changes_under_sigkill(
+    world: World, planes: Planes, tmp_path: Path
+) -> None:
     seconds = float(os.environ.get("SOAK_SECONDS", "600"))
     made = storm(world, planes, tmp_path, seconds=seconds, seed=int(time.time()))
     if seconds >= 600:

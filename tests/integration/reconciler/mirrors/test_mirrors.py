@@ -1,4 +1,4 @@
-"""Syncers and what they bring to app clusters, against real API servers."""
+"""Syncers and their copies on app clusters, on real API servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PAPER = {
     "targetCluster": STAGE,
     "targetNamespace": "quote",
 }
-"""An entry as the reference writes it."""
+"""An entry in the notation of the reference."""
 DB = {"endpoint": "10.0.0.1", "username": "app", "password": "hunter2hunter2", "port": "5432"}
 
 
@@ -48,7 +48,9 @@ def mirrors(world: World) -> Mirrors:
     return Mirrors(world)
 
 
-def test_a_paper_style_syncer_mirrors_a_connection_secret(mirrors: Mirrors) -> None:
+def test_a_syncer_in_the_notation_of_the_reference_copies_a_connection_secret(
+    mirrors: Mirrors,
+) -> None:
     mirrors.started("stage", "prod")
     mirrors.source("db-conn", DB, type=CONNECTION)
     mirrors.syncer("db", PAPER, {**PAPER, "targetCluster": PROD})
@@ -66,7 +68,9 @@ def test_a_paper_style_syncer_mirrors_a_connection_secret(mirrors: Mirrors) -> N
     assert managers == {"k8s-ucp"}
 
 
-def test_copies_follow_change_and_leave_with_source_entry_and_syncer(mirrors: Mirrors) -> None:
+def test_copies_follow_changes_and_are_deleted_with_source_entry_or_syncer(
+    mirrors: Mirrors,
+) -> None:
     mirrors.started()
     mirrors.source("db-conn", DB)
     mirrors.source("other", {"a": "b"})
@@ -122,7 +126,7 @@ def test_drift_is_repaired(mirrors: Mirrors) -> None:
     )
 
 
-def test_a_selector_and_every_cluster_with_names_and_keys(mirrors: Mirrors) -> None:
+def test_selected_secrets_are_copied_to_all_clusters_with_renamed_keys(mirrors: Mirrors) -> None:
     mirrors.started("stage")
     for number in range(3):
         mirrors.source(f"db-{number}", {**DB, "port": str(number)}, labels={"tier": "db"})
@@ -141,12 +145,12 @@ def test_a_selector_and_every_cluster_with_names_and_keys(mirrors: Mirrors) -> N
         want = {"DB_HOST": "10.0.0.1", "DB_PORT": str(number)}
         mirrors.await_copy(f"{SOURCES}.db-{number}", want, "stage-data")
     assert mirrors.await_ready("all")["copies"] == 3
-    # A new environment gets its Secrets by itself.
+    # A new environment gets its Secrets automatically.
     mirrors.world.declare("prod")
     mirrors.await_copy(
         f"{SOURCES}.db-1", {"DB_HOST": "10.0.0.1", "DB_PORT": "1"}, "prod-data", PROD
     )
-    # One that loses its label loses its copies.
+    # The copies of a source that loses its label are deleted.
     mirrors.source("db-1", DB)
     mirrors.core.patch(SECRET, "db-1", SOURCES, {"metadata": {"labels": {"tier": None}}})
     mirrors.await_none(f"{SOURCES}.db-1", "prod-data", PROD)
@@ -155,7 +159,7 @@ def test_a_selector_and_every_cluster_with_names_and_keys(mirrors: Mirrors) -> N
     assert sorted(copied) == [f"{SOURCES}.db-0", f"{SOURCES}.db-2"]
 
 
-def test_config_maps_too(mirrors: Mirrors) -> None:
+def test_config_maps_are_copied_too(mirrors: Mirrors) -> None:
     mirrors.started()
     settings = {
         "apiVersion": "v1",
@@ -200,7 +204,7 @@ def test_a_foreign_secret_is_left_alone_and_adopted_on_request(mirrors: Mirrors)
     assert not released["metadata"].get("annotations")
 
 
-def test_retained_copies_stay_without_marks(mirrors: Mirrors) -> None:
+def test_retained_copies_stay_without_labels_and_annotations(mirrors: Mirrors) -> None:
     mirrors.started()
     mirrors.source("db-conn", DB)
     mirrors.syncer("db", {**PAPER, "deletionPolicy": "Retain"})
@@ -216,7 +220,7 @@ def test_retained_copies_stay_without_marks(mirrors: Mirrors) -> None:
     assert not copy["metadata"].get("annotations")
 
 
-def test_what_cannot_be_changed_is_made_anew(mirrors: Mirrors) -> None:
+def test_an_immutable_copy_is_replaced(mirrors: Mirrors) -> None:
     mirrors.started()
     mirrors.source("db-conn", DB, immutable=True)
     mirrors.syncer("db", PAPER)
@@ -261,7 +265,7 @@ def test_what_cannot_be_changed_is_made_anew(mirrors: Mirrors) -> None:
         ),
     ],
 )
-def test_a_mistake_is_explained_when_it_is_applied(
+def test_an_invalid_syncer_is_rejected_with_an_explanation(
     mirrors: Mirrors, entry: dict[str, Any], says: str
 ) -> None:
     entry = {name: value for name, value in entry.items() if value is not None}
@@ -279,7 +283,7 @@ def test_a_mistake_is_explained_when_it_is_applied(
         )
 
 
-def test_what_the_server_cannot_check_is_a_condition(mirrors: Mirrors) -> None:
+def test_errors_that_the_schema_cannot_detect_are_reported_as_conditions(mirrors: Mirrors) -> None:
     mirrors.started()
     mirrors.source("db-conn", DB)
     mirrors.core.apply(secret("planted", "default", {"a": "b"}), manager="test")
@@ -306,7 +310,7 @@ def test_what_the_server_cannot_check_is_a_condition(mirrors: Mirrors) -> None:
     mirrors.await_ready("second")
 
 
-def test_the_mirror_identity_may_do_nothing_else(mirrors: Mirrors) -> None:
+def test_the_mirror_identity_has_no_other_permissions(mirrors: Mirrors) -> None:
     mirrors.started()
     mirrors.source("db-conn", DB)
     mirrors.syncer("db", PAPER)

@@ -1,4 +1,4 @@
-"""Leaving: Applications go first, while credentials work; nothing hangs; nothing foreign goes."""
+"""Drains: Applications are deleted first, nothing hangs, and nothing foreign is deleted."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def leaving(world: World, name: str) -> bool:
 
 
 def is_asked_for(world: World, name: str) -> bool:
-    """Argo CD takes the annotation off once it has looked."""
+    """Whether a refresh is requested; Argo CD removes the annotation once it has reconciled."""
     notes = world.core.get(APPLICATION, name, ARGOCD)["metadata"].get("annotations") or {}
     return "argocd.argoproj.io/refresh" in notes
 
 
 def finish(world: World, name: str) -> None:
-    """What Argo CD does once everything that an Application deployed is gone."""
+    """Remove the finalizers, as Argo CD does once an Application's resources are deleted."""
     world.core.patch(APPLICATION, name, ARGOCD, {"metadata": {"finalizers": None}})
 
 
-def test_applications_leave_before_the_cluster(world: World) -> None:
+def test_applications_are_deleted_before_the_cluster(world: World) -> None:
     world.start()
     world.declare("stage")
     world.declare("prod")
@@ -70,7 +70,7 @@ def test_applications_leave_before_the_cluster(world: World) -> None:
     world.await_condition(names.READY, "False", "Draining")
     assert "echo-stage" in world.message(names.DRAINED)
     time.sleep(1)
-    # It still waits, with the cluster running and the credentials in place.
+    # It still waits, with the cluster running and the credentials valid.
     assert world.provider.deleted == []
     assert world.cluster_secret() is not None
     finish(world, "echo-stage")
@@ -82,8 +82,8 @@ def test_applications_leave_before_the_cluster(world: World) -> None:
     assert world.cluster_secret("demo-prod") is not None
 
 
-def test_what_argo_cd_prunes_drains_too(world: World) -> None:
-    """In the foreground: the garbage collector takes the kubeconfig Secret before anything else."""
+def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: World) -> None:
+    """Argo CD deletes in the foreground, so the kubeconfig Secret is garbage collected first."""
     world.start()
     world.declare()
     world.await_registered()
@@ -101,7 +101,7 @@ def test_what_argo_cd_prunes_drains_too(world: World) -> None:
     assert world.provider.deleted == ["demo-stage"]
 
 
-def test_the_deletion_cascades_where_the_application_did_not_ask_for_it(world: World) -> None:
+def test_an_application_without_a_finalizer_is_deleted_with_its_resources(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -114,7 +114,7 @@ def test_the_deletion_cascades_where_the_application_did_not_ask_for_it(world: W
     world.await_gone()
 
 
-def test_a_drain_goes_on_after_a_restart(world: World) -> None:
+def test_a_drain_continues_after_a_restart(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -128,7 +128,7 @@ def test_a_drain_goes_on_after_a_restart(world: World) -> None:
     world.await_gone()
 
 
-def test_a_drain_that_never_ends_is_given_up(world: World) -> None:
+def test_a_drain_that_never_completes_times_out(world: World) -> None:
     world.start(drain_seconds=2)
     world.declare()
     world.await_registered()
@@ -136,11 +136,11 @@ def test_a_drain_that_never_ends_is_given_up(world: World) -> None:
     world.delete()
     world.await_gone()
     assert world.provider.deleted == ["demo-stage"]
-    # Argo CD drops the finalizer of an Application whose cluster it doesn't know any more.
+    # Argo CD removes the finalizer of an Application whose cluster it doesn't know any more.
     assert leaving(world, "echo-stage")
 
 
-def test_a_dead_cluster_can_t_hang_its_deletion(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_does_not_block_its_deletion(world: World, planes: Planes) -> None:
     world.start(drain_seconds=60, dead_seconds=1)
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -154,7 +154,7 @@ def test_a_dead_cluster_can_t_hang_its_deletion(world: World, planes: Planes) ->
     assert leaving(world, "echo-prod")
 
 
-def test_a_leaving_cluster_that_is_silent_is_told_of_and_waited_for(
+def test_a_cluster_that_is_unreachable_during_its_drain_is_reported_and_awaited(
     world: World, planes: Planes
 ) -> None:
     world.start(drain_seconds=600, dead_seconds=600)
@@ -173,7 +173,7 @@ def test_a_leaving_cluster_that_is_silent_is_told_of_and_waited_for(
     world.await_gone("demo-prod")
 
 
-def test_a_load_balancer_that_a_cloud_gave_is_waited_for(world: World) -> None:
+def test_a_drain_waits_for_load_balancers_with_addresses(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -198,7 +198,7 @@ def test_a_load_balancer_that_a_cloud_gave_is_waited_for(world: World) -> None:
     world.await_gone()
 
 
-def test_one_declared_anew_during_its_drain_comes_back_clean(world: World) -> None:
+def test_a_cluster_declared_again_after_its_deletion_is_registered_anew(world: World) -> None:
     world.start()
     world.declare()
     before = world.await_registered()

@@ -1,4 +1,4 @@
-"""`ucp clusters forget`: the one way to deregister what is still declared."""
+"""`ucp clusters forget`: the only way to deregister a cluster that is still declared."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from tests.integration.reconciler.world import World, as_argo_cd, eventually
 pytestmark = pytest.mark.engines
 
 
-def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: World) -> None:
+def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world: World) -> None:
     world.start()
     world.declare()
     before = world.await_registered()
     forced_deregistration.forget(world.core, "demo-stage")
     eventually(lambda: world.cluster_secret() is None, "deregistration")
     world.await_condition(names.REGISTERED, "False", "Forgotten")
-    # The declaration and the cluster are there still; our identities are not.
+    # The declaration and the cluster still exist; our identities are deleted.
     app = world.apps["demo-stage"]
     assert app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
     eventually(
@@ -63,7 +63,7 @@ def test_a_forgotten_cluster_leaves_and_stays_away_until_that_is_undone(world: W
     world.await_registered()
 
 
-def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
     world.start()
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -76,7 +76,7 @@ def test_a_dead_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
         planes.provider.start("demo-prod")
 
 
-def test_what_a_label_vouches_for_can_be_forgotten(world: World) -> None:
+def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: World) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -89,7 +89,7 @@ def test_what_a_label_vouches_for_can_be_forgotten(world: World) -> None:
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration, again")
 
 
-def test_unknown_names_and_persons_clusters_are_refused(world: World) -> None:
+def test_unknown_and_foreign_clusters_cannot_be_forgotten(world: World) -> None:
     world.core.create(
         {
             "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Registration on real API servers: who gets in, who doesn't, and what nobody may touch."""
+"""Registration on real API servers: what is registered, what is refused, what is left alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.integration.reconciler.world import (
 pytestmark = pytest.mark.engines
 
 
-def test_a_declared_cluster_is_registered_and_argo_cd_gets_in(world: World) -> None:
+def test_a_declared_cluster_is_registered_and_argo_cd_has_access(world: World) -> None:
     world.start()
     world.declare(labels={names.PROTECTED: "true"})
     secret = world.await_registered()
@@ -57,7 +57,7 @@ def test_a_declared_cluster_is_registered_and_argo_cd_gets_in(world: World) -> N
     assert expires > time.time() + 3600
 
 
-def test_two_identities_are_made_and_the_mirror_s_can_do_nothing(world: World) -> None:
+def test_two_identities_are_created_and_that_of_mirrors_has_no_permissions(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -73,7 +73,7 @@ def test_two_identities_are_made_and_the_mirror_s_can_do_nothing(world: World) -
     mirror.close()
 
 
-def test_scoped_access_ends_at_the_named_namespaces(world: World) -> None:
+def test_scoped_access_is_limited_to_the_listed_namespaces(world: World) -> None:
     world.start()
     world.declare(
         "prod", labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo, quote"}
@@ -96,7 +96,7 @@ def test_scoped_access_ends_at_the_named_namespaces(world: World) -> None:
                 forbidden()
 
 
-def test_a_namespace_taken_from_the_list_is_closed_again(world: World) -> None:
+def test_access_to_a_namespace_removed_from_the_list_is_revoked(world: World) -> None:
     world.start()
     scoped: dict[str, Any] = {"labels": {names.ACCESS: "scoped"}}
     world.declare("prod", **scoped, annotations={names.NAMESPACES: "echo,quote"})
@@ -112,7 +112,7 @@ def test_a_namespace_taken_from_the_list_is_closed_again(world: World) -> None:
             kube.apply(deployment("web", "quote"))
 
 
-def test_from_admin_to_scoped_the_rights_shrink(world: World) -> None:
+def test_permissions_are_revoked_when_access_changes_from_admin_to_scoped(world: World) -> None:
     world.start()
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -126,14 +126,14 @@ def test_from_admin_to_scoped_the_rights_shrink(world: World) -> None:
     assert world.apps["demo-prod"].find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
 
 
-def test_scoped_without_namespaces_registers_nothing(world: World) -> None:
+def test_scoped_access_without_namespaces_is_refused(world: World) -> None:
     world.start()
     world.declare(labels={names.ACCESS: "scoped"})
     world.await_condition(names.REGISTERED, "False", "NamespacesMissing")
     assert world.cluster_secret() is None
 
 
-def test_an_environment_registers_once_it_is_in_the_list(world: World) -> None:
+def test_an_environment_is_registered_once_it_is_in_the_list(world: World) -> None:
     world.list_environments("prod")
     world.start(resync_seconds=60)
     world.declare()
@@ -141,7 +141,7 @@ def test_an_environment_registers_once_it_is_in_the_list(world: World) -> None:
     assert world.cluster_secret() is None
     world.list_environments("prod", "stage")
     world.await_registered()
-    # Leaving the list takes nothing away: only a declaration that is gone does.
+    # Removal from the list deregisters nothing; only deletion of the declaration does.
     world.core.delete(CONFIG_MAP, names.ENVIRONMENTS, CLUSTERS)
     time.sleep(1)
     assert world.cluster_secret() is not None
@@ -161,7 +161,7 @@ def test_an_environment_belongs_to_one_cluster(world: World) -> None:
     world.await_registered("demo-second")
 
 
-def test_of_two_that_come_at_once_one_gets_the_environment(world: World) -> None:
+def test_only_one_of_concurrent_registrations_gets_the_environment(world: World) -> None:
     for number in range(4):
         world.provider.configs[f"demo-{number}"] = world.provider.configs["demo-prod"]
     world.start()
@@ -190,7 +190,7 @@ def person_s_secret(labels: dict[str, str]) -> Object:
 
 
 @pytest.mark.parametrize("labels", [{}, {names.SECRET_TYPE: "cluster"}])
-def test_a_person_s_cluster_secret_is_never_touched(world: World, labels: dict[str, str]) -> None:
+def test_a_foreign_cluster_secret_is_never_changed(world: World, labels: dict[str, str]) -> None:
     before = world.core.create(person_s_secret(labels))
     world.start()
     world.declare()
@@ -201,7 +201,7 @@ def test_a_person_s_cluster_secret_is_never_touched(world: World, labels: dict[s
     assert world.cluster_secret() == before
 
 
-def test_a_name_that_becomes_free_is_taken(world: World) -> None:
+def test_a_cluster_is_registered_once_its_name_becomes_free(world: World) -> None:
     world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
     world.start(resync_seconds=60)
     world.declare()
@@ -222,12 +222,13 @@ def kubeconfig_secret(world: World, name: str, namespace: str, **metadata: Any) 
     )
 
 
-def test_planted_secrets_register_nothing(world: World) -> None:
+def test_secrets_without_a_valid_claim_register_nothing(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()
     claims, vouched = {names.ENVIRONMENT: "prod"}, {names.KUBECONFIG_LABEL: ""}
-    # Nobody vouches for the first, the second lies where nobody looks, the third's claim is taken.
+    # The first lacks the label, the second is in no source namespace, the environment of the third
+    # is taken.
     kubeconfig_secret(world, "demo-prod-kubeconfig", CLUSTERS, labels=claims)
     kubeconfig_secret(world, "other", "default", labels={**claims, **vouched})
     taken = {names.ENVIRONMENT: "stage", **vouched}
@@ -238,7 +239,7 @@ def test_planted_secrets_register_nothing(world: World) -> None:
     assert [each["metadata"]["name"] for each in found] == ["cluster-demo-stage"]
 
 
-def test_a_secret_that_a_person_labelled_registers_and_leaves(world: World) -> None:
+def test_a_labeled_secret_registers_a_cluster_until_it_is_deleted(world: World) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: "", names.PROVIDER: "elsewhere"}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -248,7 +249,7 @@ def test_a_secret_that_a_person_labelled_registers_and_leaves(world: World) -> N
     eventually(lambda: world.cluster_secret("demo-prod") is None, "the end of it")
 
 
-def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
+def test_secrets_are_registered_by_name_only_if_that_is_enabled(world: World) -> None:
     world.start()
     kubeconfig_secret(world, "demo-k8s-prod", "crossplane-system")
     kubeconfig_secret(world, "demo-k8s-unknown", "crossplane-system")
@@ -260,7 +261,7 @@ def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
     assert secret["metadata"]["labels"][names.ENVIRONMENT] == "prod"
     world.await_note("crossplane-system/demo-k8s-unknown", "EnvironmentUnknown")
     world.stop()
-    # Nothing is taken away where names don't count any more.
+    # Without sources_by_name, the existing registration is kept.
     world.start()
     world.await_note("crossplane-system/demo-k8s-prod", "KubeconfigMissing")
     assert world.cluster_secret("demo-k8s-prod") is not None
@@ -269,7 +270,7 @@ def test_a_name_registers_where_that_was_asked_for(world: World) -> None:
 
 
 def plant(world: World, text: str) -> None:
-    """A LocalCluster whose kubeconfig is `text`, with no controller that would repair it."""
+    """Declare a LocalCluster with this kubeconfig; no controller runs that would restore it."""
     owner = world.declare(annotations=vouched(text))
     reference = {
         "apiVersion": owner["apiVersion"],
@@ -293,7 +294,7 @@ def plant(world: World, text: str) -> None:
 
 
 def vouched(text: str) -> dict[str, str]:
-    """What the controller of LocalClusters writes down of a kubeconfig that it made."""
+    """The annotation with the kubeconfig's digest, as the local-cluster controller sets it."""
     try:
         return {names.KUBECONFIG_DIGEST: digest_of(json.loads(text))}
     except ValueError:
@@ -301,7 +302,7 @@ def vouched(text: str) -> dict[str, str]:
 
 
 def malformed(world: World, what: str) -> str:
-    """A kubeconfig that is right but for one thing."""
+    """A kubeconfig with one error."""
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     match what:
@@ -325,7 +326,7 @@ def malformed(world: World, what: str) -> str:
 
 
 @pytest.mark.parametrize("text", ["not: [yaml", "{}", "words"])
-def test_a_kubeconfig_that_is_none_is_explained(world: World, text: str) -> None:
+def test_an_invalid_kubeconfig_is_reported(world: World, text: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, text)
     world.await_condition(names.REGISTERED, "False", "KubeconfigInvalid")
@@ -344,7 +345,9 @@ def test_a_kubeconfig_that_is_none_is_explained(world: World, text: str) -> None
         ("large", "too large"),
     ],
 )
-def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, what: str, named: str) -> None:
+def test_a_kubeconfig_that_cannot_be_used_is_reported_with_the_field(
+    world: World, what: str, named: str
+) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, malformed(world, what))
     world.await_condition(names.REGISTERED, "False", "KubeconfigInvalid")
@@ -352,7 +355,7 @@ def test_a_kubeconfig_that_can_t_be_used_is_explained(world: World, what: str, n
     assert world.cluster_secret() is None
 
 
-def test_a_program_that_a_kubeconfig_wants_is_named_and_never_run(world: World) -> None:
+def test_an_exec_plugin_of_a_kubeconfig_is_named_and_never_run(world: World) -> None:
     proof = world.folder / "ran"
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     wanted = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
@@ -365,17 +368,17 @@ def test_a_program_that_a_kubeconfig_wants_is_named_and_never_run(world: World) 
     assert not proof.exists()
 
 
-def test_ten_megabytes_are_turned_away_by_the_api_server(world: World) -> None:
-    """What it takes at most is explained above, as "large".
+def test_the_api_server_rejects_a_kubeconfig_of_ten_megabytes(world: World) -> None:
+    """The largest that it accepts is tested above, as "large".
 
-    It may hang up before all was sent, so its words are not always heard.
+    It may close the connection before all is sent, so its message isn't always received.
     """
     with pytest.raises(KubeError):
         plant(world, "x" * 10_000_000)
     assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
 
 
-def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> None:
+def test_a_server_with_a_certificate_of_another_ca_is_not_trusted(world: World) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     other = world.core_config["clusters"][0]["cluster"]["certificate-authority-data"]
     config["clusters"][0]["cluster"]["certificate-authority-data"] = other
@@ -384,7 +387,7 @@ def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> No
     world.await_condition(names.REACHABLE, "False", "Unreachable")
     assert "certificate" in world.message(names.REACHABLE).lower()
     assert world.cluster_secret() is None
-    # The kubeconfig is repaired, as after a rotation: it is registered without more ado.
+    # Once the kubeconfig is corrected, as after a rotation, the cluster is registered.
     text = base64.b64encode(json.dumps(world.provider.configs["demo-stage"]).encode()).decode()
     change = {"data": {"kubeconfig": text}}
     world.core.patch(SECRET, "demo-stage-kubeconfig", CLUSTERS, change)
@@ -392,7 +395,7 @@ def test_an_authority_that_is_not_the_server_s_gets_no_token(world: World) -> No
     world.await_registered()
 
 
-def test_credentials_that_are_not_accepted_are_explained(world: World) -> None:
+def test_rejected_credentials_are_reported(world: World) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {"token": "wrong"}
     world.start(controllers=frozenset({REGISTRATION}))
@@ -400,7 +403,7 @@ def test_credentials_that_are_not_accepted_are_explained(world: World) -> None:
     world.await_condition(names.REGISTERED, "False", "AccessDenied")
 
 
-def test_another_control_plane_behind_the_same_name_is_registered_anew(world: World) -> None:
+def test_a_new_control_plane_with_the_same_name_is_registered_again(world: World) -> None:
     world.start()
     world.declare()
     before = world.await_registered()
@@ -413,7 +416,7 @@ def test_another_control_plane_behind_the_same_name_is_registered_anew(world: Wo
         kube.list_all(NAMESPACE)
 
 
-def test_a_restart_writes_nothing(world: World) -> None:
+def test_a_restart_of_the_reconciler_writes_nothing(world: World) -> None:
     world.start()
     world.declare("stage")
     world.declare("prod")
@@ -429,7 +432,7 @@ def test_a_restart_writes_nothing(world: World) -> None:
     assert world.provider.made == made
 
 
-def test_a_declaration_that_went_while_nobody_looked_is_noticed(world: World) -> None:
+def test_a_deletion_while_no_reconciler_runs_is_noticed_later(world: World) -> None:
     world.start()
     world.declare()
     world.await_registered()

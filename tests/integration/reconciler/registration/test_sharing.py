@@ -1,4 +1,4 @@
-"""An app cluster that another topology, or a person, has: we are refused and break nothing."""
+"""An app cluster in use by another topology or a person: we are refused and change nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.engines
 
 
 def mark(app: Kube, topology: str | None) -> None:
-    """Whose the identities' namespace is said to be, if it is there."""
+    """Label the identities' namespace with a topology, or none, if the namespace exists."""
     change = {"metadata": {"labels": {names.TOPOLOGY: topology}}}
     if app.find(NAMESPACE, names.IDENTITY_NAMESPACE):
         app.patch(NAMESPACE, names.IDENTITY_NAMESPACE, None, change)
@@ -34,7 +34,7 @@ def mark(app: Kube, topology: str | None) -> None:
 
 @pytest.fixture
 def apps(world: World) -> Iterator[Mapping[str, Kube]]:
-    """The app clusters, used by nobody, before and after."""
+    """The app clusters, claimed by no topology before and after the test."""
     for each in world.apps.values():
         mark(each, None)
     yield world.apps
@@ -44,7 +44,7 @@ def apps(world: World) -> Iterator[Mapping[str, Kube]]:
 
 
 def state(app: Kube) -> dict[str, Any]:
-    """Everything that identities consist of."""
+    """Resource versions of all objects of the identities."""
     items: list[Object | None] = [
         app.find(NAMESPACE, names.IDENTITY_NAMESPACE),
         app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY),
@@ -58,7 +58,7 @@ def state(app: Kube) -> dict[str, Any]:
     }
 
 
-def test_a_second_topology_is_refused_and_the_first_goes_on(
+def test_a_second_topology_is_refused_and_the_first_keeps_its_access(
     world: World, apps: Mapping[str, Kube]
 ) -> None:
     app, source = apps[PROD], f"{SOURCES}/{PROD}-kubeconfig"
@@ -69,7 +69,7 @@ def test_a_second_topology_is_refused_and_the_first_goes_on(
     theirs = world.cluster_secret(PROD)
     assert theirs is not None
     world.stop()
-    # From here on the core is another one, which declares the same cluster.
+    # From here on, another core declares the same cluster.
     world.core.delete(SECRET, f"cluster-{PROD}", ARGOCD)
     before = state(app)
     world.start()
@@ -89,10 +89,10 @@ def test_a_second_topology_is_refused_and_the_first_goes_on(
     assert namespace["metadata"]["labels"][names.TOPOLOGY] == "demo"
 
 
-def test_one_that_was_registered_before_the_mark_takes_nothing_along(
+def test_a_registration_from_before_the_label_deletes_nothing_of_the_new_owner(
     world: World, apps: Mapping[str, Kube]
 ) -> None:
-    """Two that shared a cluster before there were marks: the first to renew has it."""
+    """Topologies may share a cluster since before the label existed: the first to renew owns it."""
     app = apps[STAGE]
     mirrors = Mirrors(world).started("stage")
     mirrors.source("conn", {"password": "first"})
@@ -115,7 +115,7 @@ def test_one_that_was_registered_before_the_mark_takes_nothing_along(
     mirrors.core.delete(SECRET, "conn", SOURCES)
 
 
-def test_a_person_s_binding_of_our_name_is_left_alone_and_told(
+def test_a_foreign_binding_with_our_name_is_left_alone_and_reported(
     world: World, apps: Mapping[str, Kube]
 ) -> None:
     app = apps[STAGE]

@@ -1,4 +1,4 @@
-"""The process as a whole: health, silence when idle, a quick end."""
+"""The reconciler process as a whole: health endpoints, no work when idle, a fast stop."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def page(port: int | None, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_health_is_told_on_loopback_only(world: World) -> None:
+def test_health_endpoints_listen_on_loopback_only(world: World) -> None:
     reconciler = world.start(health_port=0)
     port = reconciler.health_port
     eventually(lambda: page(port, "/readyz") == (200, "ok\n"), "readiness")
@@ -46,7 +46,9 @@ def test_health_is_told_on_loopback_only(world: World) -> None:
     assert addresses == {"127.0.0.1"}
 
 
-def test_without_the_core_it_is_alive_and_not_ready(world: World, planes: Planes) -> None:
+def test_the_reconciler_is_alive_but_not_ready_without_the_core(
+    world: World, planes: Planes
+) -> None:
     planes.provider.stop("test-core")
     try:
         reconciler = world.start(health_port=0)
@@ -62,8 +64,8 @@ def test_without_the_core_it_is_alive_and_not_ready(world: World, planes: Planes
     assert page(reconciler.health_port, "/readyz")[0] == 200
 
 
-def test_it_waits_for_its_kind(world: World, planes: Planes, toolbox: Toolbox) -> None:
-    """The bootstrap starts it before the definition of LocalCluster is known."""
+def test_the_reconciler_waits_for_its_crd(world: World, planes: Planes, toolbox: Toolbox) -> None:
+    """`ucp start` starts it before the CRD of LocalCluster is applied."""
     name = "localclusters.k8s-ucp.io"
     world.core.delete(CRD, name)
     eventually(lambda: world.core.find(CRD, name) is None, "the end of the kind")
@@ -76,7 +78,7 @@ def test_it_waits_for_its_kind(world: World, planes: Planes, toolbox: Toolbox) -
     world.await_registered()
 
 
-def test_idle_it_writes_nothing_and_hardly_works(world: World) -> None:
+def test_an_idle_reconciler_writes_nothing_and_uses_little_cpu(world: World) -> None:
     world.start()
     for environment in ("stage", "prod"):
         world.declare(environment)
@@ -88,7 +90,7 @@ def test_idle_it_writes_nothing_and_hardly_works(world: World) -> None:
     assert time.process_time() - used < 1
 
 
-def test_its_end_leaves_no_thread_at_work(world: World) -> None:
+def test_a_stopped_reconciler_leaves_no_thread_running(world: World) -> None:
     before = {each.name for each in threading.enumerate()}
     world.start(health_port=0, watch_seconds=1)
     world.declare()
@@ -99,13 +101,13 @@ def test_its_end_leaves_no_thread_at_work(world: World) -> None:
     )
 
 
-def test_a_taken_health_port_is_named(world: World) -> None:
+def test_a_health_port_in_use_is_named(world: World) -> None:
     first = world.start(health_port=0)
     with pytest.raises(UcpError, match=str(first.health_port)):
         world.start(health_port=first.health_port)
 
 
-def test_a_process_that_lost_a_part_ends_to_be_started_again(
+def test_the_process_exits_for_a_restart_when_an_informer_fails(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = manager.Manager.start

@@ -1,4 +1,4 @@
-"""One leader, and no cluster that holds up another."""
+"""Leader election, and clusters that hang don't delay others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def await_leading(world: World, reconciler: Manager) -> None:
         raise AssertionError(f"{error}; {holders}\n{world.logs.getvalue()[-3000:]}") from None
 
 
-def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
+def test_one_reconciler_leads_and_hands_over_when_it_stops(world: World) -> None:
     first = world.start(place="a", lease_seconds=3)
     await_leading(world, first)
     second = world.start(place="b", lease_seconds=3)
@@ -52,7 +52,7 @@ def test_one_works_and_hands_over_when_it_ends(world: World) -> None:
     assert lease["spec"]["holderIdentity"].startswith("b/")
 
 
-def test_a_stop_that_fails_gives_the_leases_back(
+def test_a_failed_stop_still_releases_the_leases(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = world.start(place="a")
@@ -68,7 +68,7 @@ def test_a_stop_that_fails_gives_the_leases_back(
     await_leading(world, world.start(place="b"))
 
 
-def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: World) -> None:
+def test_a_leader_without_the_core_stops_leading_before_another_takes_over(world: World) -> None:
     port = int(world.core_config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
     with SilentProxy(port) as proxy:
         config: dict[str, Any] = json.loads(json.dumps(world.core_config))
@@ -87,7 +87,7 @@ def test_a_leader_that_lost_the_core_stops_before_another_takes_over(world: Worl
         world.await_registered()
 
 
-def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
+def test_clusters_that_hang_delay_no_other(world: World) -> None:
     stage = world.provider.configs["demo-stage"]
     more = [f"e{number}" for number in range(12)]
     world.list_environments("stage", "prod", *more)
@@ -110,7 +110,7 @@ def test_clusters_that_hang_hold_up_no_other(world: World) -> None:
         began = time.monotonic()
         world.declare("prod")
         world.await_registered("demo-prod")
-        # Each of the twelve hangs for five seconds: in turns that would be a minute.
+        # Each of the twelve hangs for five seconds; one after the other, that would be a minute.
         assert time.monotonic() - began < 20
         world.await_condition(names.REACHABLE, "False", "Unreachable", "demo-e0")
 

@@ -1,4 +1,4 @@
-"""What people and programs are told: Events, notes, figures."""
+"""What the reconciler reports: Events, notes of registrations, metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventual
 pytestmark = pytest.mark.engines
 
 
-def test_each_turn_is_an_event_once(world: World, planes: Planes) -> None:
+def test_each_transition_is_recorded_as_one_event(world: World, planes: Planes) -> None:
     world.start(resync_seconds=0.2)
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -36,7 +36,7 @@ def test_each_turn_is_an_event_once(world: World, planes: Planes) -> None:
     assert ("Normal", "Answers") in told
 
 
-def test_a_refusal_is_a_warning(world: World) -> None:
+def test_a_refused_registration_is_a_warning_event(world: World) -> None:
     world.list_environments("prod")
     world.start()
     world.declare()
@@ -44,7 +44,7 @@ def test_a_refusal_is_a_warning(world: World) -> None:
     eventually(lambda: ("Warning", "EnvironmentUnknown") in world.events("demo-stage"), "an event")
 
 
-def test_what_a_label_vouches_for_is_noted_and_the_note_goes_with_it(world: World) -> None:
+def test_a_labeled_source_has_a_note_that_is_deleted_with_it(world: World) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -56,7 +56,9 @@ def test_what_a_label_vouches_for_is_noted_and_the_note_goes_with_it(world: Worl
     eventually(lambda: source not in read_notes(world.core), "the end of the note")
 
 
-def test_an_owner_that_can_t_be_read_is_said_and_takes_nothing_away(world: World) -> None:
+def test_an_owner_that_cannot_be_read_is_reported_and_its_source_not_registered(
+    world: World,
+) -> None:
     world.start()
     owner = {
         "apiVersion": "container.gcp.m.upbound.io/v1beta1",
@@ -77,7 +79,7 @@ def figures(port: int | None) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-def test_figures_follow_what_happens(world: World, planes: Planes) -> None:
+def test_metrics_follow_registration_outage_and_deletion(world: World, planes: Planes) -> None:
     reconciler = world.start(health_port=0, resync_seconds=0.2)
     port = reconciler.health_port
     world.declare("prod")
