@@ -1,4 +1,4 @@
-"""Real API servers that stand behind clusters which somebody else makes: a few for all tests."""
+"""Real API servers that stand in for clusters of other providers; tests share a few of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("first", "second", "third")
 
 
 class Behind(Mapping[str, str]):
-    """Which of them stands behind a test's cluster: those that live together get different ones."""
+    """API server for each cluster name; clusters that exist at the same time get different ones."""
 
     def __getitem__(self, name: str) -> str:
         return {"kept": "first", "n": "third", "own": "third"}.get(name, "second")
@@ -37,7 +37,7 @@ class Behind(Mapping[str, str]):
 
 @dataclass(frozen=True)
 class Backing:
-    """configs: admin kubeconfigs by name; kubeconfig: all of them as a user's file."""
+    """configs: admin kubeconfigs by name. kubeconfig: a file with all of them, like a user's."""
 
     root: Path
     configs: Mapping[str, dict[str, Any]]
@@ -59,7 +59,7 @@ class Backing:
         return self.root / workspace / "my files" / "existing"
 
     def marks(self, workspace: str) -> list[str]:
-        """Clusters that carry the mark of that workspace."""
+        """Names of the clusters that are marked as used by that workspace."""
         found = []
         for name, config in self.configs.items():
             with contextlib.closing(Kube(config)) as kube:
@@ -73,9 +73,9 @@ class Backing:
 def backing_clusters(
     root: Path, toolbox: Toolbox, planes: Sequence[str] = NAMES
 ) -> Iterator[Backing]:
-    """All of them, ready; gone at the end.
+    """Start all control planes and wait until they are ready; they are deleted at the end.
 
-    planes: those that are made; the other names lead to the last of them.
+    planes: the ones to create; all other names refer to the last of them.
     """
     with control_planes(root / "planes", toolbox) as found:
         provider = found.provider()

@@ -1,4 +1,4 @@
-"""Writes the table of Kubernetes' own kinds from what the pinned API server says: `make kinds`."""
+"""Writes the table of Kubernetes' built-in kinds, from the pinned API server: `make kinds`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ QUANTITY, EITHER, TIME = "Quantity", "IntOrString", ("Time", "MicroTime")
 
 
 def table(kube: Kube) -> dict[str, Any]:
-    """{version, kinds: {apiVersion/kind: type}, types: {type: {field: what it takes}}}.
+    """{version, kinds: {apiVersion/kind: type}, types: {type: {field: accepted type}}}.
 
-    What a field takes: `string`, `integer`, `number`, `boolean`, `quantity`, `either` (a number or
-    a text), `any`, `[…` (a list), `{…` (a mapping), `=a|b` (one of), `#type`; with `!` in front
-    where the field has to be there.
+    Types of fields: `string`, `integer`, `number`, `boolean`, `quantity`, `either` (a number or a
+    string), `any`, `[…` (a list), `{…` (a mapping), `=a|b` (one of), `#type`. A leading `!` marks a
+    required field.
     """
     schemas: dict[str, Any] = {}
     for path, place in kube.request("GET", "/openapi/v3")["paths"].items():
@@ -56,7 +56,7 @@ def table(kube: Kube) -> dict[str, Any]:
 
 
 def short(name: str) -> str:
-    """io.k8s.api.apps.v1.Deployment as apps.v1.Deployment."""
+    """Shorten a type's name: io.k8s.api.apps.v1.Deployment becomes apps.v1.Deployment."""
     return re.sub(r"^(io\.k8s\.)?(api|apimachinery\.pkg|apiextensions-apiserver\.pkg)\.", "", name)
 
 
@@ -90,7 +90,7 @@ def takes(schema: dict[str, Any], wanted: list[str]) -> str:
 
 
 def text(found: dict[str, Any]) -> str:
-    """One line a type: a new version is read as a diff."""
+    """One line per type, so that a new version is readable as a diff."""
     lines = [f'{{"version": {json.dumps(found["version"])},', '"kinds": {']
     for part in ("kinds", "types"):
         rows = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in found[part].items()]

@@ -1,4 +1,4 @@
-"""Programs that only tests run: built once into the user's cache, by one process at a time."""
+"""Builds programs that only tests run, once into the user's cache and by one process at a time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def built_once(cache: Path, name: str, seed: bytes, make: Callable[[Path], None]) -> Path:
-    """A folder with what `make` puts there, unless one was made of the same seed already.
+    """Return the folder that `make` filled, building it unless one exists for the same seed.
 
-    seed: all that the result depends on. A build that failed leaves nothing that counts.
+    seed: everything that the result depends on. A failed build leaves no entry in the cache.
     """
     folder = cache / "tests" / f"{name}-{hashlib.sha256(seed).hexdigest()[:12]}"
     folder.parent.mkdir(parents=True, exist_ok=True)

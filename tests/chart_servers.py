@@ -1,7 +1,7 @@
-"""A chart repository over HTTP and an OCI registry, on loopback: as little of both as helm needs.
+"""A Helm chart repository over HTTP and an OCI registry, on loopback: the minimum that helm needs.
 
-The repository serves `index.yaml` and packed charts; the registry answers GET and HEAD for tags,
-manifests and blobs (OCI distribution). Both can ask for a user and a password.
+The repository serves `index.yaml` and packaged charts; the registry answers GET and HEAD for tags,
+manifests and blobs (OCI distribution). Both can require a user name and a password.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ USER, PASSWORD = "reader", "ch4rt-s3cret"
 
 
 def pack(name: str, files: Mapping[str, str]) -> bytes:
-    """A packed chart."""
+    """Package a chart."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as packed:
         for path, text in files.items():
@@ -32,7 +32,7 @@ def pack(name: str, files: Mapping[str, str]) -> bytes:
 
 
 def web_chart(version: str, *, name: str = "web", more: Mapping[str, str] | None = None) -> bytes:
-    """A chart with a Deployment whose image and replicas are values."""
+    """A packaged chart with a Deployment whose image and replicas are values."""
     return pack(name, {**web_files(version, name=name), **(more or {})})
 
 
@@ -62,12 +62,12 @@ spec:
 
 @dataclass
 class Charts:
-    """What both serve. charts: {(name, version): packed chart}."""
+    """Content and request log of both servers. charts: {(name, version): packaged chart}."""
 
     charts: dict[tuple[str, str], bytes] = field(default_factory=dict)
     private: bool = False
     asked: list[str] = field(default_factory=list)
-    """Paths, in order."""
+    """Requested paths, in order."""
     port: int = 0
 
     @property
@@ -79,7 +79,7 @@ class Charts:
         return f"oci://127.0.0.1:{self.port}/charts"
 
     def answer(self, path: str) -> tuple[str, bytes] | None:
-        """(content type, body); None: not found."""
+        """Return (content type, body), or None for not found."""
         if path == "/charts/index.yaml":
             return "application/yaml", self._index()
         if path.startswith("/charts/"):
@@ -157,7 +157,7 @@ def _digest(content: bytes) -> str:
 def chart_servers(
     charts: Mapping[tuple[str, str], bytes], *, private: bool = False
 ) -> Iterator[Charts]:
-    """Both, on one port, until the block ends."""
+    """Serve both on one port until the end of the block."""
     served = Charts(dict(charts), private)
     expected = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
 

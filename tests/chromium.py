@@ -1,4 +1,4 @@
-"""A real browser: Debian's chromium, driven over its debugging protocol."""
+"""A real browser: Debian's chromium, driven over its remote debugging protocol."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START_SECONDS = 60.0
 
 
 def chromium() -> str:
-    """The program; installed by root on Debian and its children where it is missing. Else: skip."""
+    """Path of the program; root on Debian installs a missing one. Otherwise the test skips."""
     if found := _installed():
         return found
     if os.geteuid() != 0 or not shutil.which("apt-get"):
@@ -49,7 +49,7 @@ def _installed() -> str:
 
 
 class Page:
-    """One tab. Every request that it makes, and every message of its console, is kept."""
+    """One tab. Records every request that it sends and every message on its console."""
 
     def __init__(self, address: str) -> None:
         self._socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
@@ -63,7 +63,7 @@ class Page:
         self._socket.close()
 
     def call(self, method: str, **parameters: Any) -> Any:
-        """One command of the protocol, and its result."""
+        """Send one command of the protocol and return its result."""
         self._last += 1
         self._socket.send(json.dumps({"id": self._last, "method": method, "params": parameters}))
         while True:
@@ -83,7 +83,7 @@ class Page:
             self.complaints.append(told["entry"]["text"] + " " + str(told["entry"].get("url", "")))
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
+        """Evaluate an expression in the page and return its value; promises are awaited."""
         done = self.call(
             "Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True
         )
@@ -94,7 +94,7 @@ class Page:
         self.call("Page.navigate", url=url)
 
     def until(self, script: str, *, seconds: float = 20.0) -> Any:
-        """Wait until an expression is true, looking at each frame that the page draws."""
+        """Wait until an expression is true; it is evaluated on each frame that the page draws."""
         limit = int(seconds * 1000)
         waiting = (
             "new Promise((done) => { const end = performance.now() + " + str(limit) + ";"
@@ -107,7 +107,7 @@ class Page:
             try:
                 value = self.run(waiting)
             except AssertionError:
-                # The page went on to another address meanwhile.
+                # The page was navigating to another address at that moment.
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
@@ -136,14 +136,14 @@ class Page:
         )
 
     def theme(self, name: str) -> None:
-        """light or dark."""
+        """Emulate the color scheme: light or dark."""
         feature = {"name": "prefers-color-scheme", "value": name}
         self.call("Emulation.setEmulatedMedia", features=[feature])
 
 
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Page]:
-    """A browser with an empty profile in that folder, and its one tab."""
+    """Start a browser with an empty profile in that folder and yield its only tab."""
     quiet = ("--disable-background-networking", "--disable-component-update", "--no-first-run")
     words = [
         chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",

@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions of the clouds' kinds, for an API server that is strict about fields.
+"""CustomResourceDefinitions of the clouds' kinds, for an API server that rejects unknown fields.
 
-Those of AWS are what provider-aws-local brings; what it leaves open, and the kinds of the other
-clouds, have the fields that tests/provider_fields.py knows.
+AWS's schemas come from provider-aws-local. Where it leaves them open, and for the kinds of other
+clouds, the fields are those in the table of tests/provider_fields.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
 
 
 def crds() -> list[Object]:
-    """One for each kind in either table."""
+    """One CRD for each kind in either table."""
     found = {(each["spec"]["group"], each["spec"]["names"]["kind"]): each for each in aws.crds()}
     for key, fields in json.loads(provider_fields.TABLE.read_text("utf-8"))["kinds"].items():
         api_version, kind = key.split(" ")
@@ -65,7 +65,7 @@ def _crd(group: str, version: str, kind: str) -> Object:
 
 
 def _schema(known: Any) -> dict[str, Any]:
-    """Of what the table says of a field."""
+    """Schema of a field, from its entry in the table."""
     entry: Mapping[str, Any] = known if isinstance(known, dict) else {"type": known}
     kind = entry["type"]
     if kind.startswith("[]"):

@@ -1,4 +1,4 @@
-"""An Argo CD and a Crossplane that others installed on a cluster, as releases describe them."""
+"""An Argo CD and a Crossplane of another owner, installed as their releases describe."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS_OF_THEIRS = "boxes.things.example.org"
 
 
 def settings(name: str, data: dict[str, str] | None = None) -> Object:
-    """A ConfigMap of Argo CD, as whoever runs it has it."""
+    """A ConfigMap of Argo CD, as its administrators configured it."""
     labels = {"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "argocd"}
     return {
         "apiVersion": "v1",
@@ -29,7 +29,7 @@ def settings(name: str, data: dict[str, str] | None = None) -> Object:
 
 
 def kinds(toolbox: Toolbox) -> list[Manifest]:
-    """Of both: what is installed needs them."""
+    """CRDs of both, which their installations need."""
     files = argocd.engine_manifests(toolbox.module(argocd.NAME))
     return [
         *read({"crds.yaml": files["crds.yaml"]}),
@@ -38,16 +38,16 @@ def kinds(toolbox: Toolbox) -> list[Manifest]:
 
 
 def install_kinds(kube: Kube, toolbox: Toolbox) -> None:
-    """On a cluster that was made without them."""
+    """Install the CRDs on a cluster that was created without them."""
     found = kinds(toolbox)
     apply_all(kube, found)
     wait_served(kube, found)
 
 
 def install_argocd(kube: Kube, toolbox: Toolbox) -> None:
-    """Settings, rights and workloads; what its server makes first is there, too.
+    """Create settings, RBAC, workloads and the objects that its server creates when it starts.
 
-    Its kinds are served.
+    Requires its CRDs to be served.
     """
     module = toolbox.module(argocd.NAME)
     kube.create(namespace(argocd.NAMESPACE))
@@ -61,13 +61,13 @@ def install_argocd(kube: Kube, toolbox: Toolbox) -> None:
 
 
 def install_crossplane(kube: Kube) -> None:
-    """Its workload; its kinds are served."""
+    """Create its workload. Requires its CRDs to be served."""
     kube.create(namespace(crossplane.NAMESPACE))
     kube.create(crossplane_workload())
 
 
 def crossplane_workload() -> Object:
-    """As its chart labels it."""
+    """A Deployment with the labels that Crossplane's chart sets."""
     selector = {"app": "crossplane", "release": "their-release"}
     labels = {
         **selector,
@@ -91,7 +91,7 @@ def crossplane_workload() -> Object:
 
 
 def project(name: str) -> Object:
-    """One with all rights, as Argo CD makes its default one."""
+    """An AppProject with all permissions, like the default project that Argo CD creates."""
     everything = [{"group": "*", "kind": "*"}]
     return {
         "apiVersion": APP_PROJECT.api_version,
@@ -106,7 +106,7 @@ def project(name: str) -> Object:
 
 
 def application(name: str, url: str, path: str, to: str, project: str = "default") -> Object:
-    """Of theirs, kept in sync. to: the namespace, which is there."""
+    """An Application of the other owner, synced automatically. to: its namespace (must exist)."""
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -121,7 +121,7 @@ def application(name: str, url: str, path: str, to: str, project: str = "default
 
 
 def install_package(kube: Kube) -> None:
-    """A package of theirs, with the kind and a resource that it made."""
+    """Install a Crossplane package of the other owner, with its CRD and one resource."""
     provider = kube.create(_package("Provider", "their-provider"))
     revision = kube.create(_package("ProviderRevision", "their-provider-1", owner=provider))
     kube.create(_crd(revision))

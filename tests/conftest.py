@@ -1,4 +1,4 @@
-"""Fixtures that every kind of test shares. Engines are never skipped: they are built if missing."""
+"""Fixtures for all kinds of tests. Tests never skip for a missing engine: it is built instead."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from tests.scheduling import place
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
-# How long an example takes says something about the machine, not about the code.
+# The duration of an example depends on the machine, not on the code.
 settings.register_profile(
     "ucp", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ucp")
 
-# A shell that starts this in the background has it ignore Ctrl-C, and with it all that it starts.
+# A shell that starts pytest in the background makes it, and all its children, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Images of containers often say that nothing compiled is kept. Each `ucp` that a test runs would
-# then compile this project anew, 0.5 s of CPU, and each worker all tests.
+# Container images often disable bytecode files. Each `ucp` process of a test would then compile
+# this project again, which takes 0.5 s of CPU, and each worker all tests.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# Fixed before any test gives itself another HOME: the built programs are shared by all of them.
+# Set before any test changes HOME: all tests share the built programs.
 CACHE = Path(
     os.environ.get("UCP_CACHE_DIR")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "k8s-ucp"
@@ -42,14 +42,15 @@ CACHE = Path(
 os.environ["UCP_CACHE_DIR"] = str(CACHE)
 
 UNTIL = "UCP_TESTS_UNTIL"
-"""Seconds since 1970 after which no test begins. Whoever ends a run that takes too long loses all
-that it has found; what is left over counts as skipped, and the summary tells how many.
+"""Seconds since 1970 after which no further test begins. A run that is killed because it takes too
+long would lose all its results; the remaining tests are skipped instead, and the summary counts
+them.
 """
 
 
 @pytest.fixture(scope="session")
 def toolbox() -> Toolbox:
-    """The pinned programs, built into the user's cache where they are missing."""
+    """The pinned programs; missing ones are built into the user's cache."""
     from k8s_ucp.tools.catalogue import EMBEDDED
     from k8s_ucp.tools.installer import Installer
 
@@ -58,7 +59,7 @@ def toolbox() -> Toolbox:
 
 @pytest.fixture(scope="session")
 def kind_toolbox() -> Toolbox:
-    """The program kind alone: a few seconds to build."""
+    """Only the program kind, which takes a few seconds to build."""
     from k8s_ucp.providers import PROVIDERS
     from k8s_ucp.tools.installer import Installer
 
@@ -67,11 +68,11 @@ def kind_toolbox() -> Toolbox:
 
 @pytest.fixture(scope="session", autouse=True)
 def docker_restart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerRestart | None]:
-    """Restarts Docker where that is allowed; tells the other workers when this one has ended."""
+    """Restarts Docker where that is allowed; tells the other workers when this one has finished."""
     if COMMAND not in os.environ:
         yield None
         return
-    # The parent of a worker's folder is the run's.
+    # The parent of a worker's folder belongs to the whole run.
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     found = DockerRestart(shared / "docker-restart")
@@ -96,14 +97,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object | 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests with real kind clusters need a container engine: without one they are deselected.
+    """Deselect tests with real kind clusters where no container engine exists; rerun failures once.
 
-    Tests beside tests/unit work with other processes: engines, git, servers. On a machine that
+    Tests outside tests/unit work with other processes: engines, git, servers. On a machine that
     stalls, one may miss its deadline; it is run once more, and the summary lists it as a rerun.
     """
     items.sort(key=lambda item: place(item.nodeid, kind="kind" in item.keywords))
     for item in items:
-        # A soak takes up to hours, and is read by whoever runs it.
+        # Soak tests take up to hours, and people read their results.
         if "/unit/" not in item.path.as_posix() and "soak" not in item.keywords:
             item.add_marker(pytest.mark.flaky(reruns=int(os.environ.get("UCP_TEST_RERUNS", 1))))
     kind = [each for each in items if each.get_closest_marker("kind")]
@@ -118,7 +119,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A HOME of the test's own, without git identity, kubeconfig or caches."""
+    """A separate HOME for the test, without git identity, kubeconfig or caches."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

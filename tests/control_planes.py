@@ -1,4 +1,4 @@
-"""Real embedded control planes for tests: made in a folder of the test's own, gone at its end."""
+"""Real embedded control planes for tests: created in the test's own folder, deleted at its end."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 def quiet(line: str) -> None:
-    """A report that nobody reads."""
+    """Report that discards its lines."""
 
 
 class ControlPlanes:
-    """Embedded providers in folders below one, each like a workspace of its own."""
+    """Embedded providers below one root folder, one for each workspace."""
 
     def __init__(
         self, root: Path, toolbox: Toolbox, kind: type[EmbeddedProvider] = EmbeddedProvider
@@ -43,21 +43,21 @@ class ControlPlanes:
         self._providers: list[EmbeddedProvider] = []
 
     def provider(self, workspace: str = "one") -> EmbeddedProvider:
-        """The provider of a topology in that workspace."""
+        """Embedded provider of the topology in that workspace."""
         found = self.kind(self.folder(workspace), self.toolbox, ports=self.ports)
         self._providers.append(found)
         return found
 
     def folder(self, workspace: str = "one") -> Path:
-        """Where the clusters of that workspace lie; the path holds a space on purpose."""
+        """Folder of that workspace's clusters; the path contains a space on purpose."""
         return self.root / workspace / "my files" / "clusters"
 
     def processes(self, workspace: str = "") -> list[ProcessIdentity]:
-        """Whatever still runs for clusters of that workspace, or of any."""
+        """All running processes of that workspace's clusters, or of any workspace."""
         return process.working_in(self.folder(workspace) if workspace else self.root)
 
     def remove(self) -> None:
-        """End and remove everything, and prove that nothing is left."""
+        """Stop and delete everything, and check that nothing is left."""
         for provider in self._providers:
             for name in provider.names():
                 provider.delete(name)
@@ -71,7 +71,7 @@ class ControlPlanes:
 def control_planes(
     root: Path, toolbox: Toolbox, kind: type[EmbeddedProvider] = EmbeddedProvider
 ) -> Iterator[ControlPlanes]:
-    """Providers that leave nothing behind."""
+    """Yield providers that are cleaned up at the end."""
     ends_with_this_run(root)
     planes = ControlPlanes(root, toolbox, kind)
     try:
@@ -81,13 +81,13 @@ def control_planes(
 
 
 def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kube:
-    """A cluster of that name, ready, as its admin."""
+    """Create a cluster, wait until it is ready, and return a client with admin rights."""
     provider.create(ClusterRequest(name, seed=seed), quiet)
 
     def is_ready() -> bool:
         found = provider.state(name)
         if found.message.startswith("not running"):
-            # Where all are slow, a controller ends itself; a topology's watcher starts it again.
+            # On a slow machine a controller may exit; a topology's watcher would restart it.
             provider.start(name)
         return found.ready
 
@@ -98,9 +98,9 @@ def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kub
 def made_with(
     provider: EmbeddedProvider, name: str, toolbox: Toolbox, kinds: Sequence[Manifest]
 ) -> Kube:
-    """The same, and it serves these CRDs: the first run applies them and keeps them for the others.
+    """Create a cluster that serves these CRDs, which the first run applies and keeps as a seed.
 
-    An API server learns kinds that it finds as it starts at half the CPU of kinds that are applied.
+    CRDs that exist when an API server starts cost half the CPU of CRDs that are applied later.
     """
     digest = manifests.digest(kinds)
     programs = {each: toolbox.path(each) for each in default_objects.PROGRAMS}
@@ -121,11 +121,11 @@ def made_with(
 def eventually(
     condition: Callable[[], bool], seen: Callable[[], object] = str, seconds: float = 60
 ) -> None:
-    """Wait for a condition; fails with what `seen` tells when it does not come."""
+    """Wait for a condition; at the deadline, fail with the result of `seen`."""
     until = (looked := time.monotonic()) + seconds
     while not condition():
         assert time.monotonic() < until, f"not within {seconds} s; last state: {seen()}"
-        # What is waited for needs the processor, too.
+        # Leave processor time for the work that this waits for.
         time.sleep(min(1, max(0.05, 3 * (time.monotonic() - looked))))
         looked = time.monotonic()
 
@@ -138,7 +138,7 @@ PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 
 
 def deployment(name: str, image: str = PAUSE_IMAGE) -> dict[str, object]:
-    """Two replicas of something, in namespace default."""
+    """A Deployment with two replicas in namespace default."""
     labels = {"app": name}
     pods = {
         "metadata": {"labels": labels},

@@ -1,4 +1,4 @@
-"""Restart Docker for tests that share it with other workers: while all of them wait for it."""
+"""Restarts Docker for tests that share it with other workers, once all of these wait for it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 COMMAND = "UCP_TEST_RESTART_DOCKER"
-"""Environment: a command that restarts Docker, where nobody but these tests uses it."""
+"""Environment variable: command that restarts Docker, for machines that only these tests use."""
 SECONDS = 1500
 
 
 class DockerRestart:
-    """The workers of one run. A restart waits until each of them asks for one, or has ended.
+    """The workers of one run. A restart waits until each has requested one or has finished.
 
-    folder: one that all of them share, for this run only.
+    folder: shared by all workers, and used by this run only.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +29,7 @@ class DockerRestart:
         folder.mkdir(exist_ok=True)
 
     def restart(self) -> None:
-        """Return after a restart; everything that ran in containers was ended by it."""
+        """Request a restart and wait for it; it stops everything that runs in containers."""
         asking = self._folder / f"{self._me}.asking"
         asking.touch()
         deadline = time.monotonic() + SECONDS
@@ -44,7 +44,7 @@ class DockerRestart:
             time.sleep(0.5)
 
     def end(self) -> None:
-        """This worker runs no more tests."""
+        """Record that this worker runs no more tests."""
         (self._folder / f"{self._me}.ended").touch()
 
     def _all_wait(self) -> bool:

@@ -1,7 +1,7 @@
-"""Ends what tests started when their run ends in the middle: Ctrl-C, SIGKILL, a worker given up.
+"""Stops what tests started if their run ends early: by Ctrl-C, SIGKILL or a lost worker.
 
-Control planes outlive whoever starts them. A process beside the run waits for its end, however that
-comes, and then kills what belongs to folders that are still there.
+Control planes outlive the process that starts them. A guard process waits for the end of the run,
+however it comes, and then kills all processes of folders that still exist.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _guard: list[subprocess.Popen[str]] = []
 
 
 def ends_with_this_run(folder: Path, *marks: str) -> None:
-    """Whatever mentions the folder or a mark in its command line, place or variables."""
+    """Kill processes at its end whose command, folder or variables contain the folder or a mark."""
     if not _guard:
         guard = subprocess.Popen(
             [sys.executable, "-m", "tests.end_of_run"],
@@ -29,7 +29,7 @@ def ends_with_this_run(folder: Path, *marks: str) -> None:
             start_new_session=True,
             text=True,
         )
-        guard.returncode = 0  # It outlives this run: nobody waits for it.
+        guard.returncode = 0  # It outlives this run, so nothing waits for it.
         _guard.append(guard)
     stream = _guard[0].stdin
     assert stream
@@ -38,7 +38,7 @@ def ends_with_this_run(folder: Path, *marks: str) -> None:
 
 
 def end(marks: list[str]) -> None:
-    """Kill, until nothing is left that restarts anything."""
+    """Kill matching processes until none is left that could restart another one."""
     for _ in range(50):
         found = []
         for each in psutil.process_iter():
@@ -60,7 +60,7 @@ def main() -> None:
         folder = Path(marks[0])
         if folder.exists():
             end(marks)
-            if "pytest-of-" not in str(folder):  # pytest keeps its own for a while
+            if "pytest-of-" not in str(folder):  # pytest keeps its own folders for a while
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
-"""Evidence: what a soak or bench run found, written to docs/evidence/<name>.md.
+"""Writes the results of a soak or benchmark run to docs/evidence/<name>.md.
 
-Each page says when, at which commit and on what kind of machine it was made, so that a reader can
-judge it; it names no host and no path.
+Each page states the date, the commit and the kind of machine, so that readers can judge it. It
+contains no host names and no paths.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """The commit measured, marked when the working tree differs from it."""
+    """The measured commit, marked if the working tree differs from it."""
 
     def git(*words: str) -> str:
         folder = str(FOLDER.parent.parent)
@@ -48,7 +48,7 @@ def commit() -> str:
 
 
 def write(name: str, title: str, sections: Mapping[str, str], *, command: str) -> Path:
-    """Write docs/evidence/<name>.md: headings with their text, and the command that made it."""
+    """Write docs/evidence/<name>.md: headings with their text, and the command that produced it."""
     now = datetime.datetime.now(datetime.UTC).date().isoformat()
     head = [
         f"# {title}",

@@ -1,7 +1,7 @@
-"""A fifth provider of clusters, for tests only: all that a provider is.
+"""A fifth cluster provider, for tests only: everything that a provider consists of.
 
-`playground` runs the control planes of the embedded engine, and `ucp stop` deletes them. Its row is
-what providers.py would have; docs/extending.md shows this file.
+`playground` runs the control planes of the embedded engine, and `ucp stop` deletes them.
+providers.py would contain its row; docs/extending.md shows this file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROW = ProviderInfo(
 
 
 class PlaygroundProvider(EmbeddedProvider):
-    """Implements ClusterProvider; what it does by itself would stand here."""
+    """Implements ClusterProvider; code that is specific to the provider would be here."""
 
     @property
     def info(self) -> ProviderInfo:

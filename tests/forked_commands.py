@@ -1,11 +1,11 @@
-"""Commands of `ucp` that begin as a fork of a process which has imported the project already.
+"""Runs commands of `ucp` as forks of a process that has already imported the project.
 
-To start Python and import everything takes 0.4 CPU seconds, for most commands more than what they
-do. A forked one runs the entry point of the program, as a process with its own arguments,
-variables, folder and streams. A worker's first run of each command is the program itself; and so is
-every run whose variables would have been others while the interpreter started or imported.
+Starting Python and importing everything takes 0.4 CPU seconds, more than most commands need for
+their work. A fork runs the program's entry point as a process with its own arguments, environment,
+folder and streams. The real program is run for a worker's first run of each command, and for every
+run whose variables would have changed how the interpreter starts or imports.
 
-This file is both: what a test imports, and what runs as the process that is forked.
+This file contains both sides: the functions that tests import, and the program that is forked.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ PROGRAM = (sys.executable, "-m", "k8s_ucp.cli.main")
 _BY_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "OPENSSL_", "TZ")
 _BY_GIT = ("GIT_PYTHON_GIT_EXECUTABLE", "GIT_PYTHON_TRACE")
 _FIRST_READ = (*_BY_THE_INTERPRETER, *_BY_GIT)
-"""Beginnings of variables that are read elsewhere than from os.environ, or by _COPYING."""
+"""Prefixes of variables that are read by other means than os.environ, or by _COPYING."""
 _COPYING = ("git", "wsgiref.handlers", "zoneinfo")
-"""What looks at many variables as it is imported, though nothing that it keeps of them is used: it
-asks git for its version, has them ready for CGI, or finds the folder of a person's own packages."""
+"""Modules that read many variables while they are imported, although none of the values is used:
+they ask git for its version, prepare for CGI, or find the folder of user site packages.
+"""
 _LAZY = ("jinja2", "questionary", "requests", "rich.live")
-"""What commands import when they need it."""
+"""Modules that commands import when they need them."""
 _LARGEST = 128 * 1024
-"""Bytes of a request; larger ones are run by the program itself."""
+"""Bytes of a request; the program itself runs larger ones."""
 
 
 def run(
     words: Sequence[str], *, env: Mapping[str, str], cwd: Path, timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run `ucp` with these words, nothing to read and its output captured.
+    """Run `ucp` with these arguments, empty standard input and captured output.
 
     Raises subprocess.TimeoutExpired, as subprocess.run does.
     """
@@ -57,7 +58,7 @@ def run(
 def start_program(
     command: Sequence[str], env: Mapping[str, str], cwd: Path, timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program, nothing to read and its output captured. Raises subprocess.TimeoutExpired."""
+    """Run a program with empty input and captured output. Raises subprocess.TimeoutExpired."""
     return subprocess.run(
         command,
         env=env,
@@ -72,10 +73,10 @@ def start_program(
 
 @dataclass
 class Parent:
-    """The process that is forked, as the worker sees it.
+    """The process that is forked, seen from the worker.
 
-    started: those that it began with; read: those that were looked at while it imported, with
-    what they were.
+    started: its variables at its start. read: variables that were read during its imports, with
+    their values.
     """
 
     channel: socket.socket
@@ -83,10 +84,10 @@ class Parent:
     started: Mapping[str, str]
     read: Mapping[str, str | None]
     known: set[str] = field(default_factory=set)
-    """Commands that the program itself has run here."""
+    """Commands whose first run here was a run of the program itself."""
 
     def end(self) -> None:
-        """It ends with its channel."""
+        """End the process by closing its channel."""
         self.channel.close()
         with self.process:
             try:
@@ -95,7 +96,7 @@ class Parent:
                 self.process.kill()
 
     def fits(self, env: Mapping[str, str]) -> bool:
-        """A process with these variables would have started and imported as this one did."""
+        """Return whether a process with these variables would have imported in the same way."""
         return _first_read(env) == self.started and all(
             env.get(name) == value for name, value in self.read.items()
         )
@@ -140,7 +141,7 @@ def _kill(pid: int) -> None:
 
 
 class _Said(dict[int, list[bytes]]):
-    """What came from each descriptor, in their order; complete: until all were at their end."""
+    """Output of each descriptor in order; complete: all of them reached end of file."""
 
     complete = True
 
@@ -168,7 +169,7 @@ _parents: list[Parent] = []
 
 
 def parent_for(words: Sequence[str], env: Mapping[str, str]) -> Parent | None:
-    """What to fork for these words; None where the program itself is to run."""
+    """Return the process to fork for these arguments; None if the program itself must run."""
     if sys.platform != "linux":
         return None
     if not _parents:
@@ -200,7 +201,7 @@ def _start() -> Parent:
             [sys.executable, __file__, str(there.fileno())],
             pass_fds=[there.fileno()],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,  # As a command's, it is no file.
+            stdout=subprocess.PIPE,  # A pipe, as for a command: not a file.
             stderr=subprocess.PIPE,
         )
     here.settimeout(120)
@@ -212,13 +213,13 @@ def _start() -> Parent:
     return parent
 
 
-# The other side.
+# Code of the forked process.
 
 
 def _serve(channel: socket.socket) -> list[str]:
-    """Fork for each request. Returns in a process that is to be the command: its words."""
+    """Fork for each request. Returns in the child that becomes the command: its arguments."""
     channel.send(json.dumps(_import_everything()).encode())
-    # A fork would copy each page whose objects it only counts.
+    # Without this, reference counting in a fork would copy the pages of unchanged objects.
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -235,7 +236,7 @@ def _serve(channel: socket.socket) -> list[str]:
 
 
 def _begin(request: dict[str, object], files: list[int]) -> list[str]:
-    """Fork the command, wait for it and tell its exit code; returns in the command."""
+    """Fork the command, wait for it and send its exit code; returns only in the command."""
     told, *streams = files
     pid = os.fork()
     if pid:
@@ -261,7 +262,7 @@ def _begin(request: dict[str, object], files: list[int]) -> list[str]:
 
 
 def _import_everything() -> dict[str, str | None]:
-    """All that commands need; returns the variables that were looked at meanwhile."""
+    """Import everything that commands need; return the variables that were read meanwhile."""
     for each in _COPYING:
         import_module(each)
     with _looked_at() as names:
@@ -275,7 +276,7 @@ def _import_everything() -> dict[str, str | None]:
 
 @contextmanager
 def _looked_at() -> Iterator[set[str]]:
-    """Names of variables that are looked at meanwhile."""
+    """Collect the names of variables that are read inside the block."""
     names: set[str] = set()
     kind = type(os.environ)
     get, walk = kind.__getitem__, kind.__iter__
@@ -293,7 +294,7 @@ def _looked_at() -> Iterator[set[str]]:
 
 
 if __name__ == "__main__":
-    del sys.path[0]  # The folder of this file, which is no command's.
+    del sys.path[0]  # The folder of this file, which a command does not have on its path.
     words = _serve(socket.socket(fileno=int(sys.argv[1])))
     from k8s_ucp.cli import main
 

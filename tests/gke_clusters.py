@@ -1,7 +1,7 @@
-"""GKE for tests: the stand-in `gcloud` on PATH, and real API servers behind its clusters.
+"""GKE for tests: the stand-in `gcloud` on PATH, with real API servers behind its clusters.
 
-A gate in front of each embedded control plane takes the stand-in's access token, as Google's does,
-and passes requests on as the control plane's admin.
+A gateway in front of each embedded control plane accepts the stand-in's access token, as Google's
+API server does, and forwards requests with the control plane's admin certificate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SECRET = "canary-of-the-private-key"
 
 
 def key(**changes: str | None) -> str:
-    """A service account's key."""
+    """A service account key."""
     whole = {
         "type": "service_account",
         "project_id": PROJECT,
@@ -52,7 +52,7 @@ def key(**changes: str | None) -> str:
 
 @dataclass
 class Google:
-    """The cloud, as a file."""
+    """The cloud, stored in a file."""
 
     root: Path
 
@@ -62,7 +62,7 @@ class Google:
 
     @property
     def programs(self) -> Path:
-        """The folder of the stand-in `gcloud`."""
+        """Folder of the stand-in `gcloud`."""
         return self.root / "bin"
 
     def make(self) -> None:
@@ -92,7 +92,7 @@ class Google:
             return json.loads(json.dumps(state))  # type: ignore[no-any-return]
 
     def clusters(self, owner: str | None = None) -> list[str]:
-        """Names of the clusters there are, of one owner or all."""
+        """Names of all clusters, or of those of one owner."""
         return sorted(
             name
             for name, each in self.seen()["clusters"].items()
@@ -113,7 +113,7 @@ class Google:
 
 @contextlib.contextmanager
 def google(root: Path) -> Iterator[Google]:
-    """The cloud, with its program first on PATH."""
+    """The cloud, with its `gcloud` first on PATH."""
     found = Google(root)
     found.make()
     before = os.environ["PATH"]
@@ -126,7 +126,7 @@ def google(root: Path) -> Iterator[Google]:
 
 @contextlib.contextmanager
 def google_before(backing: Backing) -> Iterator[Google]:
-    """The cloud, its clusters' API servers being real ones."""
+    """The cloud, with real API servers behind its clusters."""
     with google(backing.root / "google") as cloud, contextlib.ExitStack() as stack:
         gates = {
             name: stack.enter_context(gate(config, FRESH["token"]))
@@ -140,7 +140,7 @@ def google_before(backing: Backing) -> Iterator[Google]:
 
 @contextlib.contextmanager
 def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
-    """An HTTPS server that lets in who has the token; its endpoint and authority."""
+    """Serve HTTPS for clients with the token; yields the endpoint and its CA certificate."""
     cluster, user = current_context(config)
     address = urlsplit(cluster["server"])
     trusted = base64.b64decode(cluster["certificate-authority-data"]).decode()
@@ -171,7 +171,7 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
                 there.request(self.command, self.path, body, kept)
                 answer = there.getresponse()
                 content = answer.read()
-                if self.path == "/version":  # Google's has a suffix
+                if self.path == "/version":  # Google's version has a suffix
                     told = {**json.loads(content), "gitVersion": f"v{FRESH['versions'][0]}"}
                     content = json.dumps(told).encode()
                 self.reply(answer.status, content, str(answer.headers["Content-Type"]))
@@ -180,7 +180,7 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
             return self.headers.get("Authorization") == f"Bearer {token}"
 
         def identity(self) -> ssl.SSLContext:
-            """Google's token is the admin's; others are those of the cluster's own accounts."""
+            """The admin's identity for Google's token; other tokens are service accounts'."""
             return admin if self.is_google() else nobody
 
         def passed(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ def gate(config: Mapping[str, Any], token: str) -> Iterator[dict[str, str]]:
             return ("Content-Type", "Accept", *own)
 
         def tunnel(self) -> None:
-            """What has no end of its own: bytes in both directions, until somebody hangs up."""
+            """Forward a stream in both directions until one side closes the connection."""
             self.close_connection = True
             plain = socket.create_connection((str(address.hostname), address.port))
             with self.identity().wrap_socket(plain, server_hostname=address.hostname) as there:
@@ -245,7 +245,7 @@ def _write(path: Path, data: str) -> None:
 
 
 def _certificate(folder: Path) -> str:
-    """Make gate.crt and gate.key for 127.0.0.1; the certificate as a kubeconfig has it."""
+    """Create gate.crt and gate.key for 127.0.0.1; return the certificate in base64."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,6 +1,6 @@
-"""Real kind clusters for tests, on the container engine that is here; gone at the end.
+"""Real kind clusters for tests, on the available container engine; deleted at the end.
 
-UCP_TEST_NODE_IMAGE names a node image where none can be pulled.
+UCP_TEST_NODE_IMAGE names a node image for machines that can't pull one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NODE_IMAGE = os.environ.get("UCP_TEST_NODE_IMAGE") or None
 
 
 class KindClusters:
-    """kind providers, each like a workspace of its own. Names are shared by the whole machine."""
+    """kind providers, one for each workspace. Names of kind clusters are global on a machine."""
 
     def __init__(self, root: Path, toolbox: Toolbox) -> None:
         self.root = root
@@ -35,11 +35,11 @@ class KindClusters:
         self._providers: dict[str, KindProvider] = {}
 
     def named(self, name: str) -> str:
-        """A cluster's name that no other run of the tests uses."""
+        """A cluster name that no other run of the tests uses."""
         return f"ucp-{self.run}-{name}"
 
     def provider(self, workspace: str = "one") -> KindProvider:
-        """The provider of a topology in that workspace."""
+        """kind provider of the topology in that workspace."""
         if workspace not in self._providers:
             self._providers[workspace] = KindProvider(
                 self.folder(workspace),
@@ -55,16 +55,18 @@ class KindClusters:
         return f"{self.run}-{workspace}"
 
     def folder(self, workspace: str = "one") -> Path:
-        """Our files about the clusters of that workspace; the path holds a space on purpose."""
+        """Folder of ucp's files for that workspace's clusters; its path contains a space on
+        purpose.
+        """
         return self.root / workspace / "my files" / "kind"
 
     def containers(self, workspace: str | None = None) -> list[str]:
-        """Containers of that workspace's clusters, or of any of this run."""
+        """Containers of that workspace's clusters, or of all clusters of this run."""
         mine = self.owner(workspace) if workspace else f"{self.run}-"
         return [each.name for each in self.engine.nodes() if each.owner.startswith(mine)]
 
     def remove(self) -> None:
-        """Remove everything, and prove that nothing is left."""
+        """Delete everything, and check that nothing is left."""
         for provider in self._providers.values():
             for name in provider.names():
                 provider.delete(name)
@@ -74,7 +76,7 @@ class KindClusters:
 
 @contextlib.contextmanager
 def kind_clusters(root: Path, toolbox: Toolbox) -> Iterator[KindClusters]:
-    """Providers that leave nothing behind."""
+    """Yield providers that are cleaned up at the end."""
     clusters = KindClusters(root, toolbox)
     try:
         yield clusters
@@ -83,7 +85,7 @@ def kind_clusters(root: Path, toolbox: Toolbox) -> Iterator[KindClusters]:
 
 
 def why_not() -> str:
-    """Why no kind cluster can be made here; empty where one can."""
+    """Reason why no kind cluster can be created here; empty if one can."""
     try:
         ContainerEngine().info()
     except (UcpError, ValueError) as error:

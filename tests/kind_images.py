@@ -1,7 +1,7 @@
-"""Images that tests need and that can't be pulled everywhere: made here, under the real names.
+"""Builds images that tests need but that not every machine can pull, under their real names.
 
-`python -m tests.kind_images` makes those that are missing; `--argocd` prints the name of Argo CD's,
-which the rig builds (kind_machine.sh).
+`python -m tests.kind_images` builds the missing ones; `--argocd` prints the name of Argo CD's
+image, which kind_machine.sh builds.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from k8s_ucp.tools.recipe import MODULES, linker_flags
 ARGOCD = f"quay.io/argoproj/argocd:v{CATALOGUE['argocd'].version}"
 CROSSPLANE = f"xpkg.crossplane.io/crossplane/crossplane:v{CATALOGUE['crossplane'].version}"
 REDIS = "public.ecr.aws/docker/library/redis:8.2.3-alpine"
-"""Of Argo CD's install manifest."""
+"""From Argo CD's install manifest."""
 PYTHON = os.environ.get("UCP_BASE_IMAGE", "")
-"""What the reconciler's image is based on; empty: the pinned one, which is pulled."""
+"""Base image of the reconciler's image; empty: the pinned one, which is pulled."""
 ECHO = "ealen/echo-server"
 TAGS = ("0.9.2", "0.9.3")
-"""The tag that the topology begins with, and another one to change to."""
+"""The tag that the topology begins with, and one to change to."""
 
 ROLES = {
     "postgres": "postgres",
     "frontend": "nginxinc/nginx-unprivileged",
     "backend": "postgrest/postgrest",
 }
-"""Of images that stand in for those of the quote app: role -> the image in its place."""
+"""Stand-ins for the images of the quote app: {role: image}."""
 _QUOTE_BASE = "ucp-tests/debian-postgres:15-small"
 
 _WITH_PYTHON = ("python3", "python3-pip", "ca-certificates", "libstdc++6")
-"""grpc is C++, and no essential package needs its library."""
+"""grpc is written in C++, and no essential package depends on its library."""
 
 _SOURCES = Path(__file__).parent / "images"
 _ECHO_DOCKERFILE = """\
@@ -68,7 +68,7 @@ _PASSWD = "nonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"
 
 
 def make_echo(engine: ContainerEngine, tag: str) -> str:
-    """An image of the echo app that answers with its tag; its name."""
+    """Build an image of the echo app that answers with its tag; return its name."""
     name = f"{ECHO}:{tag}"
     if not engine.has_image(name):
         with _folder() as folder:
@@ -78,7 +78,7 @@ def make_echo(engine: ContainerEngine, tag: str) -> str:
 
 
 def make_ingress(engine: ContainerEngine) -> str:
-    """An image of the stand-in for an ingress add-on's controller; its name tells its code."""
+    """Build the stand-in for an ingress controller; its name contains a hash of its code."""
     code = hashlib.sha256((_SOURCES / "ingress" / "main.go").read_bytes()).hexdigest()[:12]
     name = f"ucp-tests/ingress:{code}"
     if not engine.has_image(name):
@@ -89,9 +89,9 @@ def make_ingress(engine: ContainerEngine) -> str:
 
 
 def make_quote(engine: ContainerEngine) -> dict[str, str]:
-    """Images of Postgres and of what stands in for the quote app's, by role."""
+    """Build images of Postgres and of the stand-ins for the quote app, by role."""
     source = _SOURCES / "quote"
-    files = sorted(filter(Path.is_file, source.iterdir()))  # Somebody may have compiled it.
+    files = sorted(filter(Path.is_file, source.iterdir()))  # not __pycache__
     code = hashlib.sha256(b"".join(each.read_bytes() for each in files))
     names = {role: f"ucp-tests/quote-{role}:{code.hexdigest()[:12]}" for role in ROLES}
     missing = [role for role, name in names.items() if not engine.has_image(name)]
@@ -104,7 +104,7 @@ def make_quote(engine: ContainerEngine) -> dict[str, str]:
 
 
 def make_crossplane(engine: ContainerEngine) -> None:
-    """Crossplane as its publisher builds it; the toolbox's own listens on loopback only."""
+    """Build Crossplane as its publisher does; the toolbox's build listens on loopback only."""
     if engine.has_image(CROSSPLANE):
         return
     tool = CATALOGUE["crossplane"]
@@ -127,7 +127,7 @@ def make_crossplane(engine: ContainerEngine) -> None:
 
 
 def make_python(engine: ContainerEngine, name: str, *packages: str) -> None:
-    """A small Debian with Python, out of packages; root only. packages: more of them."""
+    """Build a small Debian image with Python; requires root. packages: additional ones."""
     if engine.has_image(name):
         return
     with _folder() as folder:
@@ -138,7 +138,7 @@ def make_python(engine: ContainerEngine, name: str, *packages: str) -> None:
             '--aptopt=APT::Install-Recommends "false"',
             '--aptopt=Acquire::Check-Valid-Until "false"',
             *(f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale")),
-            # Postgres compiles queries with it where it finds it: 130 MB.
+            # Postgres uses it, where present, to compile queries; it takes 130 MB.
             "--dpkgopt=path-exclude=/usr/lib/*/libLLVM*",
             *("bookworm", str(tree)),
         ]
@@ -154,7 +154,7 @@ def _build_image(
 
 
 def _build_program(module: Path, package: str, output: Path, *, flags: str = "-s -w") -> None:
-    """A static program, by the pinned compiler."""
+    """Build a static program with the pinned compiler."""
     _go("build", "-trimpath", "-ldflags", flags, "-o", str(output), package, cwd=module)
 
 

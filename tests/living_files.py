@@ -1,4 +1,4 @@
-"""Files of programs that run: they come and go while somebody looks."""
+"""Lists files of running programs, which create and delete them at any time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 def paths_below(folder: Path) -> Iterator[Path]:
-    """Like `folder.rglob("*")`, which fails when a folder goes away before it is read."""
+    """Like `folder.rglob("*")`, which fails if a folder is deleted before it is read."""
     for parent, folders, files in os.walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))
 
 
 def modes_below(folder: Path) -> dict[Path, int]:
-    """The permission bits of the folder and of all that is in it, but of links."""
+    """Permission bits of the folder and of everything in it, except for links."""
     modes = {}
     for path in (folder, *paths_below(folder)):
         try:

@@ -1,4 +1,4 @@
-"""The packages of the code and their imports, from the import graph; drawn by `make pictures`."""
+"""Packages of the code and the imports between them; `make pictures` draws the diagrams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Edges = Mapping[str, frozenset[str]]
 
 @cache
 def graph() -> grimp.ImportGraph:
-    """Every import of the code, those inside functions and for types alone too."""
+    """Every import of the code, including those inside functions and for types only."""
     return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=None)
 
 

@@ -1,8 +1,7 @@
-"""The pins before today's: older programs, built by our own installer, for tests of upgrades.
+"""The versions that were pinned before today's: built by ucp's own installer, for upgrade tests.
 
-`python -m tests.pins_before` builds them into a cache of their own beside the one that all tests
-share, which takes a quarter of an hour; their go.mod and go.sum are made on the way, from what the
-programs' own go.mod says.
+`python -m tests.pins_before` builds them in about 15 minutes into a cache of their own beside the
+cache that all tests share. Their go.mod and go.sum are derived from the programs' own go.mod.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from tests.conftest import CACHE
 from tests.e2e.newer_ucp import installed
 
 VERSIONS: Mapping[str, str] = {"kubernetes": "1.34.4", "argocd": "3.5.6", "crossplane": "2.3.3"}
-"""Kubernetes: of the minor below the pin, as it moves by one at a time."""
+"""Kubernetes: one minor below the pinned version, since it is upgraded one minor at a time."""
 _MAIN: Mapping[str, str] = {"kubernetes": "k8s.io/kubernetes"}
 """Modules whose folder the catalogue doesn't name."""
 STORE = ToolStore(CACHE / "before")
-"""Of its own: every command tidies up builds of the shared one, and prunes what it doesn't know."""
+"""Separate from the shared cache: every command cleans up builds there and prunes unknown ones."""
 FOLDER = STORE.cache / "-".join(["modules", *VERSIONS.values()])
-"""Their go.mod and go.sum, of a folder each: made once."""
+"""Their go.mod and go.sum, in a folder for each program; created once."""
 
 
 def tools(now: Mapping[str, Tool] = CATALOGUE) -> dict[str, Tool]:
-    """Today's catalogue with the versions before, also where a program is told its own."""
-    # kwok is today's: it is told which Kubernetes a cluster runs.
+    """Today's catalogue with the earlier versions, also where a version is a build argument."""
+    # kwok keeps today's version: it is passed each cluster's Kubernetes version.
     return {**now, **{name: _at(now[name], now[name].version, VERSIONS[name]) for name in VERSIONS}}
 
 
@@ -54,9 +53,9 @@ def _at(tool: Tool, now: str, before: str) -> Tool:
 
 @contextmanager
 def ready() -> Iterator[Toolbox]:
-    """The older programs, where a ucp with these pins looks for them; built where they are missing.
+    """Install the earlier programs where a ucp with these pins looks for them.
 
-    Returns them as they lie in their own cache.
+    Missing ones are built. Yields them as they are in their own cache.
     """
     found = build(tuple(VERSIONS))
     really = {tool: STORE.folder(entry) for tool, entry in found.entries.items()}
@@ -65,7 +64,7 @@ def ready() -> Iterator[Toolbox]:
 
 
 def build(names: Collection[str]) -> Toolbox:
-    """Build those that are missing. Raises UcpError."""
+    """Build the programs that are missing. Raises UcpError."""
     STORE.make()
     make_modules()
     return _installer().install(names)
@@ -80,7 +79,7 @@ def _tell(progress: ToolProgress) -> None:
 
 
 def make_modules() -> None:
-    """Write the go.mod and go.sum of each, where they aren't there."""
+    """Write the go.mod and go.sum of each program if they are missing."""
     for name in VERSIONS:
         target = FOLDER / name
         if target.exists():
@@ -128,7 +127,7 @@ def _make_module(tool: Tool, folder: Path, build: Path) -> None:
 
 
 def _replacements(said: Mapping[str, Any], version: str, without: set[str]) -> list[str]:
-    """Of the program's own go.mod; what lies beside it is published with its version as v0."""
+    """Replacements of the program's own go.mod; modules of its repository have v0 versions."""
     found = []
     for each in said.get("Replace") or ():
         old, new = each["Old"]["Path"], each["New"]

@@ -1,4 +1,4 @@
-"""A Postgres seen by its users: psql, with a connection Secret as apps have it."""
+"""A Postgres as its users see it: psql, with a connection Secret like those of apps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from k8s_ucp.components.host.postgres import installed_programs
 
 
 def psql(connection: Mapping[str, str], sql: str) -> str:
-    """What it prints. connection: endpoint, port, username, password, database."""
+    """Run a statement and return psql's output.
+
+    connection: endpoint, port, username, password, database.
+    """
     environment = {
         "PGHOST": connection["endpoint"],
         "PGPORT": connection["port"],
@@ -22,7 +25,7 @@ def psql(connection: Mapping[str, str], sql: str) -> str:
 
 
 def run_psql(environment: Mapping[str, str], *words: str) -> str:
-    """What it prints. environment: all of it. Raises ConnectionError."""
+    """Return psql's output. environment: all its variables. Raises ConnectionError."""
     program = installed_programs()[0].folder / "psql"
     done = subprocess.run(
         (program, *words),

@@ -1,15 +1,15 @@
-"""Fields of other people's kinds, as their published CRDs have them: the clouds' managed
-resources, and HTTPRoute of the Gateway API.
+"""Fields of third-party kinds according to their published CRDs: the clouds' managed resources, and
+HTTPRoute of the Gateway API.
 
-tests/unit/gitops/provider_fields.json holds them for the kinds that our templates use: at each
-level that a template enters, every field with its type, so that a misspelt one has neighbours to be
-compared with. It holds facts only: names, types, what is required. To move a package, check its
-repository out at the new tag and run
+tests/unit/gitops/provider_fields.json contains them for the kinds that our templates use: at each
+level that a template sets, every field with its type, so that a misspelt field can be compared with
+its neighbours. It contains facts only: names, types, required fields. To update a package, check
+out its repository at the new tag and run
 
     python -m tests.provider_fields CRDS... < built.yaml
 
-where CRDS are its package/crds folders (of the Gateway API: config/crd/standard) and built.yaml is
-what `kustomize build` makes of the repositories that use it.
+where CRDS are its package/crds folders (for the Gateway API: config/crd/standard) and built.yaml is
+the output of `kustomize build` for the repositories that use it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Fields = dict[str, Any]
 
 
 def is_ours_to_check(document: Mapping[str, Any]) -> bool:
-    """A managed resource, how providers get into a cloud, or a route."""
+    """Return whether it is a managed resource, a provider's credentials, or a route."""
     return bool(GROUPS.search(_group(document)))
 
 
@@ -40,7 +40,7 @@ def key(document: Mapping[str, Any]) -> str:
 
 
 def problems(document: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
-    """What a managed resource says that its kind doesn't know, and what it doesn't say."""
+    """Fields of a managed resource that its kind doesn't have, and required ones that it lacks."""
     known = table.get(key(document))
     if known is None:
         return [f"{key(document)}: not in the table"]
@@ -49,7 +49,7 @@ def problems(document: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]
 
 
 def path_problem(path: str, kind: str, table: Mapping[str, Any]) -> str | None:
-    """Why a Composition can't patch a field path of a kind; None where it can."""
+    """Reason why a Composition can't patch a field path of a kind; None if it can."""
     if path.startswith("metadata."):
         return None
     current: Any = table[kind]
@@ -102,7 +102,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def extract(schema: Mapping[str, Any], values: list[Any]) -> Any:
-    """The part of a schema that values enter."""
+    """The part of a schema that the values use."""
     kind = schema.get("type", "any")
     if kind == "array":
         inner = extract(schema.get("items", {}), [x for each in values for x in each or ()])
@@ -136,13 +136,13 @@ def extract(schema: Mapping[str, Any], values: list[Any]) -> Any:
 
 
 def composed(document: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The resources of a Composition's patch-and-transform steps."""
+    """Resources of a Composition's patch-and-transform steps."""
     for step in document["spec"]["pipeline"]:
         yield from step.get("input", {}).get("resources", ())
 
 
 def bases(documents: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Managed resources, those inside Compositions too, as their patches would fill them."""
+    """Managed resources, including those inside Compositions with their patches applied."""
     for document in documents:
         if is_ours_to_check(document):
             yield document
@@ -153,7 +153,7 @@ def bases(documents: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
 
 
 def _patched(resource: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The base with something at each path that a patch fills in."""
+    """The base with a value at each path that a patch sets."""
     base = json.loads(json.dumps(resource["base"]))
     base.setdefault("metadata", {}).setdefault("name", resource["name"])
     for patch in resource.get("patches", ()):

@@ -1,6 +1,6 @@
-"""The quote app without its pods: what its manifests have them do, done on this machine.
+"""The quote app without its pods: runs on this machine what its manifests have the pods do.
 
-Its Secret `database` is given; programs are those of this machine's Postgres.
+Its Secret `database` must exist; the programs are those of this machine's Postgres.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tests.postgres_client import run_psql
 
 SHIPPED = templates_folder() / "shipped" / "quote"
 AUTHORS = ["Edsger W. Dijkstra", "Grace Hopper", "Gordon Bell"]
-"""Of the rows that it brings along."""
+"""Authors of the quotes that the app inserts."""
 
 
 def authors(secret: Mapping[str, str]) -> list[str]:
-    """Of its rows: made by its init container if they are missing, read as its backend does.
+    """Insert the initial quotes as its init container does, and read all as its backend does.
 
-    secret: decoded. Raises ConnectionError.
+    secret: decoded. Returns the authors. Raises ConnectionError.
     """
     spec = _deployment("quote-backend")["spec"]["template"]["spec"]
     (prepare,), (backend,) = spec["initContainers"], spec["containers"]

@@ -1,4 +1,4 @@
-"""Topologies at random, as files: everything that the schema allows and that goes together."""
+"""Random topologies, as files: all valid combinations of what the schema allows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def written(**keys: Any) -> dict[str, Any]:
-    """A mapping without what isn't said."""
+    """A mapping without the keys that have no value."""
     return {key: value for key, value in keys.items() if value is not None}
 
 
@@ -144,7 +144,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
         draw(database(name, names))
         for name in draw(st.lists(st.sampled_from(["quotes", "orders"]), unique=True))
     ]
-    # An app runs on every environment, and so must its database.
+    # An app runs in every environment, so its database must, too.
     known = [each["name"] for each in databases if "environments" not in each]
     wanted = draw(st.lists(st.sampled_from(_APPS), unique=True, max_size=4))
     found = [draw(apps(name, known)) for name in wanted]
@@ -195,7 +195,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def topologies(draw: st.DrawFn) -> tuple[Topology, bytes]:
-    """A topology and its file."""
+    """Draw a topology and its file."""
     name = draw(st.sampled_from(["demo", "a", "shop-2"]))
     content = {
         "apiVersion": "k8s-ucp.io/v1alpha1",

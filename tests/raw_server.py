@@ -1,4 +1,4 @@
-"""A TCP server that answers each connection with whatever a test wants to send."""
+"""A TCP server that answers each connection with arbitrary bytes of a test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Speak = Callable[[socket.socket], None]
 
 @contextmanager
 def server(speak: Speak) -> Iterator[tuple[str, list[bytes]]]:
-    """Answers every connection's first request with `speak`; (address, requests received)."""
+    """Answer every connection's first request with `speak`; yields (address, requests received)."""
     listener = socket.create_server(("127.0.0.1", 0))
     heard: list[bytes] = []
     stop = threading.Event()
@@ -43,7 +43,7 @@ def server(speak: Speak) -> Iterator[tuple[str, list[bytes]]]:
 
 
 def trickling(beginning: bytes, drop: bytes) -> Speak:
-    """Sends the beginning at once, then a drop ten times a second for a minute."""
+    """Send the beginning at once, then a drop ten times a second for a minute."""
 
     def speak(connection: socket.socket) -> None:
         connection.sendall(beginning)
@@ -55,7 +55,7 @@ def trickling(beginning: bytes, drop: bytes) -> Speak:
 
 
 def endless(beginning: bytes, part: bytes) -> Speak:
-    """Sends the beginning, then parts until the client hangs up."""
+    """Send the beginning, then parts until the client closes the connection."""
 
     def speak(connection: socket.socket) -> None:
         connection.sendall(beginning)

@@ -1,4 +1,4 @@
-"""A real registry, on plain HTTP: crane, built from its pinned Go module into the user's cache."""
+"""A real registry on plain HTTP: crane, built from its pinned Go module into the user's cache."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PACKAGE = "github.com/google/go-containerregistry/cmd/crane"
 
 _PORT = re.compile(r"serving on port (\d+)$", re.M)
 _ASKED = re.compile(r"^\S+ \S+ (?:GET|HEAD) /v2/(\S+)/manifests/([^\s:?]+)(?:\?\S*)?$", re.M)
-"""A manifest that was asked for by its tag, and was there: else a status follows."""
+"""Log line of a manifest that was requested by its tag and found: otherwise a status follows."""
 
 
 def build(cache: Path) -> Path:
-    """The program, from the cache; built where it is missing, within half a minute."""
+    """Return the program from the cache; a missing one is built within half a minute."""
     compiler = require_compiler(needed_compiler(MODULE))
     seed = compiler.version.encode() + b"".join(
         (MODULE / name).read_bytes() for name in ("go.mod", "go.sum")
@@ -56,14 +56,14 @@ def build(cache: Path) -> Path:
 
 @dataclass(frozen=True)
 class Registry:
-    """A running one. address: its host and port."""
+    """A running registry. address: its host and port."""
 
     crane: Path
     address: str
     log: Path
 
     def push(self, engine: ContainerEngine, image: str, path: str) -> None:
-        """Have it hold an image of the engine's. path: without the registry, with a tag."""
+        """Push an image of the engine to it. path: without the registry, with a tag."""
         archive = self.log.with_name("image.tar")
         engine.run("save", "--output", str(archive), image, timeout=300)
         done = subprocess.run(
@@ -77,20 +77,20 @@ class Registry:
         assert done.returncode == 0, done.stderr[-2000:]
 
     def seen(self) -> int:
-        """How much of its log there is."""
+        """Current size of its log in bytes."""
         return self.log.stat().st_size
 
     def asked_for(self, *, since: int) -> set[str]:
-        """Paths with tags of the images that somebody took. since: of `seen`, before that."""
+        """Paths with tags of the images that were pulled. since: an earlier result of `seen`."""
         text = self.log.read_bytes()[since:].decode()
         return {f"{path}:{tag}" for path, tag in _ASKED.findall(text)}
 
 
 @contextlib.contextmanager
 def running(crane: Path, folder: Path, host: str) -> Iterator[Registry]:
-    """An empty registry that holds everything in memory, until the end of the block.
+    """Run an empty registry that keeps everything in memory, until the end of the block.
 
-    folder: for its log. host: the address of this machine that it listens on.
+    folder: for its log. host: address of this machine to listen on.
     """
     log = folder / "registry.log"
     with log.open("wb") as stream:

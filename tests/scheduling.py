@@ -1,7 +1,8 @@
-"""Which tests go to one worker, and which come first.
+"""Assigns tests to workers and orders them.
 
-One worker gets a file's, and those that share what takes long to start. Quick ones begin; then
-what takes longest, lest one worker runs on alone at the end; then the rest, which fills the gaps.
+All tests of a file run on one worker, as do files that share something that is slow to start. Quick
+tests run first; then the slowest ones, so that no worker runs on alone at the end; then the rest,
+which fills the gaps.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ CHAINS = (
         "tests/integration/gitops/check/test_accepted.py",
     ),
 )
-"""Files whose tests come one after the other, on what is made once: a topology, a server, trees."""
+"""Files whose tests run one after another, on one shared topology, server or tree."""
 
 _PLACE_IN_CHAIN = {file: place for chain in CHAINS for place, file in enumerate(chain)}
 _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
 
 _TOGETHER = ("tests/integration/reconciler/", "tests/contracts/test_managed_")
-"""Beginnings of files whose tests have control planes in common."""
+"""Prefixes of files whose tests share control planes."""
 
 _ON_KIND_LAST = "tests/e2e/test_kind_environment.py"
-"""It restarts Docker near its end, as the shared topology on kind does: then both workers wait
-for one restart, and neither for long.
+"""It restarts Docker near its end, as the shared topology on kind does: both workers then wait for
+one restart, and neither waits for long.
 """
 
 QUICK = ("tests/unit/", "tests/golden/")
@@ -65,11 +66,11 @@ LONG = (
     "tests/integration/gitops/check/test_teams_fence.py",
     "tests/integration/clusters/embedded/test_simulated.py",
 )
-"""What one worker is at for a minute and more, beside two others on two cores; longest first."""
+"""Files that take one worker a minute or more, beside two others on two cores; longest first."""
 
 
 def one_worker(nodeid: str) -> str:
-    """The name of all that goes to the same worker."""
+    """Name of the group of tests that run on the same worker."""
     if _ON_KIND.search(nodeid):
         return "demo[kind]"
     file = nodeid.partition("::")[0]
@@ -78,7 +79,7 @@ def one_worker(nodeid: str) -> str:
 
 
 def place(nodeid: str, *, kind: bool) -> tuple[int, int]:
-    """Of a test in the run; those that need kind come last, the topology that they share first."""
+    """Sort key of a test. Those that need kind run last, with their shared topology first."""
     file = nodeid.partition("::")[0]
     if kind:
         rank = 0 if _ON_KIND.search(nodeid) else 2 if file == _ON_KIND_LAST else 1
@@ -91,7 +92,7 @@ def place(nodeid: str, *, kind: bool) -> tuple[int, int]:
 
 
 class SharedTopologies(LoadFileScheduling):
-    """Files, but for those that share control planes or a topology: a start takes long."""
+    """Groups tests by file, or by shared control planes or topologies, which start slowly."""
 
     def _split_scope(self, nodeid: str) -> str:
         return one_worker(nodeid)

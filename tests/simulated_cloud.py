@@ -1,4 +1,4 @@
-"""The cloud on this machine in a thread of the test, with its faults and its ledger at hand."""
+"""The simulated cloud in a thread of the test, with access to its faults and its ledger."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEY, TOKEN = "test", "token"
 
 
 class CloudInThread:
-    """A cloud, an account in it, and what tests do behind the account's back."""
+    """A cloud with an account, and calls that bypass ucp."""
 
     def __init__(self, cloud: SimulatedCloud, endpoint: str, ledger: Path) -> None:
         self.cloud = cloud
@@ -29,15 +29,15 @@ class CloudInThread:
         self._entries: list[CloudLedgerEntry] = []
 
     def call(self, service: str, operation: str, region: str = "eu-west-3", **asked: Any) -> Any:
-        """What a person would do in the console."""
+        """Call the cloud's API directly, as a person in the console would."""
         return self.account.call(service, region, operation, **asked)
 
     def fail(self, *faults: CloudFault) -> None:
-        """Instead of the faults that there were."""
+        """Replace all configured faults with these."""
         self.cloud._faults = faults
 
     def has_faults(self) -> bool:
-        """Some are still to come."""
+        """Return whether some faults have not occurred yet."""
         return bool(self.cloud._faults)
 
     def entries(self, since: int = 0) -> list[CloudLedgerEntry]:
@@ -45,11 +45,11 @@ class CloudInThread:
 
     @property
     def number(self) -> int:
-        """Of the last change."""
+        """Number of the last change."""
         return max((each.number for each in self._all_entries()), default=0)
 
     def _all_entries(self) -> list[CloudLedgerEntry]:
-        """Only what is new is read: a soak asks after each of its steps."""
+        """Reads new entries only, because a soak test asks after each of its steps."""
         if self._ledger.exists():
             with self._ledger.open("rb") as lines:
                 lines.seek(self._read)
@@ -60,11 +60,11 @@ class CloudInThread:
         return self._entries
 
     def made(self, since: int = 0) -> Counter[str]:
-        """How often each kind was made."""
+        """Number of creations by kind."""
         return Counter(each.kind for each in self.entries(since) if each.made and each.succeeded)
 
     def left(self, since: int = 0) -> Counter[str]:
-        """What was made more often than deleted, by kind."""
+        """Number of creations minus deletions by kind, where it is positive."""
         count: Counter[str] = Counter()
         for (_, kind, _), number in remaining(self.entries(since)).items():
             count[kind] += number
@@ -73,7 +73,7 @@ class CloudInThread:
 
 @contextlib.contextmanager
 def cloud_in_thread(folder: Path) -> Iterator[CloudInThread]:
-    """A cloud that is served until the end of the block."""
+    """Serve a cloud until the end of the block."""
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):

@@ -1,4 +1,4 @@
-"""The project's own modules, parsed once for all tests of a worker that read them."""
+"""The project's own modules, parsed once per worker for all tests that read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCES = Path(k8s_ucp.__file__).parent
 
 @cache
 def modules() -> dict[str, ast.Module]:
-    """{path below src/k8s_ucp: what it holds}, sorted. Nobody changes them."""
+    """{path below src/k8s_ucp: syntax tree}, sorted. Callers must not change them."""
     return {
         file.relative_to(SOURCES).as_posix(): ast.parse(file.read_text("utf-8"))
         for file in sorted(SOURCES.rglob("*.py"))

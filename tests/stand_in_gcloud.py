@@ -1,8 +1,8 @@
-"""A stand-in for `gcloud`: its words, its answers, its errors and its slowness, over a JSON file.
+"""A stand-in for `gcloud`: its arguments, output, errors and delays, with state in a JSON file.
 
-What it knows is what the gke provider uses; anything else is an argument error, as with the real
-one. Operations take time: a cluster is PROVISIONING before it is RUNNING, one that is changed
-refuses further changes, a deleted one is STOPPING for a while.
+It supports the calls of the gke provider; anything else is an argument error, as with the real
+program. Operations take time: a cluster is PROVISIONING before it is RUNNING, a cluster that is
+being changed rejects further changes, and a deleted one is STOPPING for a while.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ FRESH: State = {
     "apis_of_clusters": {},
     "calls": [],
 }
-"""fails: words of calls that fail once with a server's error. breaks: why the next cluster that is
-made ends in ERROR. apis_of_clusters: by name of the cluster or *, where its API server answers."""
+"""fails: arguments of calls that fail once with a server error. breaks: why the next cluster that
+is created ends in ERROR. apis_of_clusters: addresses of API servers, by the cluster's name or *.
+"""
 
 FLAGS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "auth print-access-token": (0, ()),
@@ -68,7 +69,7 @@ FLAGS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "container clusters resize": (1, ("zone", "region", "node-pool", "num-nodes", "async")),
     "container clusters delete": (1, ("zone", "region", "async")),
 }
-"""Words of a command -> (how many names, flags)."""
+"""Words of a command -> (number of positional arguments, flags)."""
 
 
 class Failed(Exception):
@@ -79,7 +80,7 @@ class Failed(Exception):
 
 @contextmanager
 def opened(file: Path) -> Iterator[State]:
-    """The state, held; written back at the end."""
+    """Lock and read the state; write it back at the end."""
     with file.open("r+", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         state = json.load(stream)
@@ -151,7 +152,7 @@ def authenticate(state: State) -> None:
 
 
 def settle(state: State) -> None:
-    """Operations whose time has come are done."""
+    """Complete the operations whose time has elapsed."""
     now = time.time()
     for name, cluster in list(state["clusters"].items()):
         if now < cluster.get("busy_until", 0):

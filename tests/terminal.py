@@ -1,4 +1,4 @@
-"""A real terminal of 80 x 24: a program runs in it, and what a person then sees is read off."""
+"""A real terminal of 80 x 24: runs a program in it and reads what a person would see afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COLUMNS, LINES = 80, 24
 
 
 def run_in_terminal(words: Sequence[str], folder: Path, env: Mapping[str, str]) -> bytes:
-    """Every byte that came through the terminal. The program has to end well."""
+    """Return every byte that the program wrote to the terminal. The program must succeed."""
     child = pexpect.spawn(
         words[0],
         list(words[1:]),
@@ -29,7 +29,7 @@ def run_in_terminal(words: Sequence[str], folder: Path, env: Mapping[str, str]) 
 
 
 def seen(data: bytes) -> list[str]:
-    """All lines as the terminal has them in the end, with those that have scrolled away."""
+    """All lines that the terminal shows at the end, including scrolled ones."""
     screen = pyte.HistoryScreen(COLUMNS, LINES, history=1000)
     pyte.ByteStream(screen).feed(data)
     above = ["".join(line[place].data for place in range(COLUMNS)) for line in screen.history.top]
