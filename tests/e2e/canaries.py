@@ -1,6 +1,6 @@
-"""The secrets of a topology, and every place that others may see in which none of them may stand.
+"""Searches a topology for secrets in places that others can read.
 
-What tests have commands say is looked through as well, so whatever they force to fail counts.
+The output of commands that tests run is searched, too, so every failure that a test causes counts.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ if TYPE_CHECKING:
     from tests.e2e.world import World
 
 SHORTEST = 12
-"""Characters of a value that is looked for: tests have passwords such as `first`."""
+"""Minimum length of a value to search for: tests use short passwords such as `first`."""
 LARGEST = 64 * 1024
-"""Bytes of a file that may be a key."""
+"""Maximum size in bytes of a file that may be a key."""
 PUBLIC = frozenset(
     {"ca.crt", "tls.crt", "namespace", "namespaces", "url", "project", "type", "name", "server"}
     | {"username", "user", "region", "host", "endpoint", "port", "database", "clusterResources"}
     | {"admin.passwordMtime"}
 )
-"""Keys of Secrets whose values everybody may see."""
+"""Keys of Secrets whose values are public."""
 _HIDDEN = re.compile(r"(?i)pass|token|secret|private|key-data|keydata|^key$|^auth$")
 _LINE = re.compile(r"(?im)^\s*\S*(?:pass|token|secret|key-data)\S*\s*[=:]\s*(\S+)\s*$")
 _KEY_FILES = re.compile(r"\.key$|password|token|keys\.json$|account\.json$|kubeconfig")
 _PRIVATE = ("PRIVATE KEY", "AGE-SECRET-KEY-")
 _CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICATE").decode()
-"""Begin of what a cloud says of a cluster in public, and a connection Secret, too."""
+"""Beginning of a certificate, which is public in cloud descriptions and connection Secrets."""
 TELLS = frozenset({"kubeconfig", "get"})
-"""Commands that print secrets: it is what they are for."""
+"""Commands whose purpose is to print secrets."""
 ENDS = frozenset({"stop", "destroy", "recreate", "upgrade"})
-"""Commands after which a core has other secrets, or can't be asked any more."""
+"""Commands after which a core has different secrets or no longer answers."""
 
 
 def learn(world: World) -> None:
-    """Note the secrets that there are now, with where they lie."""
+    """Record the secrets that exist now, with their locations."""
     learn_files(world)
-    with contextlib.suppress(UcpError):  # A core may end while it is asked.
+    with contextlib.suppress(UcpError):  # A core may stop while it is asked.
         _note(world, _of_core(world))
 
 
 def learn_files(world: World) -> None:
-    """The same of this machine alone: no server is asked."""
+    """Record the secrets on this machine only; no server is asked."""
     _note(world, _of_files(world))
 
 
@@ -63,9 +63,9 @@ def _note(world: World, found: Iterable[tuple[str, str]]) -> None:
 
 
 def leaks(world: World, *, asking: bool = True) -> list[str]:
-    """Which secret stands where it must not, each by its beginning and where it lies.
+    """Return each secret that is in a public place, as its first characters and both locations.
 
-    asking: clusters for their objects, and for a bundle.
+    asking: also search the clusters' objects and a support bundle.
     """
     learn(world)
     found = []
@@ -89,7 +89,7 @@ def _of_files(world: World) -> Iterator[tuple[str, str]]:
             name = path.relative_to(world.workspace).as_posix()
             if folder == world.state and not _KEY_FILES.search(name):
                 continue
-            with contextlib.suppress(OSError):  # Things come and go while it is looked.
+            with contextlib.suppress(OSError):  # Files come and go meanwhile.
                 if path.is_file() and path.stat().st_size <= LARGEST:
                     text = path.read_text("utf-8", "replace")
                     yield from ((each, name) for each in values_of(path.name, text))
@@ -107,7 +107,7 @@ def _of_core(world: World) -> Iterator[tuple[str, str]]:
 
 
 def values_of(key: str, text: str) -> Iterator[str]:
-    """What is secret of one value, which may be a document, a key or an INI file."""
+    """Yield the secret parts of a value, which may be a document, a key or an INI file."""
     if text.lstrip().startswith(("{", "[{")):
         with contextlib.suppress(ValueError):
             yield from _leaves(key, json.loads(text))
@@ -153,7 +153,7 @@ def _public(world: World, *, asking: bool) -> Iterator[tuple[str, bytes]]:
 
 
 def _objects_of_git(world: World, folder: Path) -> bytes:
-    """All of them, also those that no branch has."""
+    """All git objects, including unreachable ones."""
     return subprocess.run(
         [*world.as_user, "git", "-C", str(folder), "cat-file", "--batch-all-objects", "--batch"],
         env=world.env,
@@ -164,7 +164,7 @@ def _objects_of_git(world: World, folder: Path) -> bytes:
 
 
 def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
-    """What `ucp doctor` and its bundle say. Not for others' files: they ask as themselves."""
+    """Output of `ucp doctor` and its bundle; not for another user's files, as it runs as that user."""
     if world.as_user or not world.state.is_dir():
         return
     bundle = world.home / "canaries.tar.gz"
@@ -179,7 +179,7 @@ def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
 
 
 def _objects(world: World) -> Iterator[tuple[str, bytes]]:
-    """All objects of the clusters; of Secrets, what is not their data."""
+    """All objects of the clusters; of Secrets, everything except their data."""
     for cluster, kube in _clusters(world, "*"):
         for path in _listings(kube):
             items = _asked(kube, path).get("items", [])
@@ -189,7 +189,7 @@ def _objects(world: World) -> Iterator[tuple[str, bytes]]:
 
 
 def _listings(kube: Kube) -> Iterator[str]:
-    """Paths of lists: of each group in the version that it prefers."""
+    """Paths of all lists, for each API group in its preferred version."""
     groups = _asked(kube, "/apis").get("groups", [])
     versions = (f"/apis/{each['preferredVersion']['groupVersion']}" for each in groups)
     for root in ("/api/v1", *versions):
@@ -199,14 +199,14 @@ def _listings(kube: Kube) -> Iterator[str]:
 
 
 def _asked(kube: Kube, path: str) -> Object:
-    """Nothing where nobody answers: an API may be served by a pod that does not run."""
+    """Return the response, or an empty one if nothing serves the API: its pod may not run."""
     with contextlib.suppress(UcpError):
         return kube.request("GET", path)
     return {}
 
 
 def _clusters(world: World, name: str) -> Iterator[tuple[str, Kube]]:
-    """Those that answer; one that ends while it is asked says nothing more."""
+    """Yield the clusters that answer; one that stops meanwhile is skipped."""
     for path in world.state.glob(f"kubeconfigs/{world.topology}-{name}.yaml"):
         kube = Kube.from_file(path)
         if kube.ready():

@@ -1,8 +1,8 @@
-"""A cluster that somebody else made, for cores: a real control plane whose pods kwok plays.
+"""An existing cluster for cores: a real control plane whose pods kwok simulates.
 
-Nobody runs a played pod's program. Argo CD's are run here, as processes of this machine, while its
-controller is declared on the cluster: so Applications sync for real. What needs a pod's own program
-beside that (the reconciler, Crossplane) isn't shown here; tests with kind show it.
+A simulated pod runs no program. Argo CD's programs run as processes of this machine, while its
+workloads are declared on the cluster, so that Applications really sync. The programs of other pods
+(the reconciler, Crossplane) do not run here; the tests on kind cover them.
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ spec:
       target: {{address: 127.0.0.1, port: {port}}}
 """
 _SERVER_SIDE_DIFF = {"ARGOCD_APPLICATION_CONTROLLER_SERVER_SIDE_DIFF": "true"}
-"""Pods get it from Argo CD's ConfigMap of parameters."""
+"""Its pods get this setting from Argo CD's ConfigMap of parameters."""
 _PASSING = (
     *("Event", "Lease", "Endpoints", "EndpointSlice", "Pod", "ReplicaSet", "ControllerRevision"),
     *("Node", "ComponentStatus", "IPAddress", "APIService"),
 )
-"""Kinds that come and go by themselves."""
+"""Kinds that controllers create and delete at any time."""
 
 
 @dataclass
 class TheirCluster:
-    """Somebody else's, with a context for it."""
+    """A cluster of another owner, and the kubeconfig context that leads to it."""
 
     kube: Kube
     config: dict[str, Any]
     planes: ControlPlanes
 
     def contents(self) -> dict[str, str]:
-        """Every object, but for what comes and goes by itself: what it is -> its identity."""
+        """Every object except for transient kinds: {object: UID}."""
         return {each: str(item["metadata"]["uid"]) for each, item in self._items()}
 
     def whole(self) -> dict[str, Object]:
-        """As `contents`, with all that is declared: what an object is -> how it is wanted."""
+        """As `contents`, but with each object's declared state instead of its UID."""
         return {each: _declared(item) for each, item in self._items()}
 
     def settled(self) -> dict[str, str]:
-        """The contents, once what controllers add to a new cluster is there."""
+        """The contents, once controllers have created their objects in the new cluster."""
         namespaces = [each["metadata"]["name"] for each in self.kube.list_all(NAMESPACE)]
         added = {f"ConfigMap {each}/kube-root-ca.crt" for each in namespaces}
         added |= {f"ServiceAccount {each}/default" for each in namespaces}
@@ -112,7 +112,7 @@ class TheirCluster:
 
 
 def _declared(item: Object) -> Object:
-    """All but what servers and controllers write by themselves."""
+    """Everything except for the fields that servers and controllers write."""
     about = {
         key: value
         for key, value in item["metadata"].items()
@@ -126,13 +126,13 @@ def _declared(item: Object) -> Object:
 
 @contextlib.contextmanager
 def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
-    """A running one; nothing of it is left at the end."""
+    """Run such a cluster; everything is removed at the end."""
     planes = ControlPlanes(root, toolbox)
     owner = str(root / "argocd")
     try:
         provider = planes.provider()
         kube = made(provider, NAME)
-        # A folder that isn't there has no ports.
+        # Ports are reserved for existing folders only.
         state = StateFolder(root / "argocd")
         state.make()
         ports = planes.ports.reserve(owner, (*redis.PORTS, *argocd.PORTS))
@@ -151,7 +151,7 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
 
 
 def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
-    # Pods of another machine could not reach loopback, and are refused it.
+    # Pods on another machine could not reach loopback; ucp rejects such an address.
     address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
     (world.workspace / "ucp.yaml").write_text(
         TOPOLOGY.format(
@@ -164,7 +164,7 @@ def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
 
 
 def _let_through(folder: ClusterFolder, port: int) -> None:
-    """Have kwok lead port-forwards to a process of this machine; it reads that when it starts."""
+    """Configure kwok, before its start, to connect port-forwards to a process of this machine."""
     forward = folder.root / "forward.yaml"
     forward.write_text(_FORWARD.format(port=port))
     settings = folder.home / "kwok.yaml"
@@ -181,7 +181,7 @@ def _let_through(folder: ClusterFolder, port: int) -> None:
 
 @contextlib.contextmanager
 def _played(kube: Kube, host: Host) -> Iterator[None]:
-    """Argo CD's processes run while its pods are declared."""
+    """Run Argo CD's processes while its pods are declared."""
     placement = HostPlacement(host.state, host.runtime)
     over = threading.Event()
 

@@ -1,6 +1,6 @@
-"""Topologies for the end-to-end tests. One is started once and shared by the tests of a worker.
+"""Topologies for the end-to-end tests. One is started per worker and shared by its tests.
 
-It ends with the last test here: one that stands idle takes the processor from what follows.
+It is stopped after the last test in this folder: an idle topology would slow down what follows.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks that all of them carry."""
+    """Add the marks that all tests here carry."""
     for item in items:
         if _is_ours(item):
             item.add_marker(pytest.mark.e2e)
-            # A module may say another one, which a mark of the test would hide.
+            # A timeout mark of the test would override one of its module.
             if "kind" in item.keywords or item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(1800 if "kind" in item.keywords else 900))
 
@@ -51,15 +51,16 @@ def _is_ours(item: pytest.Item) -> bool:
 
 @pytest.fixture
 def world(toolbox: Toolbox) -> Iterator[World]:
-    """A fresh workspace that is not started; whatever was started in it is ended afterwards."""
+    """A new workspace that is not started; what a test starts in it is stopped afterwards."""
     yield from make_world("demo work space")
 
 
 @pytest.fixture(scope="package", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
 def demo(request: pytest.FixtureRequest) -> Iterator[World]:
-    """A started topology with stage, prod and echo, all of it on one provider.
+    """A started topology with stage, prod and echo, all on one provider.
 
-    embedded: what `ucp start --yes` makes without being told anything, in a login that has ended.
+    embedded: what `ucp start --yes` creates without further options, in a login session that has
+    ended.
     """
     if request.param == "kind":
         yield from kind_demo()
@@ -70,7 +71,7 @@ def demo(request: pytest.FixtureRequest) -> Iterator[World]:
             world.ucp("start", "--yes")
             world.uids_in_login = world.uids()
         yield world
-        # Tests have stopped and started it since, outside of a login.
+        # Tests have stopped and started it since, outside of a login session.
         with world.login():
             world.ucp("stop", "--yes")
         assert world.processes() == []
@@ -84,7 +85,7 @@ def newcomer(toolbox: Toolbox) -> Iterator[World]:
 
 @pytest.fixture
 def reader(newcomer: World) -> World:
-    """The same, started by the first page or, without it, here."""
+    """That workspace, started by the first page or, if that test did not run, by this fixture."""
     if not newcomer.state.is_dir():
         newcomer.ucp("start", "--yes")
     return newcomer
@@ -114,9 +115,9 @@ def kind_demo() -> Iterator[World]:
 
 
 def make_world(name: str, *, watched: bool = True) -> Iterator[World]:
-    """A workspace of that name; whatever was started in it is ended when the generator goes on.
+    """Yield a workspace of that name; everything that runs in it is stopped afterwards.
 
-    watched: no secret of it may stand by then where others can see it, whatever its tests did.
+    watched: fail if any of its secrets is then in a place that others can read.
     """
     folder = Path(tempfile.mkdtemp(prefix="ucp-e2e-"))
     home, workspace = folder / "home", folder / name
@@ -139,8 +140,8 @@ def make_world(name: str, *, watched: bool = True) -> Iterator[World]:
 
 @pytest.fixture
 def theirs(toolbox: Toolbox) -> Iterator[TheirCluster]:
-    """A cluster of others that cores can use."""
-    # Sockets lie in it: pytest's own folders have too long a path.
+    """A cluster of another owner that cores can use."""
+    # It contains sockets, and pytest's own folders have paths that are too long for them.
     folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
     with their_cluster(folder, toolbox) as found:
         yield found
@@ -149,7 +150,7 @@ def theirs(toolbox: Toolbox) -> Iterator[TheirCluster]:
 
 @pytest.fixture
 def git_host(tmp_path: Path) -> Iterator[HttpGit]:
-    """A server with both repositories, empty."""
+    """A git server with both repositories, which are empty."""
     for name in ("core", "apps"):
         bare = tmp_path / "git" / f"{name}.git"
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)

@@ -1,14 +1,14 @@
-"""Runs a command of ucp that ends in the middle: `python -m tests.e2e.cut_off POINT WORDS…`.
+"""Runs a ucp command that is interrupted: `python -m tests.e2e.cut_off POINT WORDS…`.
 
-POINT: WHEN:STEP of the plan that the command runs, or WHEN:STEP#2 where it runs it
-twice; the step `command` is all of it. before: the step stands in the journal as
-running and has done nothing. inside:N at its Nth effect (a file opened to write, renamed or
-removed, a folder made, a program started, something sent to a server), or at its end where it has
-fewer. after: it has done all, and the journal does not know.
+POINT: WHEN:STEP with a step of the command's plan, WHEN:STEP#2 for its second run in the same
+command; the step `command` is the whole command. before: the journal has the step as running, and
+it has done nothing. inside:N: at its Nth effect (a file opened for writing, renamed or removed, a
+folder created, a program started, something sent to a server), or at its end if it has fewer.
+after: it has done everything, but the journal doesn't have that yet.
 
-At that point the command gets SIGKILL, as from a kernel short of memory; or, with the variable
-UCP_FILLS, the file that it names is made as large as its file system can hold. With UCP_MARKS that
-file is made, which tells a test that the moment has come.
+At that point the command gets SIGKILL, as from the kernel's OOM killer. With the variable
+UCP_FILLS, the named file is instead grown until its file system is full. With UCP_MARKS, the named
+file is instead created, which tells a test that the point was reached.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EFFECTS = frozenset(
 
 
 class Cut:
-    """One point."""
+    """A point at which the command is interrupted."""
 
     def __init__(self, point: str, act: Callable[[], None]) -> None:
         self.when, _, step = point.partition(":")
@@ -54,7 +54,7 @@ class Cut:
 
     @contextmanager
     def around(self, step: str) -> Iterator[None]:
-        """A step runs."""
+        """Run a step, and act before, inside or after it."""
         if step == self.step:
             self.turn -= 1
         if step != self.step or self.turn != 0:
@@ -69,7 +69,7 @@ class Cut:
             self.act()
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """An audit event of Python's."""
+        """Handle one of Python's audit events."""
         if not self.inside or os.getpid() != self.pid:
             return
         if event == "open":
@@ -92,7 +92,7 @@ def kill() -> None:
 
 
 def fill() -> None:
-    """Until nothing fits any more."""
+    """Write until the file system is full."""
     file = Path(os.environ["UCP_FILLS"])
     with file.open("wb", buffering=0) as stream:
         for size in (2**24, 2**16, 2**9):
@@ -104,7 +104,7 @@ def fill() -> None:
 
 
 def prepare(point: str) -> Cut:
-    """Have this process end there."""
+    """Interrupt this process at that point."""
     act = fill if "UCP_FILLS" in os.environ else kill
     if "UCP_MARKS" in os.environ:
         act = Path(os.environ["UCP_MARKS"]).touch

@@ -1,4 +1,4 @@
-"""A cluster that somebody else made, for an environment: a control plane of its own."""
+"""An existing cluster for an environment: a control plane of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ spec:
 
 @dataclass(frozen=True)
 class TheirEnvironment:
-    """before: what was in it before it was used."""
+    """before: the cluster's objects before it was used."""
 
     provider: EmbeddedProvider
     kube: Kube
@@ -44,7 +44,7 @@ class TheirEnvironment:
 
 @contextlib.contextmanager
 def their_environment(world: World, folder: Path, toolbox: Toolbox) -> Iterator[TheirEnvironment]:
-    """A running one, an environment of the topology after the start that takes it in."""
+    """Run a cluster that a start has adopted as an environment of the topology."""
     with control_planes(folder, toolbox) as planes:
         provider = planes.provider()
         kube = made(provider, NAME)
@@ -62,7 +62,7 @@ def their_environment(world: World, folder: Path, toolbox: Toolbox) -> Iterator[
 
 
 def everything(kube: Kube) -> frozenset[str]:
-    """What we could have brought: namespaces, Deployments, marks, rights, policies."""
+    """Objects of kinds that ucp creates: namespaces, Deployments, ConfigMaps, RBAC, policies."""
     policies = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     admission = [kube.kind_of("admissionregistration.k8s.io/v1", each) for each in policies]
     kinds = (NAMESPACE, DEPLOYMENT, CONFIG_MAP, CLUSTER_ROLE_BINDING, *admission)

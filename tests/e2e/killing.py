@@ -1,4 +1,4 @@
-"""Points at which commands are killed, from their plans, and what kills them there."""
+"""Chooses points of a plan at which commands are interrupted, and interrupts them there."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ROOT = Path(__file__).resolve().parents[2]
 KILLED = -signal.SIGKILL
 MOST_EFFECTS = 40
 SEED = int(os.environ.get("UCP_SEED") or 739945)
-"""Draws the points of `make test`; the soak takes all of them."""
+"""Seed for the points that `make test` uses; the soak uses all of them."""
 MOMENTS = tuple(f"inside:{number}:command" for number in (1, 2, 4, 8, 16, 32))
-"""Points of a command that has no plan: effects."""
+"""Points of a command without a plan: numbers of effects."""
 TEARDOWN = (
     "install-tools",
     "publish-repositories",
@@ -31,13 +31,14 @@ TEARDOWN = (
     "publish-repositories#2",
 )
 RETURN = ("publish-repositories", "await-environments", "await-applications")
-"""Steps of `ucp recreate --env`, which runs plans between waits. What is torn down comes back by
-itself once git says so: the second part is all that a stopped one needs.
+"""Steps of `ucp recreate --env`, which runs several plans with waits in between. A deleted
+environment is recreated by controllers once git declares it again: RETURN has all steps that a
+stopped one needs.
 """
 
 
 def points(plan: Plan[StartContext], dice: random.Random) -> list[str]:
-    """Three for each step that the plan has."""
+    """Three points for each step of the plan."""
     return [point for task in plan.tasks for point in points_of(task.step.id, dice)]
 
 
@@ -51,18 +52,18 @@ def points_of_steps(steps: Sequence[str], dice: random.Random) -> list[str]:
 
 
 def dice_of(command: str) -> random.Random:
-    """Of a command that has few points: the seed alone would draw the first of each."""
+    """Generator for a command with few points: the seed alone would choose the first of each."""
     return random.Random(f"{SEED} {command}")
 
 
 def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
-    """Kill a command at a point of its plan that the seed draws; whether it got there."""
+    """Kill a command at a point that the seed chooses; return whether it was reached."""
     dice = random.Random(SEED)
     return cut_at_one_of(world, points(plan, dice), dice, *words)
 
 
 def cut_at_one_of(world: World, chosen: Sequence[str], dice: random.Random, *words: str) -> bool:
-    """The same at one of these points."""
+    """Kill a command at one of these points; return whether it was reached."""
     point = dice.choice(chosen)
     done = cut(world, point, *words)
     assert done.returncode in (KILLED, 0), f"{point} of {words}: {done.stderr}"
@@ -71,7 +72,7 @@ def cut_at_one_of(world: World, chosen: Sequence[str], dice: random.Random, *wor
 
 @contextmanager
 def repeatedly(act: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Beside what happens inside."""
+    """Call `act` repeatedly during the block."""
     ended = threading.Event()
 
     def loop() -> None:
@@ -90,7 +91,7 @@ def repeatedly(act: Callable[[], None], seconds: float) -> Iterator[None]:
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[None]:
-    """The folder is a file system of its own, in memory. Needs root."""
+    """Mount a file system in memory at the folder. Requires root."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
     try:
         yield
@@ -101,7 +102,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 def cut(
     world: World, point: str, *words: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command that ends at a point of its plan."""
+    """Run a command that is interrupted at a point of its plan."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     done = subprocess.run(
         [

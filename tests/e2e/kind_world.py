@@ -1,4 +1,4 @@
-"""A topology on kind where nothing can be pulled: what it needs, and what it leaves behind."""
+"""A topology on kind for machines that can't pull images: its requirements, and what it leaves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.kind_images import ECHO, TAGS, make_echo
 
 KIND_FLAGS = ("--core", "kind", "--env", "stage=kind", "--env", "prod=kind")
 PROMOTED = ("7.0.1", "7.0.2", "7.0.3")
-"""Tags that tests promote; other names of the same image."""
+"""Tags that tests promote; all name the same image."""
 
 _TOPOLOGY = """\
 apiVersion: k8s-ucp.io/v1alpha1
@@ -33,9 +33,9 @@ spec:
 
 
 def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] = ()) -> None:
-    """Write the topology, with names that no other run has, and the archive of the app's images.
+    """Write the topology, with names that no other run uses, and the archive of the app's images.
 
-    more: images of the engine's to add to the archive.
+    more: images of the engine to add to the archive.
     """
     world.provider = "kind"
     world.topology = f"ucp-{uuid.uuid4().hex[:6]}"
@@ -60,13 +60,13 @@ def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] 
 
 
 def reserved_pair(world: World) -> dict[str, int]:
-    """{http, https}: ports that no other test gets while the workspace is there."""
+    """{http, https}: ports that no other test gets while the workspace exists."""
     return Ports(default_registry()).reserve(str(world.workspace), ("http", "https"))
 
 
 @contextmanager
 def bystanders(engine: ContainerEngine) -> Iterator[None]:
-    """A container, a network and a volume of somebody else's: they are there afterwards, too."""
+    """Check that a container, a network and a volume of another owner exist after the block."""
     name = f"bystander-{uuid.uuid4().hex[:8]}"
     engine.run("network", "create", name)
     engine.run("volume", "create", name)
@@ -84,9 +84,9 @@ def bystanders(engine: ContainerEngine) -> Iterator[None]:
 
 @contextmanager
 def leaving_nothing(engine: ContainerEngine, topology: str) -> Iterator[None]:
-    """The topology's containers and volumes are gone after the block.
+    """Check after the block that the topology's containers and volumes are deleted.
 
-    Other tests may work with the engine at the same time: only what is the topology's counts.
+    Other tests may use the engine at the same time, so only those of the topology count.
     """
     its_volumes = volumes_of(engine, topology)
     yield
@@ -95,7 +95,7 @@ def leaving_nothing(engine: ContainerEngine, topology: str) -> Iterator[None]:
 
 
 def network_is_used_or_gone(engine: ContainerEngine) -> bool:
-    """kind's network goes with the last cluster, where ucp brought it."""
+    """Return whether kind's network was deleted with the last cluster, if ucp created it."""
     return bool(engine.users_of_network(KIND_NETWORK)) or engine.network(KIND_NETWORK) is None
 
 
@@ -108,7 +108,7 @@ def containers_of(engine: ContainerEngine, topology: str) -> set[str]:
 
 
 def volumes_of(engine: ContainerEngine, topology: str) -> set[str]:
-    """Names of the volumes that its containers have mounted."""
+    """Names of the volumes that its containers mount."""
     containers = containers_of(engine, topology)
     if not containers:
         return set()

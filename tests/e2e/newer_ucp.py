@@ -1,7 +1,7 @@
-"""A ucp with other pins: this one, whose catalogue names other versions of some tools.
+"""A ucp with other pins: the current code with other versions of some tools in its catalogue.
 
-Run as a program; `NEWER_PINS` holds them: `crossplane=99.0.0 kubernetes=1.35.99`. Newer ones are
-made up: each process has its own, as the cache in which they are is shared.
+Runs as a program; `NEWER_PINS` contains the versions: `crossplane=99.0.0 kubernetes=1.35.99`. Newer
+versions are invented, and different in each process because all of them share the cache.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ exit 1
 
 
 def made_up(number: int) -> dict[str, str]:
-    """Newer versions that no other process means; the higher the number, the newer."""
+    """Invented newer versions that no other process uses; a higher number gives a newer version."""
     kubernetes = f"{catalogue.CATALOGUE['kubernetes'].version}{number}{os.getpid()}"
     return {"crossplane": f"{number}.0.{os.getpid()}", "kubernetes": kubernetes}
 
@@ -57,12 +57,12 @@ def installed(
     really: Mapping[str, Path] = MappingProxyType({}),
     unless: str = "false",
 ) -> Iterator[None]:
-    """Other versions in the cache: today's programs under another name. Those in `broken` fail.
+    """Add other versions to the cache: today's programs under other names. Those in `broken` fail.
 
-    edited: name of a kept file -> a text in it, and what stands there instead.
-    really: tool -> the folder of an entry of another cache, whose programs they are.
-    unless: a command of the shell; where it succeeds, what is broken runs all the same.
-    They go again, from a cache that others use.
+    edited: name of a kept file -> a text in it, and its replacement.
+    really: tool -> folder of an entry in another cache whose programs are used.
+    unless: a shell command; if it succeeds, a broken program runs all the same.
+    The entries are removed afterwards, because others use the cache, too.
     """
     store, made = ToolStore(cache), []
     try:
@@ -78,7 +78,7 @@ def installed(
 
 
 def _today(store: ToolStore, tool: str) -> Path:
-    """The folder of the entry that this ucp brings."""
+    """Folder of the cache entry for the version that this ucp pins."""
     recipe = recipe_of(catalogue.CATALOGUE[tool])
     found = store.get(recipe.entry_name(_compiler(recipe))) or store.find(tool, recipe.digest)
     assert found is not None
@@ -104,7 +104,7 @@ def _install(
     name = after.entry_name(_compiler(after))
     partial = store.folder(f"{name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    # What runs is told by its path: another name of the same file will do.
+    # Processes are recognized by their path, so hard links are sufficient.
     shutil.copytree(origin, partial, copy_function=os.link)
     (partial / "entry.json").unlink()
     for program in set(tool.programs) & set(failing):
@@ -116,7 +116,7 @@ def _install(
         for path in partial.rglob(file):
             text = path.read_text()
             assert old in text
-            path.unlink()  # A link to the one that others use.
+            path.unlink()  # It is a hard link to a shared file.
             path.write_text(text.replace(old, new))
     shutil.rmtree(store.folder(name), ignore_errors=True)
     store.publish(replace(found, name=name, version=tool.version, digest=after.digest), partial)
@@ -125,7 +125,7 @@ def _install(
 
 @contextmanager
 def newer(world: World, pins: Mapping[str, str]) -> Iterator[None]:
-    """Commands in the world are those of a ucp with these pins."""
+    """Run the world's commands as those of a ucp with these pins."""
     before = world.command
     world.command = COMMAND
     world.environment[VARIABLE] = " ".join(f"{name}={version}" for name, version in pins.items())
@@ -137,7 +137,7 @@ def newer(world: World, pins: Mapping[str, str]) -> Iterator[None]:
 
 
 def take_pins() -> None:
-    """Those that the variable names are this process's."""
+    """Use the pins of the environment variable in this process."""
     pins = dict(each.split("=") for each in os.environ.get(VARIABLE, "").split())
     cast(dict[str, Tool], catalogue.CATALOGUE).update(with_versions(pins))
 

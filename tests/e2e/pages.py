@@ -1,4 +1,4 @@
-"""The pages of docs/walkthroughs, followed as they stand."""
+"""Follows the pages of docs/walkthroughs literally."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def lines(page: str) -> list[str]:
 def follow(
     world: World, page: str, before: Mapping[str, Callable[[], None]] | None = None
 ) -> dict[str, str]:
-    """Type every command of a page: {command: what it said}. before: a look ahead of a command."""
+    """Run every command of a page: {command: output}. before: a check to run ahead of a command."""
     found = {}
     for line in lines(page):
         if before and line in before:
             before[line]()
-        # A page's reader has a terminal, and is asked there.
+        # A reader has a terminal, on which these commands ask.
         asked = ["--yes"] if REMOVAL.match(line) else []
         done = world.ucp(*shlex.split(line)[1:], *asked, timeout=400)
         found[line] = done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A core on a cluster with an Argo CD and a Crossplane of others, which are used and left alone."""
+"""A core whose cluster has an Argo CD and a Crossplane of another owner: left unchanged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{w
 APP = "apps/echo/overlays/stage"
 
 
-def test_what_is_there_is_used_and_left_as_it_was(
+def test_existing_argo_cd_and_crossplane_are_used_and_left_unchanged(
     world: World, theirs: TheirCluster, git_host: HttpGit, toolbox: Toolbox, tmp_path: Path
 ) -> None:
     kube = theirs.kube
@@ -67,7 +67,7 @@ def test_what_is_there_is_used_and_left_as_it_was(
     assert "adopted (existing installation)" in started.stderr
     assert "adopt: [argocd, crossplane]" in (world.workspace / "ucp.yaml").read_text()
     assert_used(world)
-    # Where the topology has kubeconfigs read from, a namespace of theirs gets notes of ours.
+    # A namespace from which the topology reads kubeconfigs is labelled by ucp.
     eventually(
         lambda: before.keys() & differing(theirs, before) == {"Namespace /of-theirs"},
         lambda: before.keys() & differing(theirs, before),
@@ -90,7 +90,7 @@ def test_what_is_there_is_used_and_left_as_it_was(
 
 
 def their_repository(git_host: HttpGit, folder: Path) -> str:
-    """One of their own, with something for of-theirs; its address."""
+    """Create a repository of the other owner with a manifest for of-theirs; return its address."""
     bare = git_host.server.root / "theirs.git"
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(bare)], check=True)
     subprocess.run(["git", "clone", "-q", str(bare), str(folder / "theirs")], check=True)
@@ -112,7 +112,7 @@ def commit(clone: Path, files: dict[str, str]) -> None:
 
 
 def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
-    """What the reconciler would register, here the core behind its other address; with an app."""
+    """Register an environment with an app, as the reconciler does: the core at its other address"""
     overlay = "resources: [config.yaml]\n"
     clone = world.gitops / "apps"
     commit(
@@ -142,7 +142,7 @@ def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
 
 
 def cut_off_stop(world: World, kube: Kube) -> None:
-    """A stop that ends when Argo CD no longer knows what it brought for us."""
+    """Kill a stop right after Argo CD has lost the Applications that ucp created."""
     command = [*world.command, "--workspace", str(world.workspace), "stop", "--yes"]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, env=world.env, cwd=world.home, **silent) as stopping:
@@ -168,7 +168,7 @@ def assert_used(world: World) -> None:
 
 
 def assert_works_on(kube: Kube, folder: Path) -> None:
-    """Their Argo CD, on what is theirs."""
+    """Check that the existing Argo CD still syncs its own Applications."""
     commit(folder / "theirs", {"shop/config.yaml": CONFIG.format(name="shop", word="new")})
     asked = time.monotonic() - 60
 
@@ -188,7 +188,7 @@ def health(kube: Kube, name: str) -> tuple[str | None, str | None]:
 
 
 def differing(theirs: TheirCluster, before: dict[str, Object]) -> set[str]:
-    """What is otherwise now, but for what an app left in the namespace of its own."""
+    """Objects that changed, except for those that an app left in its own namespace."""
     now = theirs.whole()
     changed = {each for each in before.keys() | now.keys() if before.get(each) != now.get(each)}
     return {each for each in changed if " echo/" not in each}

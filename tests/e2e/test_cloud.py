@@ -1,4 +1,4 @@
-"""Environments on EKS in the simulated AWS: the first start, another one, and the end of one."""
+"""Environments on EKS in the simulated AWS: the first start, another one, and a removal."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.postgres_client import psql
 from tests.unit.compositions import own_kinds
 
 OTHERS = "others"
-"""Who called, as the ledger has it."""
+"""Caller of the other owner's API calls in the ledger."""
 
 
 @pytest.mark.timeout(1200)
 def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) -> None:
-    """As docs/walkthroughs/aws-without-an-account.md goes, with looks between its lines."""
+    """Follows docs/walkthroughs/aws-without-an-account.md, with checks between its commands."""
     made: dict[tuple[str, str, str], int] = {}
 
     def they_are_there() -> None:
@@ -79,7 +79,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
         a_silent_core_is_destroyed_by_its_name_alone(world)
         what_is_only_observed_is_not_forgotten(world)
         words = ("destroy", "--yes", "--delete-data")
-        # From there on the clouds were seen empty, and the core can't be asked any more.
+        # After that step the clouds are verified to be empty, and the core no longer answers.
         tasks = takewhile(lambda each: each.step.id != "verify-clouds-empty", plans.destroy().tasks)
         cut_somewhere(world, Plan("destroy", tuple(tasks)), *words)
         assert "none is left" in world.ucp(*words, timeout=300).stderr
@@ -105,7 +105,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
 
 
 def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
-    """Nothing is asked of it then, and the plan says what would stay."""
+    """Nothing is asked of it, and the plan lists what would remain."""
     config = world.state / "kubeconfigs" / "demo-core.yaml"
     text = config.read_text()
     config.unlink()
@@ -114,7 +114,7 @@ def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
     told = world.ucp("destroy", "--abandon", "demo-core", "--plan", "-o", "json").stdout
     kept = [each["object"] for each in json.loads(told)["steps"] if each["action"] == "keep"]
     assert "environment stage (eks)" in kept
-    # What --fix writes leads to the core again.
+    # `doctor --fix` rewrites the kubeconfig, and the core is accessible again.
     assert (
         "fixed: write the kubeconfig of demo-core"
         in world.ucp_any("doctor", "--fix", "--yes").stderr
@@ -123,7 +123,7 @@ def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
 
 
 def what_is_only_observed_is_not_forgotten(world: World) -> None:
-    """As a start leaves it that was cut off while it compared what an old core had made."""
+    """An interrupted start leaves this state, while it matches resources of an earlier core."""
     core = world.kube("core")
     networks = core.kind_of("ec2.aws.m.upbound.io/v1beta1", "VPC")
     name = core.list_all(networks, CLUSTERS_NAMESPACE)[0]["metadata"]["name"]
@@ -139,7 +139,7 @@ def what_is_only_observed_is_not_forgotten(world: World) -> None:
 
 
 def it_says_that_it_was_destroyed(world: World) -> None:
-    """There is nobody left to ask, and nothing has failed."""
+    """No core is left to ask, which is not a failure."""
     assert "demo was destroyed at" in world.ucp("destroy", "--yes", "--delete-data").stderr
     assert "demo was destroyed at" in world.ucp("status").stdout
     found = json.loads(world.ucp("doctor", "-o", "json").stdout)["findings"]
@@ -147,7 +147,7 @@ def it_says_that_it_was_destroyed(world: World) -> None:
 
 
 def of_others(world: World, count: int) -> set[str]:
-    """Ids of networks that somebody else makes in the same cloud."""
+    """Create networks of another owner in the same cloud; return their ids."""
     account = read_account(world.state / "components/reconciler/aws-account.json")
     assert account
     theirs = replace(account, caller=OTHERS)
@@ -173,7 +173,7 @@ def a_function_of_users_composes(world: World) -> None:
 
 
 def the_database_opens(world: World) -> dict[str, str]:
-    """Its connection, as the mirror gives it to the environment's apps; there is a row in it."""
+    """Insert a row through the connection that the apps' mirror copied; return the connection."""
     stage = Kube(json.loads(world.ucp("kubeconfig", "stage").stdout))
     name = "shop-orders-connection"
 
@@ -192,7 +192,7 @@ def the_database_opens(world: World) -> dict[str, str]:
 
 
 def a_database_keeps_its_rows(world: World, connection: dict[str, str]) -> None:
-    """Through a stop and a start, and when its server is killed."""
+    """Check the row after a stop and a start, and after its server is killed."""
     rows = partial(psql, connection, "select * from orders")
     until("the row is there", lambda: rows() == "tea", 60)
     (server,) = database_servers(world)
@@ -202,7 +202,7 @@ def a_database_keeps_its_rows(world: World, connection: dict[str, str]) -> None:
 
 
 def a_team_that_is_stuck_stays(world: World) -> None:
-    """A claim that can't be deleted is named with the cloud's own words, and keeps the team."""
+    """A claim that can't be deleted is reported with the cloud's error, and keeps the team."""
     until("both run the new version", lambda: versions(world) == {"echo-stage", "echo-prod"})
     world.ucp("cloud", "fault", "add", "unavailable", "--service", "rds", "--operation", "Delete*")
     words = ("team", "remove", "shop", "--wait", "45", "--yes")
@@ -214,7 +214,7 @@ def a_team_that_is_stuck_stays(world: World) -> None:
 
 
 def versions(world: World) -> set[str]:
-    """Applications of echo that run what was promoted."""
+    """Applications of echo that run the promoted version."""
     return {
         each["name"]
         for each in world.status()["applications"]
@@ -223,13 +223,13 @@ def versions(world: World) -> set[str]:
 
 
 def database_servers(world: World) -> list[psutil.Process]:
-    """Without the processes that each has of its own."""
+    """Main processes of the database servers, without their child processes."""
     found = {each.pid: each for each in world.processes() if each.name() == "postgres"}
     return [each for each in found.values() if each.ppid() not in found]
 
 
 def claims(world: World) -> list[tuple[str, str]]:
-    """How each is, and why."""
+    """State of each claim, and the reason."""
     listed = json.loads(world.ucp("claim", "list", "-o", "json").stdout)
     return [(each["state"], each["why"]) for each in listed]
 
@@ -239,7 +239,7 @@ def teams(world: World) -> str:
 
 
 def left(world: World) -> dict[tuple[str, str, str], int]:
-    """What was made more often than deleted: region, kind and id."""
+    """Creations minus deletions, by region, kind and id."""
     told = json.loads(world.ucp("cloud", "ledger", "-o", "json").stdout)
     return dict(remaining([CloudLedgerEntry(**each) for each in told]))
 

@@ -1,4 +1,4 @@
-"""A core on a cluster that somebody else made: used, and left as it was found."""
+"""A core on an existing cluster, which is used and left unchanged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def assert_well(world: World, provider: str) -> None:
     assert all(each["ready"] for each in status["components"])
 
 
-def test_it_is_used_and_left_as_it_was_found(
+def test_existing_cluster_is_used_as_core_and_left_unchanged(
     world: World, theirs: TheirCluster, git_host: HttpGit
 ) -> None:
     kube = theirs.kube
@@ -115,10 +115,10 @@ def theirs_in(place: str) -> dict[str, object]:
 
 
 @pytest.mark.soak
-def test_on_gke_it_is_made_and_keeps_its_data(
+def test_gke_core_is_created_and_keeps_its_data_through_a_stop(
     world: World, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
 ) -> None:
-    """gcloud is a stand-in; behind its cluster is the same control plane with played pods."""
+    """gcloud is a stand-in; behind its cluster is the same control plane with simulated pods."""
     describe(world, git_host, "{provider: gke, region: us-east1-b}")
     folder = world.workspace / "creds"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Apps in the shapes that people have: added, promoted, rolled back and removed."""
+"""Apps in the forms that users have: added, promoted, rolled back and removed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 QUICK = [each for each in SHAPES if each.quick]
 AT_ONCE = 11
-"""Shapes that are on the topology together, in the soak."""
+"""Number of shapes that are on the topology together, in the soak."""
 TOPOLOGY = """\
 apiVersion: k8s-ucp.io/v1alpha1
 kind: Topology
@@ -38,12 +38,12 @@ on_the_shared_topology = pytest.mark.parametrize("demo", ["embedded"], indirect=
 
 @pytest.fixture(scope="module")
 def tried(demo: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    """All quick shapes, after the whole way."""
+    """All quick shapes, after all steps of an app's life."""
     if not demo.status()["core"]["ready"]:
         demo.ucp("start", "--yes")
     with sources(tmp_path_factory.mktemp("corpus"), QUICK) as served:
         trial = Trial(demo, served, QUICK)
-        # Traces are the soak's to look for: other files' tests use this topology too.
+        # The soak looks for traces: tests of other files use this topology, too.
         trial.run(traces=False)
         yield trial
 
@@ -51,13 +51,17 @@ def tried(demo: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tri
 @on_the_shared_topology
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shape", QUICK, ids=lambda each: each.name)
-def test_a_shape_of_an_app_goes_the_whole_way(tried: Trial, shape: Shape) -> None:
+def test_app_of_every_quick_shape_is_added_promoted_rolled_back_and_removed(
+    tried: Trial, shape: Shape
+) -> None:
     assert tried.failures.get(shape.name) is None
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_every_shape(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_app_of_every_shape_is_added_promoted_rolled_back_and_removed(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
     failures: dict[str, str] = {}
     seconds: dict[str, float] = {}
     for world in make_world("corpus", watched=False):

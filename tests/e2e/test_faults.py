@@ -1,4 +1,4 @@
-"""What breaks, and what is there again afterwards. Every process is killed once."""
+"""Faults of processes, and the recovery. Every process is killed once."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TOGETHER = {
     ],
     "supervisord": [("supervisord", "")],
 }
-"""(a word of the command line, a second word or "") of each process, by what is killed at once."""
+"""Processes that are killed at once: (a word of the command line, a second word or "")."""
 PASSING = {"git", "git-remote-http", "helm", "kustomize"}
 PROCESSES = [each for several in TOGETHER.values() for each in several]
 
 
 def named(world: World, program: str, detail: str) -> list[psutil.Process]:
-    """Processes of one component; Argo CD's are told apart by ARGOCD_BINARY_NAME."""
+    """Processes of a component; those of Argo CD are distinguished by ARGOCD_BINARY_NAME."""
     found = []
     for process in world.processes():
         try:
@@ -68,19 +68,19 @@ def named(world: World, program: str, detail: str) -> list[psutil.Process]:
 
 
 def host_placement(world: World) -> HostPlacement:
-    """What runs its components."""
+    """Placement that runs the components."""
     workspace = Workspace.at(world.workspace)
     folder = workspace.runtime_folder(world.topology)
     return HostPlacement(workspace.state(world.topology), folder)
 
 
 def well(world: World) -> bool:
-    """Everything ready, and Argo CD has looked at the apps again and finds them Synced."""
+    """Everything is ready, and Argo CD has compared the apps again and reports Synced."""
     return world.is_well(clusters="registered", applications=2)
 
 
 @pytest.mark.parametrize("killed", TOGETHER.values(), ids=TOGETHER)
-def test_processes_that_are_killed_at_once_come_back(
+def test_processes_that_are_killed_at_once_are_restarted(
     demo: World, killed: list[tuple[str, str]]
 ) -> None:
     all_come_back(demo, killed)
@@ -88,7 +88,7 @@ def test_processes_that_are_killed_at_once_come_back(
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("program", "detail"), PROCESSES)
-def test_a_killed_process_comes_back(demo: World, program: str, detail: str) -> None:
+def test_killed_process_is_restarted(demo: World, program: str, detail: str) -> None:
     all_come_back(demo, [(program, detail)])
 
 
@@ -113,15 +113,15 @@ def all_come_back(world: World, killed: list[tuple[str, str]]) -> None:
         assert core.get(APPLICATION, application, "argocd")["status"]["sync"]["status"] == "Synced"
 
 
-def test_nothing_is_doubled(demo: World) -> None:
+def test_no_process_runs_twice(demo: World) -> None:
     for program, detail in PROCESSES:
         count = len(named(demo, program, detail))
         if detail or program in ("redis-server", "crossplane", "watcher", "supervisord"):
             assert count == 1, (program, detail, count)
 
 
-def test_a_stop_and_a_start_that_are_killed_are_continued(demo: World) -> None:
-    """Each at a point of its plan, drawn by the seed; the soak takes all of them."""
+def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: World) -> None:
+    """Each is killed at a point of its plan that the seed chooses; the soak uses all points."""
     until("well before", lambda: well(demo))
     before, running = demo.uids(), names_of_processes(demo)
     topology = load(demo.workspace / "ucp.yaml")
@@ -140,18 +140,20 @@ def test_a_stop_and_a_start_that_are_killed_are_continued(demo: World) -> None:
 
 
 def names_of_processes(world: World) -> Counter[str]:
-    """Programs that run for moments are left out."""
+    """Names of the processes, without short-lived ones."""
     found = Counter(each.name() for each in world.processes())
     return Counter({name: count for name, count in found.items() if name not in PASSING})
 
 
-def test_a_power_cut_and_a_stranger_with_an_old_pid(demo: World, tmp_path: Path) -> None:
-    """After a reboot a PID file may point at somebody else's process: it is left alone."""
+def test_topology_recovers_from_a_power_cut_and_spares_a_reused_pid(
+    demo: World, tmp_path: Path
+) -> None:
+    """After a reboot, a PID file may name a foreign process, which must not be killed."""
     until("well before", lambda: well(demo))
     before = demo.uids()
     sockets = Workspace.at(demo.workspace).runtime_folder(demo.topology)
     demo.kill_everything()
-    shutil.rmtree(sockets)  # /tmp is empty after a boot
+    shutil.rmtree(sockets)  # a boot empties /tmp
     stranger = spawn(
         ["sleep", "300"], env={"PATH": os.environ["PATH"]}, cwd=tmp_path, log=tmp_path / "log"
     )

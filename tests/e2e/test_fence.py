@@ -1,4 +1,4 @@
-"""Two cores over one topology and one cloud: the cloud's ledger tells who wrote, and when."""
+"""Two cores for one topology and one cloud: the cloud's ledger shows who wrote, and when."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ asyncio.run(serve())
 
 @pytest.fixture
 def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[World, World]]:
-    """Two workspaces, each with a HOME of its own, over repositories outside of both."""
+    """Two workspaces, each with its own HOME, for the same repositories outside of both."""
     urls = {name: make_bare(tmp_path / f"{name}.git").as_uri() for name in ("core", "apps")}
     for one in make_world("one"):
         for two in make_world("two"):
@@ -77,7 +77,7 @@ def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[World, World]]:
 
 
 def head(world: World) -> str:
-    """Of the core repository, which both have."""
+    """Head of the core repository, which both share."""
     return world.git(world.gitops / "core", "ls-remote", "origin", "refs/heads/main")
 
 
@@ -101,7 +101,7 @@ def overlapping(entries: Sequence[CloudLedgerEntry]) -> list[CloudLedgerEntry]:
 
 
 def ask_for(world: World, number: int) -> None:
-    """Another network, declared on the core itself."""
+    """Declare another network, directly on the core."""
     kube = world.kube("core")
     if kube.find(CLUSTER_PROVIDER_CONFIG, "default") is None:
         kube.create(CLUSTER_PROVIDER_CONFIG.object("default", spec={}))
@@ -112,7 +112,7 @@ def ask_for(world: World, number: int) -> None:
 
 
 def ask_early(world: World, number: int) -> None:
-    """The same as soon as the core takes it, as one from git comes: while its start still runs."""
+    """Declare one while the start is still running, as early as one from git could arrive."""
 
     def asked() -> bool:
         try:
@@ -125,7 +125,7 @@ def ask_early(world: World, number: int) -> None:
 
 
 def freeze(world: World, number: int) -> None:
-    """All that supervisord runs, but for the cloud: that is the world outside."""
+    """Signal everything that supervisord runs except for the cloud, which is outside the core."""
     for each in world.processes():
         words = " ".join(each.cmdline())
         if "k8s_ucp.cloud.run" not in words and "/clusters/" not in words:
@@ -133,12 +133,12 @@ def freeze(world: World, number: int) -> None:
 
 
 def start_beside(world: World, other: World) -> None:
-    """Take over, with the cloud of the other workspace."""
+    """Take over, with the other workspace's cloud."""
     port = cloud_port(other)
     folder = world.state / "components" / "cloud"
     folder.mkdir(parents=True)
     shutil.copy(other.state / "components/cloud/keys.json", folder)
-    # A person brings the key of the backup along.
+    # A person copies the backup's key to the new workspace.
     (world.workspace / "creds").mkdir()
     shutil.copy(other.workspace / "creds/backup.key", world.workspace / "creds")
 
@@ -161,7 +161,7 @@ def cloud_port(world: World) -> int:
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_a_core_that_was_frozen_and_taken_over_writes_nothing_more(
+def test_frozen_core_writes_nothing_after_a_takeover(
     cores: tuple[World, World],
 ) -> None:
     one, two = cores
@@ -231,7 +231,7 @@ def test_a_core_that_was_frozen_and_taken_over_writes_nothing_more(
 
 
 def made_by(world: World, wanted: int) -> set[int]:
-    """Numbers of the networks that calls with this epoch or a later one have made."""
+    """Numbers of the networks that were created by calls with this epoch or a later one."""
     late = {each.id for each in ledger(world) if each.kind == "vpc" and epoch(each) >= wanted}
     kube = world.kube("core")
     found = set()

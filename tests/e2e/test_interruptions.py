@@ -1,9 +1,9 @@
-"""SIGKILL before, inside and after every step of every command; a full disk; a remote that is away.
+"""SIGKILL before, inside and after every step of every command; a full disk; an unreachable remote.
 
-The points are those of the plans. A command is killed at one, run again and killed at the next, and
-so on through its plan; then it is left to its end. What is there afterwards is what there was
-before, or what the same command makes that nobody interrupts. One topology lives through all of
-them, and another one in the simulated cloud, whose ledger counts what is there twice or left.
+The points are those of the plans. A command is killed at one, rerun and killed at the next, through
+its whole plan; then it runs to its end. The final state must equal the state before, or that of an
+uninterrupted command. One topology is used for all commands, and another one in the simulated
+cloud, whose ledger shows duplicated and leaked resources.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ PINS = {
     "crossplane": "96.0.0",
     "kubernetes": f"{CATALOGUE['kubernetes'].version}6",
 }
-"""Others than those of `make test`, which may run beside it: they stand in a shared cache."""
+"""Versions that `make test` doesn't use, which may run at the same time with the same cache."""
 FAULT_SECONDS = 15.0
-"""The longest that a disk stays full, or a remote away: waits of a start would last for minutes."""
+"""Maximum duration of a full disk or an unreachable remote: a start would wait for minutes."""
 
 pytestmark = [
     pytest.mark.soak,
@@ -99,7 +99,7 @@ pytestmark = [
 
 
 class Interruptions:
-    """What became of the points, noted command by command."""
+    """Records the outcome of all points, command by command."""
 
     def __init__(self) -> None:
         self.record = SoakRecord("interruptions", "Cut off at every step", CODE, told=_page)
@@ -113,16 +113,16 @@ class Interruptions:
             pytest.skip("the record has it")
 
     def add(self, world: World, case: str, facts: dict[str, object]) -> None:
-        """Note what became of a case, whose commands have told no secret."""
+        """Record the outcome of a case, after a check that its commands revealed no secret."""
         assert leaks(world) == []
         secrets = f"0 of {len(world.secrets)}"
         self.record.add(case, {**facts, "secrets": secrets})
 
     def kill_through(self, world: World, chosen: Sequence[str], *words: str) -> dict[str, object]:
-        """Kill a command at each point, one run after the other; then leave it to its end.
+        """Kill a command at each point, one run after the other; then let it finish.
 
-        A run that comes to its end before its point has finished what was begun: the next one
-        begins anew, and gets there.
+        A run that finishes without reaching its point has completed the interrupted work: the next
+        run begins anew, and reaches the point.
         """
         began, missed = time.monotonic(), []
         for point in chosen:
@@ -203,7 +203,7 @@ def kills() -> Interruptions:
 
 
 def trees(world: World) -> dict[str, bytes]:
-    """What both repositories hold. The backup is encrypted anew each time, ports are free ones."""
+    """Contents of both repositories, without the backup (its encryption differs) and ports."""
     machine = Workspace.at(world.workspace).machine_id(world.topology)
     found = {}
     for name in ("core", "apps"):
@@ -223,7 +223,7 @@ def is_well(world: World, applications: int = 1) -> bool:
 
 
 def start(world: World, *, applications: int = 1) -> None:
-    """Uninterrupted."""
+    """Start without an interruption."""
     world.ucp("start", "--yes", timeout=600)
     until("well", partial(is_well, world, applications), 300)
     learn(world)
@@ -237,7 +237,9 @@ def life(toolbox: object) -> Iterator[World]:
         yield world
 
 
-def test_stop_and_start(kills: Interruptions, life: World) -> None:
+def test_stop_and_start_continue_after_a_kill_at_any_step(
+    kills: Interruptions, life: World
+) -> None:
     kills.skip_recorded("ucp stop", "ucp start")
     start(life)
     before = trees(life), life.uids("core", "stage"), names_of_processes(life)
@@ -251,8 +253,8 @@ def test_stop_and_start(kills: Interruptions, life: World) -> None:
     kills.add(life, "ucp start", {**facts, "same": "repositories, UIDs, processes"})
 
 
-def test_promote(kills: Interruptions, life: World) -> None:
-    """It has no plan: it is killed at effects."""
+def test_promote_continues_after_a_kill_at_any_effect(kills: Interruptions, life: World) -> None:
+    """It has no plan, so it is killed at numbered effects."""
     kills.skip_recorded("ucp promote")
     start(life)
     before, uids = trees(life), life.uids("core", "stage")
@@ -285,7 +287,9 @@ def test_promote(kills: Interruptions, life: World) -> None:
     kills.add(life, "ucp promote", facts)
 
 
-def test_recreate_an_environment(kills: Interruptions, life: World) -> None:
+def test_recreate_of_an_environment_continues_after_a_kill_at_any_step(
+    kills: Interruptions, life: World
+) -> None:
     kills.skip_recorded("ucp recreate --env")
     start(life)
     before, uids, running = trees(life), life.uids("core"), names_of_processes(life)
@@ -300,7 +304,7 @@ def test_recreate_an_environment(kills: Interruptions, life: World) -> None:
 
 
 def test_upgrade(kills: Interruptions, life: World) -> None:
-    """To the same programs under newer versions."""
+    """To newer versions that consist of the same programs."""
     kills.skip_recorded("ucp upgrade")
     start(life)
     uids, apps, running = life.uids("core", "stage"), pods(life, "stage"), names_of_processes(life)
@@ -322,15 +326,17 @@ def test_upgrade(kills: Interruptions, life: World) -> None:
     lose_core(life)
 
 
-def test_recreate_the_core(kills: Interruptions, life: World) -> None:
-    """From nothing, with what the repositories hold."""
+def test_recreate_of_the_core_continues_after_a_kill_at_any_step(
+    kills: Interruptions, life: World
+) -> None:
+    """From an empty machine, with the contents of the repositories."""
     kills.skip_recorded("ucp recreate")
     start(life)
     before, running = trees(life), names_of_processes(life)
     life.ucp("stop", "--yes")
     lose_core(life)
     plan = plans.start(load(life.workspace / "ucp.yaml"))
-    # Nothing was ever generated here, so there is no backup: what that means is accepted.
+    # No password was generated here, so no backup exists, and recreate is told to accept that.
     facts = kills.kill_through(life, kills.points(plan), "recreate", "--yes")
     until("well", partial(is_well, life), 300)
     assert (trees(life), names_of_processes(life)) == (before, running)
@@ -352,7 +358,7 @@ def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: World) 
         print(seen[-1], flush=True)
         life.ucp("stop", "--yes")
         assert life.processes() == []
-    # The first start makes what later ones find.
+    # The first start creates what later ones reuse.
     first, last = seen[1], seen[-1]
     assert (last["processes"], last["ports"]) == (first["processes"], first["ports"])
     for name in ("open files", "files in .ucp", "MiB of memory", "MiB in .ucp"):
@@ -370,7 +376,7 @@ TURNS = 10
 
 
 def figures(world: World) -> dict[str, int]:
-    """What may grow from one start to the next."""
+    """Figures that could grow from one start to the next."""
     found = world.processes()
     listening = [
         each
@@ -389,7 +395,9 @@ def figures(world: World) -> dict[str, int]:
     }
 
 
-def test_in_a_cloud(kills: Interruptions) -> None:
+def test_destroy_and_start_in_a_cloud_continue_after_a_kill_at_any_step(
+    kills: Interruptions,
+) -> None:
     """Destroyed, and started again from nothing, at every step; then destroyed for good."""
     cases = ("ucp destroy, with a cloud", "ucp start from nothing, with a cloud")
     kills.skip_recorded(*cases)
@@ -415,30 +423,30 @@ def test_in_a_cloud(kills: Interruptions) -> None:
 
 
 def kinds(world: World) -> Counter[str]:
-    """What is in the cloud."""
+    """Number of resources in the cloud, by kind."""
     return Counter(kind for _, kind, _ in ledger(world).elements())
 
 
 def ledger(world: World) -> Counter[tuple[str, str, str]]:
-    """What is in the simulated cloud: made more often than deleted."""
+    """Resources in the simulated cloud: creations minus deletions."""
     lines = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8").splitlines()
     return remaining([CloudLedgerEntry(**json.loads(each)) for each in lines])
 
 
 @dataclass
 class Faults:
-    """What goes wrong from a point on, until the command has ended, or for a while."""
+    """A fault from a point on, until the command has ended or for a limited time."""
 
     variables: dict[str, str]
     file: Path
-    """It is there as long as the fault is."""
+    """File that exists while the fault lasts."""
     points: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     met: bool = False
-    """It was there, the last time."""
+    """Whether the fault occurred in the last run."""
 
     def meet_at_each(self, world: World, chosen: Sequence[str], *words: str) -> None:
-        """Points that a command doesn't come to, as there is nothing left to do, are tried anew."""
+        """Run a command with the fault at each point; start again if it had nothing left to do."""
         began = time.monotonic()
         for point in chosen:
             if not self.meet(world, point, *words):
@@ -448,14 +456,14 @@ class Faults:
         world.ucp(*words, timeout=600)
 
     def meet(self, world: World, point: str, *words: str) -> bool:
-        """Whether the command has come to the point."""
+        """Return whether the command reached the point."""
         with self.ending():
             done = cut(world, point, *words, **self.variables)
         said = f"{point} of {words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert done.returncode in (0, 1), said
         print(done.returncode, done.stderr[-300:], flush=True)
         if "is not responding, but is needed to find" in done.stderr:
-            world.ucp("start", "--yes", timeout=600)  # As it says: a full disk ends etcd.
+            world.ucp("start", "--yes", timeout=600)  # Its own advice: a full disk ends etcd.
         if self.met:
             self.points[words[0]] += 1
             self.failed[words[0]] += done.returncode
@@ -463,7 +471,7 @@ class Faults:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """It is over after a while, and with the command."""
+        """End the fault after FAULT_SECONDS, or with the command."""
         since = 0.0
 
         def look() -> None:
@@ -481,7 +489,7 @@ class Faults:
 
 
 def live_with(faults: Faults, world: World, *, promotes: bool) -> dict[str, object]:
-    """Start from nothing, promote, stop and destroy; what became of it, for the page."""
+    """Start from nothing, promote, stop and destroy; return the results for the page."""
     began = time.monotonic()
 
     def before(plan: Plan[StartContext]) -> list[str]:
@@ -515,7 +523,7 @@ def live_with(faults: Faults, world: World, *, promotes: bool) -> dict[str, obje
 
 
 class AwayHandler(GitHandler):
-    """Breaks every connection while the file `away` lies beside the repositories."""
+    """Closes every connection while the file `away` exists beside the repositories."""
 
     def route(self) -> None:
         if (self.server.root / "away").exists():
@@ -525,7 +533,9 @@ class AwayHandler(GitHandler):
         super().route()
 
 
-def test_a_remote_that_is_away(kills: Interruptions, tmp_path: Path) -> None:
+def test_every_command_recovers_from_an_unreachable_remote(
+    kills: Interruptions, tmp_path: Path
+) -> None:
     case = "remote away"
     kills.skip_recorded(case)
     host = tmp_path / "host"
@@ -543,7 +553,7 @@ def test_a_remote_that_is_away(kills: Interruptions, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk(kills: Interruptions) -> None:
+def test_every_command_recovers_from_a_full_disk(kills: Interruptions) -> None:
     case = "disk full"
     kills.skip_recorded(case)
     for world in make_world("w"):

@@ -1,4 +1,4 @@
-"""An environment on a real kind cluster, beside an embedded core: real pods, real faults.
+"""An environment on a real kind cluster, with an embedded core: real pods, real faults.
 
 The tests share a topology and run in order.
 """
@@ -59,7 +59,7 @@ def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Ite
 
 
 def answer(world: World) -> str:
-    """What the echo app on stage says: the tag of its image."""
+    """The echo app's answer on stage: the tag of its image."""
     kube = world.kube("stage")
     try:
         path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
@@ -80,10 +80,10 @@ def node(world: World) -> str:
     return f"{world.topology}-stage-control-plane"
 
 
-def test_a_cluster_of_that_name_that_is_not_ours_stops_the_start(
+def test_foreign_kind_cluster_of_the_same_name_stops_the_start(
     world: World, engine: ContainerEngine
 ) -> None:
-    """Before the first change; and the other cluster is left alone."""
+    """The start is refused before its first change, and the foreign cluster is left unchanged."""
     label = f"{CLUSTER_LABEL}={world.topology}-stage"
     theirs = engine.run("create", "--label", label, make_echo(engine, TAGS[0])).strip()
     try:
@@ -97,7 +97,7 @@ def test_a_cluster_of_that_name_that_is_not_ours_stops_the_start(
         engine.run("rm", theirs)
 
 
-def test_docker_that_does_not_run_stops_the_start(world: World) -> None:
+def test_start_is_refused_if_docker_does_not_run(world: World) -> None:
     if ContainerEngine().name != "docker":
         pytest.skip("only Docker is asked by DOCKER_HOST")
     world.environment["DOCKER_HOST"] = f"unix://{world.home}/nobody.sock"
@@ -110,7 +110,7 @@ def test_docker_that_does_not_run_stops_the_start(world: World) -> None:
     assert not (world.workspace / ".ucp").exists()
 
 
-def test_the_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> None:
+def test_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)
     stage = world.status()["environments"][0]
@@ -123,14 +123,14 @@ def test_the_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> No
     assert mine["addresses"]["http"].startswith("127.0.0.1:")
 
 
-def test_another_tag_answers_after_a_push(world: World) -> None:
+def test_app_answers_with_a_new_tag_after_a_push(world: World) -> None:
     with world.commit("apps", "echo on stage: another tag") as clone:
         path = clone / "apps" / "echo" / "overlays" / "stage" / "kustomization.yaml"
         path.write_text(path.read_text().replace(TAGS[0], TAGS[1]))
     until("the other tag answers", lambda: answer(world) == TAGS[1])
 
 
-def test_starting_again_changes_nothing(world: World, engine: ContainerEngine) -> None:
+def test_rerun_of_start_changes_nothing(world: World, engine: ContainerEngine) -> None:
     had = containers_of(engine, world.topology), volumes_of(engine, world.topology)
     world.ucp("start", "--yes")
     assert (containers_of(engine, world.topology), volumes_of(engine, world.topology)) == had
@@ -138,7 +138,7 @@ def test_starting_again_changes_nothing(world: World, engine: ContainerEngine) -
 
 
 @pytest.mark.parametrize("fault", ["restart", "stop", "kill"])
-def test_a_node_that_goes_down_comes_back_by_itself(
+def test_stopped_node_is_restarted_automatically(
     world: World, engine: ContainerEngine, fault: str
 ) -> None:
     engine.run(fault, node(world), timeout=60)
@@ -146,7 +146,7 @@ def test_a_node_that_goes_down_comes_back_by_itself(
     until("all is well", lambda: well(world))
 
 
-def test_a_cluster_that_is_lost_is_made_anew_and_registered_anew(
+def test_lost_kind_cluster_is_recreated_and_registered_again(
     world: World, engine: ContainerEngine
 ) -> None:
     engine.run("rm", "--force", "--volumes", node(world))
@@ -156,7 +156,9 @@ def test_a_cluster_that_is_lost_is_made_anew_and_registered_anew(
 
 @pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
 @pytest.mark.timeout(1800)
-def test_docker_restarted(world: World, docker_restart: DockerRestart) -> None:
+def test_environment_recovers_from_a_restart_of_docker(
+    world: World, docker_restart: DockerRestart
+) -> None:
     had = containers_of(ContainerEngine(), world.topology)
     docker_restart.restart()
     until("the app answers again", lambda: answer(world) == TAGS[1], seconds=420)
@@ -164,7 +166,9 @@ def test_docker_restarted(world: World, docker_restart: DockerRestart) -> None:
     assert containers_of(ContainerEngine(), world.topology) == had
 
 
-def test_stop_removes_all_of_it_and_nothing_else(world: World, engine: ContainerEngine) -> None:
+def test_stop_removes_everything_of_the_topology_and_nothing_else(
+    world: World, engine: ContainerEngine
+) -> None:
     config = world.home / "kubeconfig"
     world.ucp("kubeconfig", "stage", "--merge")
     contexts = [each["name"] for each in json.loads(config.read_text())["contexts"]]
@@ -177,7 +181,7 @@ def test_stop_removes_all_of_it_and_nothing_else(world: World, engine: Container
     assert world.processes() == []
 
 
-def test_a_start_after_it_brings_back_what_git_says(world: World) -> None:
+def test_start_after_a_stop_restores_the_state_in_git(world: World) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)
     assert answer(world) == TAGS[1]

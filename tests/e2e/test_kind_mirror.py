@@ -1,4 +1,4 @@
-"""`images.mirror` on a real kind core: its nodes pull all images of the engines from there."""
+"""`images.mirror` on a real kind core: its nodes pull all images of the components from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.registry import Registry, build, running
 pytestmark = pytest.mark.kind
 
 HOST = "mirror.test:5000"
-"""Only the nodes know where that is."""
+"""Host name that only the nodes can resolve."""
 MIRROR = f"{HOST}/hub"
 ENGINES = (ARGOCD, CROSSPLANE, REDIS)
 TOPOLOGY = """\
@@ -56,10 +56,10 @@ def engine() -> ContainerEngine:
 
 @pytest.fixture
 def registry(engine: ContainerEngine, tmp_path: Path) -> Iterator[Registry]:
-    """With the engines' images, on this machine's address on Docker's bridge."""
+    """A registry with the components' images, on this machine's address on Docker's bridge."""
     (bridge,) = json.loads(engine.run("network", "inspect", "bridge"))
     config = bridge["IPAM"]["Config"][0]
-    # A dockerd that has just made its bridge names the network alone.
+    # A dockerd that has just created its bridge reports only the subnet.
     address = config.get("Gateway") or str(ipaddress.ip_network(config["Subnet"])[1])
     with running(build(CACHE), tmp_path, address) as found:
         for each in ENGINES:
@@ -69,7 +69,7 @@ def registry(engine: ContainerEngine, tmp_path: Path) -> Iterator[Registry]:
 
 @pytest.fixture
 def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> Iterator[str]:
-    """A node image of the user's own, whose containerd knows where the mirror is."""
+    """A custom node image whose containerd knows the mirror's address."""
     base = NODE_IMAGE or PINNED
     tag = base.partition("@")[0].rpartition(":")[2]
     name = f"ucp-tests/node-{uuid.uuid4().hex[:8]}:{tag}"
@@ -85,7 +85,7 @@ def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> I
 
 @pytest.fixture
 def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
-    """A topology that is described, and whose clusters go."""
+    """A described topology; its clusters are deleted at the end."""
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     for world in make_world("work", watched=False):
         world.provider, world.topology = "kind", f"ucp-{uuid.uuid4().hex[:6]}"
@@ -101,7 +101,7 @@ def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
             world.remove_clusters()
 
 
-def test_every_image_of_the_engines_is_pulled_from_the_mirror(
+def test_every_image_of_the_components_is_pulled_from_the_mirror(
     engine: ContainerEngine, registry: Registry, mirrored_core: World
 ) -> None:
     before = registry.seen()

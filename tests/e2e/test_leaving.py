@@ -1,4 +1,4 @@
-"""The whole of leaving and coming back, in the simulated cloud, with the figures of each.
+"""Teardown and restore in the simulated cloud, with figures.
 
 Counts come from the cloud's ledger, which ucp doesn't write.
 """
@@ -44,14 +44,14 @@ spec:
     - {name: quotes, provider: aws, environments: [stage, prod]}
 """
 KEPT = ("components/cloud", "clusters/eks-*")
-"""What stands for AWS itself in a core's state folder, and would outlive it: the cloud's records,
-and what runs behind its clusters.
+"""Parts of a core's state folder that stand for AWS itself, so they survive the core: the cloud's
+records, and what runs behind its clusters.
 """
 
 
 @dataclass
 class Cloud:
-    """Of one world: its ledger, and what others do in it."""
+    """The simulated cloud of a world: its ledger, and resources of another owner."""
 
     world: World
     others: AwsAccount = field(init=False)
@@ -62,7 +62,7 @@ class Cloud:
         self.others = replace(account, caller="others")
 
     def entries(self, since: int = 0) -> list[CloudLedgerEntry]:
-        """Those that changed something."""
+        """Ledger entries of calls that changed something."""
         file = self.world.state / "components/cloud/ledger.jsonl"
         found = [CloudLedgerEntry(**json.loads(line)) for line in file.read_text().splitlines()]
         return [each for each in found if each.succeeded and each.number > since]
@@ -71,7 +71,7 @@ class Cloud:
         return set(remaining(self.entries()))
 
     def foreign(self, count: int) -> set[tuple[str, str, str]]:
-        """Networks that somebody else makes in both regions."""
+        """Create networks of another owner in both regions."""
         before = self.ids()
         for number in range(count):
             region = ("eu-west-3", "us-east-1")[number % 2]
@@ -85,7 +85,7 @@ class Cloud:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_a_core_that_lost_everything_finds_its_clouds_again(world: World) -> None:
+def test_new_core_finds_the_existing_cloud_resources_again(world: World) -> None:
     (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
     first = start(world)
     wait_until_well(world)
@@ -163,12 +163,12 @@ spec:
 FOREIGN = 500
 MOST_RUNS = 8
 WAIT = "60"
-"""Seconds that each step of a teardown may take here: nothing in this cloud takes minutes."""
+"""Timeout in seconds for each step of a teardown here: nothing in this cloud takes minutes."""
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(5400)
-def test_what_can_not_be_deleted_is_exactly_what_is_reported(world: World) -> None:
+def test_exactly_the_resources_that_can_not_be_deleted_are_reported(world: World) -> None:
     (world.workspace / "ucp.yaml").write_text(LEAVING)
     (world.workspace / "web").mkdir()
     for name, text in WEB.items():
@@ -252,20 +252,20 @@ def deletions(plan: dict[str, Any]) -> int:
 
 
 def proposed(said: str) -> list[str]:
-    """Names that a run which has failed proposes to give up."""
+    """Names that a failed run proposes to abandon."""
     advice = re.split("give up what can't be deleted: |give it up: ", said)[-1]
     words = shlex.split(advice.partition("; then ")[0])
     return [name for flag, name in pairwise(words) if flag == "--abandon"]
 
 
 def outcome(said: str) -> str:
-    """What a run says at its end."""
+    """Last part of a run's output."""
     lines = [each for each in said.splitlines() if each.startswith(("ucp: ", "demo is destroyed"))]
     return re.sub("[|`]", " ", lines[-1].removeprefix("ucp: "))[:200]
 
 
 def hold_finalizer(world: World, kind: str, environment: str) -> None:
-    """Somebody else's, on one managed resource of an environment."""
+    """Add a foreign finalizer to one managed resource of an environment."""
     core = world.kube("core")
     found = core.kind_of("ec2.aws.m.upbound.io/v1beta1", kind)
     labels = f"k8s-ucp.io/environment={environment}"
@@ -276,7 +276,7 @@ def hold_finalizer(world: World, kind: str, environment: str) -> None:
 
 
 def dead(world: World, environment: str) -> AbstractContextManager[None]:
-    """The API server of a cluster in the cloud, killed whenever it starts."""
+    """Kill the API server of a cluster in the cloud whenever it starts."""
 
     def kill() -> None:
         for each in world.processes():
@@ -289,7 +289,7 @@ def dead(world: World, environment: str) -> AbstractContextManager[None]:
 
 
 def giving_addresses(world: World, environments: Sequence[str]) -> AbstractContextManager[None]:
-    """What a cloud's controller does: each load balancer gets an address."""
+    """Assign an address to each load balancer, as a cloud's controller does."""
 
     def give() -> None:
         for each in environments:
@@ -335,7 +335,7 @@ def secrets(world: World) -> dict[str, str]:
 
 
 def lose_core(world: World) -> None:
-    """A machine that went: all but what is AWS's."""
+    """Simulate the loss of the machine: everything except for AWS's own state."""
     world.kill_everything()
     with tempfile.TemporaryDirectory(prefix="ucp-kept-") as folder:
         kept: list[tuple[Path, Path]] = []

@@ -1,4 +1,4 @@
-"""The paper's case: a connection Secret of the core reaches the environments, by git alone."""
+"""A connection Secret of the core is mirrored to the environments, declared by git alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ spec:
 
 
 def connection(password: str) -> Object:
-    """As Crossplane writes it."""
+    """A Secret as Crossplane writes it."""
     data = {"endpoint": "10.0.0.1", "username": "quotes", "password": password, "port": "5432"}
     return {
         "apiVersion": "v1",
@@ -50,7 +50,7 @@ def password(world: World, environment: str) -> str | None:
     return base64.b64decode(found["data"]["password"]).decode() if found else None
 
 
-def test_a_connection_secret_reaches_stage_and_prod_and_follows(reader: World) -> None:
+def test_connection_secret_is_mirrored_to_stage_and_prod_and_kept_in_sync(reader: World) -> None:
     core = reader.kube("core")
     core.create(connection("first"))
     with reader.commit("core", "Mirror the quotes' database") as clone:
@@ -73,13 +73,13 @@ def test_a_connection_secret_reaches_stage_and_prod_and_follows(reader: World) -
         until(f"{each} follows", lambda each=each: password(reader, each) == "second")
 
 
-def test_a_new_environment_gets_it_by_itself(reader: World) -> None:
+def test_new_environment_gets_the_copy_automatically(reader: World) -> None:
     with reader.commit("core", "Add the environment eu") as clone:
         add_eu_to_core(clone)
     until("eu has it", lambda: password(reader, "eu") == "second", seconds=240)
 
 
-def test_it_leaves_with_its_source_and_its_syncer(reader: World) -> None:
+def test_copy_is_deleted_with_its_source_and_with_its_syncer(reader: World) -> None:
     core = reader.kube("core")
     core.delete(SECRET, "quotes-conn", "crossplane-system")
     for each in ("stage", "prod", "eu"):
@@ -92,8 +92,8 @@ def test_it_leaves_with_its_source_and_its_syncer(reader: World) -> None:
     until("status forgets it", lambda: not reader.status()["mirrors"])
 
 
-def test_a_namespace_that_nobody_read_before(reader: World) -> None:
-    """It is there and read as soon as a mirror names it; nothing stands in a start's way after."""
+def test_namespace_that_no_mirror_read_before_is_created_and_watched(reader: World) -> None:
+    """It is created and watched as soon as a mirror names it, and doesn't block later starts."""
     reader.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")
     core = reader.kube("core")
     until("Argo CD makes the namespace", lambda: core.find(NAMESPACE, "team"))
@@ -103,14 +103,14 @@ def test_a_namespace_that_nobody_read_before(reader: World) -> None:
     until("prod has it", lambda: prod.find(SECRET, "login", "quote"))
     reader.ucp("mirror", "remove", "login")
     until("prod lets go", lambda: prod.find(SECRET, "login", "quote") is None)
-    # The namespace may hold what people put there: it stays, and Argo CD goes on saying so.
+    # The namespace may contain users' objects, so it stays, and Argo CD reports it.
     reader.ucp("start", "--yes")
     assert core.find(SECRET, "login", "team")
     kept = "Namespace team: removed from git"
     until("the doctor says what stays", lambda: kept in reader.ucp("doctor").stdout)
 
 
-def test_the_commands_of_the_page_work(reader: World, toolbox: Toolbox) -> None:
+def test_commands_of_the_mirrors_page_work(reader: World, toolbox: Toolbox) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     assert len(blocks) >= 4
     said = reader.shell("\n".join(blocks), toolbox)

@@ -1,4 +1,4 @@
-"""The path a user takes: start, look, change a tag, add an environment, start again, stop."""
+"""The path of a user: start, inspect, change a tag, add an environment, start again, stop."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def healthy(world: World, name: str, tag: str) -> bool:
 
 
 def answer(world: World, environment: str) -> str:
-    """What the echo app says over HTTP: the tag of its image."""
+    """The echo app's answer over HTTP: the tag of its image."""
     kube = world.kube(environment)
     try:
         path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
@@ -78,7 +78,7 @@ def answer(world: World, environment: str) -> str:
 
 
 def running(world: World) -> dict[str, tuple[str, str, str | None]]:
-    """What each echo Application says, and the image that really is in its app cluster."""
+    """State of each echo Application, and the image in its app cluster."""
     return {
         each["name"]: (each["sync"], each["health"], image(world.kube(each["environment"])))
         for each in world.status()["applications"]
@@ -86,7 +86,7 @@ def running(world: World) -> dict[str, tuple[str, str, str | None]]:
     }
 
 
-def test_status_tells_what_start_brought_up(demo: World) -> None:
+def test_status_reports_what_start_created(demo: World) -> None:
     status = demo.status()
     assert status["topology"] == demo.topology
     assert status["core"]["name"] == f"{demo.topology}-core"
@@ -114,8 +114,8 @@ def test_status_tells_what_start_brought_up(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_status_is_the_same_for_a_caller_with_another_cache(demo: World, tmp_path: Path) -> None:
-    """As cron has it, which knows another home: ports belong to what listens on them."""
+def test_status_is_the_same_with_another_cache_folder(demo: World, tmp_path: Path) -> None:
+    """As in a cron job with another HOME: ports are found by the processes that listen."""
     mine = demo.environment.get("UCP_CACHE_DIR")
     demo.environment["UCP_CACHE_DIR"] = str(tmp_path / "cache")
     try:
@@ -142,13 +142,13 @@ def test_status_fits_a_terminal_of_80_columns(demo: World) -> None:
         "MIRROR",
     }
     names = {each["name"] for each in demo.status()["applications"]}
-    # What is cut off at the right begins no line of its own.
+    # Nothing wraps to a line of its own.
     firsts = {line.split()[0] for line in lines if line}
     assert {each for each in firsts - heads - names if not each.endswith("...")} == set()
     assert {"echo-prod", "echo-stage"} <= firsts
 
 
-def test_the_graph_shows_what_runs(demo: World) -> None:
+def test_graph_shows_what_runs(demo: World) -> None:
     text = demo.ucp("graph").stdout
     assert text.startswith("flowchart LR\n")
     assert "class env_stage ready" in text
@@ -159,26 +159,26 @@ def test_the_graph_shows_what_runs(demo: World) -> None:
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_the_deployment_is_in_the_app_cluster(demo: World, environment: str) -> None:
+def test_deployment_exists_in_the_app_cluster(demo: World, environment: str) -> None:
     assert image(demo.kube(environment)) == "ealen/echo-server:0.9.2"
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_the_app_answers_with_its_tag(demo: World, environment: str) -> None:
+def test_app_answers_with_its_tag(demo: World, environment: str) -> None:
     if not demo.real:
         pytest.skip("simulated pods don't answer")
     until("it answers", lambda: answer(demo, environment) == "0.9.2")
 
 
-def test_argocd_answers_where_its_address_is_printed(demo: World) -> None:
+def test_argocd_answers_at_the_printed_address(demo: World) -> None:
     told = json.loads(demo.ucp("get", "secrets", "-o", "json").stdout)[0]
     assert told["url"].startswith("http://127.0.0.1:")
     with urllib.request.urlopen(f"{told['url']}/api/version", timeout=10) as found:
         assert json.load(found)["Version"].startswith("v3.")
 
 
-def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
-    """Its settings on a host; its settings, kinds and workloads in pods."""
+def test_argocd_manages_itself_and_reports_no_drift(demo: World) -> None:
+    """On a host it manages its settings; in pods also its CRDs and workloads."""
     own = {each["name"]: each for each in demo.status()["applications"]}
     for name in ("root", "argocd", "crossplane", "reconciler"):
         assert (own[name]["sync"], own[name]["health"]) == ("Synced", "Healthy"), own[name]
@@ -191,9 +191,9 @@ def test_argocd_keeps_itself_and_finds_no_difference(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_a_logout_changes_nothing(demo: World) -> None:
-    """The folder of a login goes with its last session; what was started in it runs on."""
-    # The watcher asks every 5 s, and would replace supervisord after two answers that fail.
+def test_logout_stops_nothing(demo: World) -> None:
+    """systemd deletes a session's folder at its end; processes started in it must keep running."""
+    # The watcher asks every 5 s, and would replace supervisord after two failed answers.
     time.sleep(max(0, demo.logged_out + 14 - time.time()))
     (supervisor,) = named(demo, "supervisord", "")
     assert supervisor.create_time() < demo.logged_out, "a healthy supervisord was ended"
@@ -201,13 +201,13 @@ def test_a_logout_changes_nothing(demo: World) -> None:
     assert demo.uids() == demo.uids_in_login
 
 
-def test_the_doctor_finds_nothing_wrong(demo: World) -> None:
+def test_doctor_finds_no_problems(demo: World) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
     assert "no problems found" in demo.ucp("doctor").stdout
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_the_doctor_mends_what_it_offers_to_mend(demo: World) -> None:
+def test_doctor_fixes_what_it_offers_to_fix(demo: World) -> None:
     key = demo.workspace / "creds/backup.key"
     assert host_placement(demo).pause(["crossplane"]) == ["crossplane"]
     key.chmod(0o644)
@@ -225,8 +225,8 @@ def test_the_doctor_mends_what_it_offers_to_mend(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_the_doctor_starts_what_nobody_is_left_to_start(demo: World) -> None:
-    """supervisord and the watcher, which start each other, end together; their programs run on."""
+def test_doctor_starts_components_without_a_supervisor_and_a_watcher(demo: World) -> None:
+    """supervisord and the watcher, which restart each other, are killed; their programs run on."""
     victims = [*named(demo, "supervisord", ""), *named(demo, "watcher", "")]
     assert len(victims) == 2
     for number in (signal.SIGSTOP, signal.SIGKILL):
@@ -248,11 +248,11 @@ def doctor(world: World) -> list[dict[str, str]]:
     return found
 
 
-def test_nothing_differs(demo: World) -> None:
+def test_diff_reports_no_differences(demo: World) -> None:
     assert demo.ucp("diff").stdout == "no differences\n"
 
 
-def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
+def test_support_bundle_contains_states_and_logs_but_no_secret(demo: World) -> None:
     canary = "canary-Qz81-sings"
     log = next((demo.workspace / f".ucp/{demo.topology}/logs").glob("reconciler*.log"))
     with log.open("a") as stream:
@@ -297,7 +297,7 @@ def test_the_doctor_s_bundle_tells_much_and_no_secret(demo: World) -> None:
     assert not [each for each in hidden if each in whole]
 
 
-def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
+def test_pushed_tag_reaches_only_its_environment(demo: World) -> None:
     file = "apps/echo/overlays/stage/kustomization.yaml"
     with demo.commit("apps", "echo: 0.9.3 on stage") as clone:
         path = clone / file
@@ -310,7 +310,7 @@ def test_a_pushed_tag_reaches_its_environment_only(demo: World) -> None:
         assert answer(demo, "prod") == "0.9.2"
 
 
-def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
+def test_board_promotes_and_rolls_back_on_a_running_topology(demo: World) -> None:
     """It shows what status shows, follows Argo CD, and changes what the commands change."""
     with board(demo) as client, client.stream() as events:
         shown = Shown(events)
@@ -348,7 +348,7 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
         with written_by_argocd(demo, "echo-prod", ":0.9.3") as told:
             shown.until("apps", "echo/prod", lambda row: row["images"][0].endswith(":0.9.3"))
             on_board = time.monotonic()
-        # A figure to read with -s, and no bound: machines are noisy.
+        # Read it with -s; it has no limit, since the load of machines varies.
         print(f"on the board {on_board - told[0]:.2f} s after Argo CD wrote it")
         back = json.loads(client.change({**echo, "kind": "rollback"}).body)
         assert back["message"].startswith("rolled back: echo in prod: 0.9.3 -> 0.9.2")
@@ -367,7 +367,7 @@ def test_the_board_promotes_and_rolls_back_on_what_runs(demo: World) -> None:
 
 @contextmanager
 def written_by_argocd(world: World, name: str, image: str) -> Iterator[list[float]]:
-    """When somebody who watches the Application is told that it has this image."""
+    """Yield the times at which a watch of the Application reported this image."""
     kube, told = world.kube("core"), list[float]()
 
     def has_it(item: Any) -> bool:
@@ -392,7 +392,7 @@ def written_by_argocd(world: World, name: str, image: str) -> Iterator[list[floa
 
 @contextmanager
 def board(world: World) -> Iterator[Client]:
-    """Somebody who has opened `ucp board --write`."""
+    """A client of a running `ucp board --write`."""
     words = [*world.command, "--workspace", str(world.workspace), "board", "--write"]
     running = subprocess.Popen(
         [*words, "--no-browser"], env=world.env, cwd=world.home, stdout=subprocess.PIPE, text=True
@@ -432,7 +432,7 @@ class Shown:
                     del rows[each]
 
 
-def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
+def test_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
     before = until("the core answers", lambda: written(demo))
     demo.ucp("start", "--yes")
     assert until("the core answers", lambda: written(demo)) == before
@@ -440,10 +440,10 @@ def test_a_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
 
 
 def written(world: World) -> dict[str, Any]:
-    """What a start may write: objects with who wrote them and when, and the repositories' tips.
+    """State that a start could write: objects with field managers and times, and git refs.
 
-    Without what controllers note in them. Argo CD notes each of its looks in the Application, whose
-    kind has no status of its own for the API server: so its generation tells nothing.
+    Fields that controllers update are left out. Argo CD writes each comparison into the
+    Application, whose kind has no status subresource, so its generation is of no use.
     """
     core = world.kube("core")
     found: dict[str, Any] = {
@@ -462,11 +462,11 @@ def written(world: World) -> dict[str, Any]:
 
 
 ASKED_TO_LOOK = {"f:annotations": {"f:argocd.argoproj.io/refresh": {}}}
-"""What a push leaves in an Application until Argo CD has looked."""
+"""Annotation that a push sets on an Application until Argo CD has refreshed it."""
 
 
 def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Who wrote an object, when, and which fields; status, and what Argo CD is at, left out."""
+    """Manager, time and fields of each write, without status and Argo CD's running operation."""
     found = []
     for each in item["metadata"]["managedFields"]:
         fields = {
@@ -479,7 +479,7 @@ def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
     return sorted(found)
 
 
-def test_an_environment_appears_by_two_commits(demo: World) -> None:
+def test_environment_is_created_by_two_commits(demo: World) -> None:
     with demo.commit("core", "Add the environment eu") as clone:
         add_eu_to_core(clone)
     with demo.commit("apps", "Run echo on eu") as clone:
@@ -491,7 +491,7 @@ def test_an_environment_appears_by_two_commits(demo: World) -> None:
 
 
 def add_eu_to_core(clone: Path) -> None:
-    """What a person commits to the core repository: the overlay, and its lines in the lists."""
+    """Edit the core repository as a person does: the overlay, and its lines in the lists."""
     _copy_overlay(clone / "clusters/overlays")
     for file in (clone / "clusters").rglob("*.yaml"):
         if "overlays/stage" not in file.as_posix() and "overlays/eu" not in file.as_posix():
@@ -499,7 +499,7 @@ def add_eu_to_core(clone: Path) -> None:
 
 
 def add_eu_to_apps(clone: Path) -> None:
-    """What a person commits to the app repository: its name in the list, the overlay of echo."""
+    """Edit the app repository as a person does: its name in the list, the overlay of echo."""
     names = clone / "environments.yaml"
     names.write_text(names.read_text().rstrip("\n") + "\n  - {name: eu, promotesFrom: stage}\n")
     _copy_overlay(clone / "apps/echo/overlays")
@@ -512,7 +512,7 @@ def _copy_overlay(folder: Path) -> None:
 
 
 def _with_sibling_lines(text: str) -> str:
-    """Each line that names stage is followed by one that names eu."""
+    """Add a line for eu after each line that names stage."""
     lines = []
     for line in text.splitlines():
         lines.append(line)
@@ -521,7 +521,7 @@ def _with_sibling_lines(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_a_rerun_keeps_an_environment_that_only_the_repositories_know(demo: World) -> None:
+def test_rerun_keeps_an_environment_that_only_the_repositories_declare(demo: World) -> None:
     demo.ucp("start", "--yes")
     assert {each["name"] for each in demo.status()["environments"]} == {"stage", "prod", "eu"}
     assert healthy(demo, "echo-eu", "0.9.3")
@@ -531,7 +531,7 @@ def test_a_rerun_keeps_an_environment_that_only_the_repositories_know(demo: Worl
     assert adopted["next"].startswith("ucp env add eu --cluster")
 
 
-def test_an_environment_leaves_by_commit(demo: World) -> None:
+def test_environment_is_removed_by_commits(demo: World) -> None:
     with demo.commit("apps", "Stop echo on eu") as clone:
         demo.git(clone, "rm", "-rq", "apps/echo/overlays/eu")
         names = clone / "environments.yaml"
@@ -562,9 +562,9 @@ def test_an_environment_leaves_by_commit(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_an_environment_stops_and_comes_back_alone(demo: World) -> None:
+def test_single_environment_stops_and_starts_again(demo: World) -> None:
     def others() -> dict[str, str]:
-        """What must not be made anew: all but what belongs to stage."""
+        """UIDs that must not change: of everything except for stage."""
         return {
             place: uid
             for place, uid in demo.uids("core", "prod").items()
@@ -599,7 +599,7 @@ def test_every_listener_is_on_loopback(demo: World) -> None:
 
 
 def listening(world: World) -> set[tuple[str, int]]:
-    """Addresses and ports that its processes have on this machine."""
+    """Addresses and ports on which its processes listen."""
     of_each = world.ask_processes(lambda process: process.net_connections(kind="tcp"))
     return {
         (each.laddr.ip, each.laddr.port)
@@ -624,9 +624,9 @@ exit 0
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_another_user_of_the_machine_gets_at_nothing(demo: World) -> None:
-    """No file, no socket, no process. Who may use the ports: docs/architecture.md, with tests."""
-    # pytest made it private; a person's home often isn't.
+def test_another_user_of_the_machine_has_no_access(demo: World) -> None:
+    """To files, sockets and processes; docs/architecture.md says who may use the ports."""
+    # pytest creates it with mode 0700; a person's home is often readable.
     demo.workspace.parent.chmod(0o755)
     processes = demo.processes()
     sockets = {
@@ -660,8 +660,8 @@ def test_another_user_of_the_machine_gets_at_nothing(demo: World) -> None:
 
 def test_state_is_private(demo: World) -> None:
     wrong = []
-    # The Kubernetes client inside Argo CD sets its own modes on the API lists that it keeps here;
-    # they hold no secret and lie below a folder that is private.
+    # The Kubernetes client inside Argo CD sets its own modes on its cached API lists; they contain
+    # no secret and are in a private folder.
     cache = demo.state / "components/argocd/.kube/cache"
     assert stat.S_IMODE(cache.parent.parent.stat().st_mode) == 0o700
     for path, mode in modes_below(demo.state).items():
@@ -699,7 +699,7 @@ SAYING: tuple[tuple[tuple[str, ...], set[int]], ...] = (
     (("team", "remove", "nobody", "--yes"), {2}),
     (("promote", "moon", "--env", "stage", "--tag", "1"), {1, 2}),
 )
-"""Commands that tell much, or are refused, with their exit codes."""
+"""Commands that print a lot, or are refused, with their exit codes."""
 
 
 def test_no_secret_leaves_its_place(demo: World) -> None:
@@ -739,13 +739,15 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
 def theirs(
     demo: World, toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TheirEnvironment]:
-    """The topology has an environment on a cluster that somebody else made."""
+    """Add an environment on an existing cluster to the topology."""
     with their_environment(demo, tmp_path_factory.mktemp("theirs"), toolbox) as found:
         yield found
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_an_environment_on_a_cluster_of_others(demo: World, theirs: TheirEnvironment) -> None:
+def test_environment_on_an_existing_cluster_is_adopted(
+    demo: World, theirs: TheirEnvironment
+) -> None:
     environments = {each["name"]: each["cluster"] for each in demo.status()["environments"]}
     cluster = environments[ENVIRONMENT]
     assert cluster == {
@@ -762,7 +764,7 @@ def test_an_environment_on_a_cluster_of_others(demo: World, theirs: TheirEnviron
     refuses_another_workspace(demo)
 
 
-def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
+def test_stop_leaves_nothing_running_and_start_restores_everything(
     demo: World, request: pytest.FixtureRequest
 ) -> None:
     theirs = None if demo.real else request.getfixturevalue("theirs")
@@ -805,7 +807,7 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
     coming = planned(demo, "start")
     assert files(demo.workspace) == stopped
     assert demo.processes() == []
-    # Embedded clusters keep their data and their keys; kind's are gone.
+    # Embedded clusters keep their data and their keys; those of kind are deleted.
     assert demo.contexts() == (contexts if demo.real else merged)
     assert demo.processes() == []
     if theirs:
@@ -822,12 +824,12 @@ def test_stop_leaves_nothing_running_and_start_brings_the_same_back(
     made = {each["object"] for each in coming if each["action"] in ("create", "change", "wait")}
     assert {f"cluster {each}" for each in demo.clusters()} <= made
     assert {f"component {each['name']}" for each in demo.status()["components"]} <= made
-    # Those of kind are made anew.
+    # kind's clusters are created anew.
     assert demo.real or demo.uids() == uids
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_a_cluster_of_others_is_left_as_it_was_found(demo: World, theirs: TheirEnvironment) -> None:
+def test_existing_cluster_is_left_as_it_was_found(demo: World, theirs: TheirEnvironment) -> None:
     kube, core, cluster = theirs.kube, demo.kube("core"), f"demo-{ENVIRONMENT}"
     demo.ucp("env", "remove", ENVIRONMENT, "--yes", timeout=300)
 
@@ -844,7 +846,7 @@ def test_a_cluster_of_others_is_left_as_it_was_found(demo: World, theirs: TheirE
 
 
 def planned(demo: World, *command: str) -> list[dict[str, str]]:
-    """What --plan announces."""
+    """Steps that --plan announces."""
     told = json.loads(demo.ucp(*command, "--plan", "-o", "json").stdout)
     steps: list[dict[str, str]] = told["steps"]
     assert all(each.keys() == {"id", "action", "object", "reason"} for each in steps)
@@ -852,14 +854,14 @@ def planned(demo: World, *command: str) -> list[dict[str, str]]:
 
 
 def engine_processes(demo: World) -> set[int]:
-    """Those that nothing but a start or a stop begins or ends."""
+    """PIDs that only a start or a stop changes."""
     names = {"etcd", "kube-apiserver", "redis-server"}
     found = demo.ask_processes(lambda process: (process.pid, process.name()))
     return {pid for pid, name in found if name in names}
 
 
 def of_the_user(demo: World) -> dict[str, bytes]:
-    """What controllers that run don't write."""
+    """Files that running controllers don't write."""
     journal = demo.state / "journal.json"
     return {
         str(path): path.read_bytes()
@@ -869,5 +871,5 @@ def of_the_user(demo: World) -> dict[str, bytes]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that lies there."""
+    """Contents of all files in the folder."""
     return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

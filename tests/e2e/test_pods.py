@@ -1,4 +1,4 @@
-"""Pods killed, nodes and Docker restarted: a kind core is Synced and Healthy again by itself."""
+"""Pods killed, nodes and Docker restarted: a kind core becomes Synced and Healthy again."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ PODS = {
         ("ucp-clusters", "reconciler"),
     ],
 }
-"""Namespace and workload of each, by what is killed at once.
+"""Namespace and workload of the pods that are killed at once, by name.
 
-An ApplicationSet whose controller begins while nobody tells it what is in git is tried again after
-three minutes: so it isn't killed with what it asks.
+An ApplicationSet controller that starts while no repo server answers retries only after three
+minutes, so these two aren't killed together.
 """
 
 HELPERS = {
     "programs": ["port-forward", "reconciler run", "components.watcher"],
     "supervisord": ["supervisord"],
 }
-"""A word of the command line of each; the watcher and supervisord start each other."""
+"""A word of the command line of each; the watcher and supervisord restart each other."""
 
 
 def well(world: World) -> bool:
-    """Everything ready, every Application Synced and Healthy."""
+    """Everything is ready, and every Application is Synced and Healthy."""
     return world.is_well(clusters="reachable", applications=8)
 
 
@@ -69,7 +69,7 @@ def node(world: World, cluster: str) -> str:
 
 
 def helpers(world: World, program: str) -> list[psutil.Process]:
-    """Processes of this topology on this machine that a word of the command line tells apart."""
+    """Processes of this topology on this machine with that word in their command line."""
     found = world.ask_processes(lambda each: (each, " ".join(each.cmdline())))
     return [each for each, line in found if program in line]
 
@@ -93,7 +93,7 @@ def pods(world: World, namespace: str, name: str) -> dict[str, str]:
 
 
 def test_mirrors_work_from_a_pod(demo: World) -> None:
-    """With no rights but those of its ServiceAccount, and no file of this machine."""
+    """With only the permissions of its ServiceAccount, and without any file of this machine."""
     until("well before", lambda: well(demo), SECONDS)
     core = demo.kube("core")
     core.create(connection("first"))
@@ -110,8 +110,8 @@ def test_mirrors_work_from_a_pod(demo: World) -> None:
     core.close()
 
 
-def test_a_claim_is_composed_by_our_function_s_package(demo: World) -> None:
-    """The same Compositions as on a host; what they are made of in a cloud has no provider here."""
+def test_claim_is_composed_by_the_function_package(demo: World) -> None:
+    """With the same Compositions as on a host; no provider creates the composed resources here."""
     core = demo.kube("core")
     deployment = core.get(DEPLOYMENT, "reconciler", "ucp-clusters")
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
@@ -140,7 +140,7 @@ def test_a_claim_is_composed_by_our_function_s_package(demo: World) -> None:
 
 
 def composable() -> Object:
-    """Crossplane's right to AWS's kinds: its RBAC manager gives it with a provider's package."""
+    """RBAC for AWS's kinds: Crossplane's RBAC manager grants it with a provider's package."""
     groups = sorted({each.kind.group for each in KINDS.values()})
     return CLUSTER_ROLE.object(
         "composes-aws",
@@ -155,7 +155,9 @@ def is_healthy(item: Object) -> bool:
 
 
 @pytest.mark.parametrize("killed", PODS.values(), ids=PODS)
-def test_pods_that_are_killed_at_once_come_back(demo: World, killed: list[tuple[str, str]]) -> None:
+def test_pods_that_are_killed_at_once_are_recreated(
+    demo: World, killed: list[tuple[str, str]]
+) -> None:
     pods_come_back(demo, killed)
 
 
@@ -163,7 +165,7 @@ def test_pods_that_are_killed_at_once_come_back(demo: World, killed: list[tuple[
 @pytest.mark.parametrize(
     ("namespace", "name"), [each for several in PODS.values() for each in several]
 )
-def test_a_killed_pod_comes_back(demo: World, namespace: str, name: str) -> None:
+def test_killed_pod_is_recreated(demo: World, namespace: str, name: str) -> None:
     pods_come_back(demo, [(namespace, name)])
 
 
@@ -189,16 +191,16 @@ def pods_come_back(world: World, killed: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("killed", HELPERS.values(), ids=HELPERS)
-def test_helpers_on_this_machine_that_are_killed_at_once_come_back(
+def test_helpers_on_this_machine_that_are_killed_at_once_are_restarted(
     demo: World, killed: list[str]
 ) -> None:
-    """They make the clusters and lead to Argo CD; all else runs in pods."""
+    """They create the clusters and forward the port of Argo CD; all else runs in pods."""
     helpers_come_back(demo, killed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("program", [each for several in HELPERS.values() for each in several])
-def test_a_killed_helper_on_this_machine_comes_back(demo: World, program: str) -> None:
+def test_killed_helper_on_this_machine_is_restarted(demo: World, program: str) -> None:
     helpers_come_back(demo, [program])
 
 
@@ -220,15 +222,15 @@ def helpers_come_back(world: World, killed: list[str]) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["core", "stage"])
-def test_a_restarted_node_brings_everything_back(demo: World, cluster: str) -> None:
+def test_topology_recovers_from_a_restarted_node(demo: World, cluster: str) -> None:
     until("well before", lambda: well(demo), SECONDS)
     ContainerEngine().run("restart", node(demo, cluster), timeout=120)
     until("well again", lambda: well(demo), SECONDS)
     until("the app answers", lambda: answer(demo, "stage"), SECONDS)
 
 
-def test_a_start_brings_back_a_core_that_somebody_stopped(demo: World) -> None:
-    """The engine leaves it stopped; the app clusters run on meanwhile."""
+def test_start_starts_a_stopped_core_again(demo: World) -> None:
+    """The engine doesn't restart it; the app clusters keep running meanwhile."""
     ContainerEngine().run("stop", node(demo, "core"), timeout=120)
     assert answer(demo, "prod")
     demo.ucp("start", "--yes")
@@ -236,7 +238,7 @@ def test_a_start_brings_back_a_core_that_somebody_stopped(demo: World) -> None:
     assert answer(demo, "stage")
 
 
-def test_a_pushed_tag_is_seen_after_all_that(demo: World) -> None:
+def test_pushed_tag_is_deployed_after_all_faults(demo: World) -> None:
     with demo.commit("apps", "echo: 7.0.2 on stage") as clone:
         path = clone / "apps/echo/overlays/stage/kustomization.yaml"
         lines = path.read_text().splitlines()
@@ -251,7 +253,7 @@ def test_a_pushed_tag_is_seen_after_all_that(demo: World) -> None:
 
 
 def identities(world: World) -> dict[str, object]:
-    """What must survive a reboot as it is: containers, clusters and Applications."""
+    """Identities that must survive a reboot: of containers, clusters and Applications."""
     clusters = {}
     for each in ("core", "stage", "prod"):
         kube = world.kube(each)
@@ -270,8 +272,8 @@ def identities(world: World) -> dict[str, object]:
 
 
 @pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
-def test_a_reboot_recreates_nothing(demo: World, docker_restart: DockerRestart) -> None:
-    """No process of ours is left on this machine, Docker was restarted, and a person starts."""
+def test_reboot_recreates_nothing(demo: World, docker_restart: DockerRestart) -> None:
+    """No process of ucp is left on this machine, Docker was restarted, and a person runs start."""
     until("well before", lambda: well(demo), SECONDS)
     before = identities(demo)
     for each in demo.processes():

@@ -1,8 +1,9 @@
-"""Ingress on kind: hosts of the apps on every environment, and the way in to Argo CD on the core;
-behind it a Helm chart, and the quote app with a Postgres that keeps what was written.
+"""Ingress on kind: the apps' hosts in every environment, and Argo CD on the core, with a Helm chart
+and the quote app behind it, whose Postgres keeps its data.
 
-A chart can't be fetched where these run: the core repository names a controller of the tests in its
-place, by commit, as a person would. Everything else is what `addons.ingress: traefik` makes.
+The machines that run these tests can't fetch a chart: a commit to the core repository replaces it
+with a controller of the tests, as a person could. Everything else is as `addons.ingress: traefik`
+creates it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ VENDORED = "platform/traefik/vendored/kind"
 def ask(
     address: str, host: str | None = None, path: str = "/", send: object = None
 ) -> tuple[int, str]:
-    """What a GET at an address (host:port) is answered with, for a host by name; send: a POST."""
+    """GET an address (host:port) with a Host header and return the answer; send: a body to POST."""
     connection = http.client.HTTPConnection(address, timeout=20)
     try:
         method, body = ("GET", None) if send is None else ("POST", json.dumps(send))
@@ -47,13 +48,13 @@ def ask(
 
 
 def address(world: World, environment: str) -> str:
-    """Where the environment's cluster takes traffic, as `ucp status` tells."""
+    """Address of the environment's ingress, as `ucp status` shows it."""
     found = {each["name"]: each["cluster"] for each in world.status()["environments"]}
     return str(found[environment]["addresses"]["http"])
 
 
 def core_address(world: World) -> str:
-    """Where the core takes traffic: the port that its node has on this machine."""
+    """Address of the core's ingress: the port of its node on this machine."""
     (found,) = ContainerEngine().nodes(f"{world.topology}-core")
     return ":".join(map(str, found.ports[HTTP]))
 
@@ -63,7 +64,7 @@ def through_ingress(world: World, environment: str) -> tuple[int, str]:
 
 
 def name_the_manifests(text: str, core_url: str) -> list[Any]:
-    """The add-on's Applications with a folder of the core repository in place of the chart."""
+    """The add-on's Applications, with a folder of the core repository in place of the chart."""
     found = list(YAML(typ="safe").load_all(text))
     for each in found:
         inner = each["spec"]["template"]["spec"] if "template" in each["spec"] else each["spec"]
@@ -72,7 +73,7 @@ def name_the_manifests(text: str, core_url: str) -> list[Any]:
     return found
 
 
-def test_a_start_switches_it_on_and_argocd_is_reached_through_it(demo: World) -> None:
+def test_start_enables_the_ingress_and_argocd_is_reachable_through_it(demo: World) -> None:
     until("well before", lambda: well(demo), SECONDS)
     root = demo.kube("core").get(APPLICATION, "root", "argocd")
     topology = demo.workspace / "ucp.yaml"
@@ -101,15 +102,15 @@ def test_a_start_switches_it_on_and_argocd_is_reached_through_it(demo: World) ->
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_the_app_answers_through_the_ingress_with_its_tag(demo: World, environment: str) -> None:
+def test_app_answers_through_the_ingress_with_its_tag(demo: World, environment: str) -> None:
     expected = answer(demo, environment)
     assert expected in TAGS
     until("it answers", lambda: through_ingress(demo, environment) == (200, expected))
-    # A host that nobody claims.
+    # A host of no app.
     assert ask(address(demo, environment), "other.example.org")[0] == 404
 
 
-def test_a_pushed_tag_changes_one_answer(demo: World) -> None:
+def test_pushed_tag_changes_only_one_answer(demo: World) -> None:
     before = {each: through_ingress(demo, each) for each in ("stage", "prod")}
     (wanted,) = set(TAGS) - {before["stage"][1]}
     with demo.commit("apps", f"echo: {wanted} on stage") as clone:
@@ -121,7 +122,7 @@ def test_a_pushed_tag_changes_one_answer(demo: World) -> None:
     assert through_ingress(demo, "prod") == before["prod"]
 
 
-def test_a_chart_answers_through_its_ingress(demo: World) -> None:
+def test_chart_answers_through_its_ingress(demo: World) -> None:
     words = ["app", "add", "shop", "--path", str(CHART)]
     for each in ("stage", "prod"):
         values = demo.workspace / f"shop-{each}.yaml"
@@ -141,7 +142,7 @@ def test_a_chart_answers_through_its_ingress(demo: World) -> None:
 
 
 def quotes(world: World, environment: str) -> list[dict[str, Any]]:
-    """What the quote app shows, read from its database through page, backend and ingress."""
+    """The quotes that the app shows, read from its database through page, backend and ingress."""
     at = address(world, environment), f"quote.{environment}.example.org"
     status, text = ask(*at, "/api/quote")
     assert status == 200, text
@@ -149,14 +150,14 @@ def quotes(world: World, environment: str) -> list[dict[str, Any]]:
 
 
 def read(world: World, environment: str) -> list[dict[str, Any]]:
-    """The same, empty while it doesn't answer."""
+    """The quotes, or an empty list while the app doesn't answer."""
     try:
         return quotes(world, environment)
     except (AssertionError, OSError, http.client.HTTPException, ValueError):
         return []
 
 
-def test_the_quote_app_keeps_what_it_writes_in_a_real_postgres(demo: World) -> None:
+def test_quote_app_keeps_its_data_in_a_real_postgres(demo: World) -> None:
     images = make_quote(ContainerEngine())
     topology = demo.workspace / "ucp.yaml"
     database = f"{{name: quotes, provider: local, image: '{images['postgres']}'}}"
@@ -193,7 +194,7 @@ def test_the_quote_app_keeps_what_it_writes_in_a_real_postgres(demo: World) -> N
     until("all is well", lambda: well(demo), SECONDS)
 
 
-def test_a_database_that_leaves_its_topology_leaves_its_volume(demo: World) -> None:
+def test_volume_of_a_removed_database_is_kept(demo: World) -> None:
     topology = demo.workspace / "ucp.yaml"
     demo.ucp("app", "remove", "quote", "--yes")
     lines = topology.read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Promotion on a running topology: stage, the gate, prod, and back."""
+"""Promotion on a running topology: stage, the gate, prod, and a rollback."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ECHO = "ealen/echo-server"
 
 @pytest.fixture
 def started(demo: World) -> World:
-    """The shared topology, started again where another test has left it stopped."""
+    """The shared topology, started again if another test has stopped it."""
     if not demo.status()["core"]["ready"]:
         demo.ucp("start", "--yes")
     return demo
@@ -41,12 +41,12 @@ def runs(world: World, environment: str, tag: str) -> bool:
 
 
 def present(world: World, environment: str) -> str:
-    """The tag that the environment's overlay has now."""
+    """The tag in the environment's overlay now."""
     told = world.ucp("history", "echo", "--env", environment, "-o", "json").stdout
     return str(json.loads(told)[0]["to"])
 
 
-def test_stage_then_the_gate_then_prod_then_back(started: World) -> None:
+def test_promotion_to_stage_and_through_the_gate_to_prod_and_rollback(started: World) -> None:
     before = present(started, "prod")
     early = promote(started, "--env", "prod", "--tag", "7.0.1", expect=1)
     assert early["status"] == "gated"
@@ -70,8 +70,8 @@ def test_stage_then_the_gate_then_prod_then_back(started: World) -> None:
     until("prod follows again", lambda: runs(started, "prod", "7.0.1"))
 
 
-def test_the_gate_stays_shut_until_stage_runs_it(started: World) -> None:
-    """Asked at once after the push, it waits for Argo CD rather than for git alone."""
+def test_gate_stays_closed_until_stage_runs_the_tag(started: World) -> None:
+    """Checked right after the push, it waits for Argo CD rather than for git alone."""
     promote(started, "--env", "stage", "--tag", "7.0.2")
 
     words = ("--env", "prod", "--tag", "7.0.2", "--require-healthy", "--soak", "1s")
@@ -80,8 +80,10 @@ def test_the_gate_stays_shut_until_stage_runs_it(started: World) -> None:
     assert runs(started, "stage", "7.0.2")
 
 
-def test_the_gate_needs_no_more_than_to_read_applications(started: World, tmp_path: Path) -> None:
-    """A pipeline elsewhere: no workspace, an identity of its own in KUBECONFIG."""
+def test_gate_needs_only_the_permission_to_read_applications(
+    started: World, tmp_path: Path
+) -> None:
+    """As in a pipeline elsewhere: no workspace, and its own identity in KUBECONFIG."""
     config = tmp_path / "kubeconfig"
     config.write_text(restricted_kubeconfig(started))
     promote(started, "--env", "stage", "--tag", "7.0.3")
@@ -93,9 +95,9 @@ def test_the_gate_needs_no_more_than_to_read_applications(started: World, tmp_pa
     assert promote(pipeline, *words)["status"] == "promoted"
 
 
-@pytest.mark.parametrize("demo", ["embedded"], indirect=True)  # On kind no image has that tag.
-def test_a_promotion_that_is_killed_and_repeated_is_one_commit(started: World) -> None:
-    """It has no plan: it is killed at an effect that the seed draws."""
+@pytest.mark.parametrize("demo", ["embedded"], indirect=True)  # No image on kind has that tag.
+def test_killed_and_repeated_promotion_is_one_commit(started: World) -> None:
+    """It has no plan: it is killed at an effect that the seed chooses."""
     words = ("--env", "stage", "--tag", "7.0.4")
     cut_at_one_of(started, MOMENTS, dice_of("promote"), "promote", "echo", *words)
     assert promote(started, *words)["status"] in ("promoted", "unchanged")
@@ -107,7 +109,7 @@ def test_a_promotion_that_is_killed_and_repeated_is_one_commit(started: World) -
 
 
 def restricted_kubeconfig(world: World) -> str:
-    """A kubeconfig of an identity that may get and list Applications, nothing else."""
+    """A kubeconfig of an identity that may only get and list Applications."""
     core = world.kube("core")
     name = "promotion-gate"
     core.get(NAMESPACE, "argocd")
@@ -139,7 +141,7 @@ def restricted_kubeconfig(world: World) -> str:
 
 
 def cluster_of(world: World, core: Kube) -> dict[str, str]:
-    """Address and authority, as the workspace's own kubeconfig has them."""
+    """Address and CA certificate, as in the workspace's own kubeconfig."""
     text = (world.state / "kubeconfigs" / f"{world.topology}-core.yaml").read_text()
     cluster = YAML(typ="safe", pure=True).load(text)["clusters"][0]["cluster"]
     assert cluster["server"] == core.server

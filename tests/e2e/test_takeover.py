@@ -1,6 +1,7 @@
-"""A workspace that an earlier version made and that runs: `ucp start` takes it over as it is.
+"""A running workspace of an earlier version: `ucp start` of this version takes it over unchanged.
 
-Where people run it: in an odd path, beside another topology, as an ordinary user, from wheels.
+In the conditions of users: in a path with a space, beside another topology, as an ordinary user,
+installed from wheels.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from tests.e2e.world import World, until
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = "Restart Docker for all workers at once in tests, run again what a stalled machine fails"
-"""The last commit before the modules moved: hooks, programs and state name the old ones."""
+"""The last commit before the modules moved: hooks, programs and state refer to the old ones."""
 EDIT = "commonAnnotations: {edited: by-hand}\n"
 
 
 def source_of(subject: str, folder: Path) -> Path:
-    """The files of the commit with this subject; the current ones in a checkout without history."""
+    """Files of the commit with this subject; the current ones in a checkout without history."""
 
     def git(*words: str) -> bytes:
         return subprocess.run(
@@ -48,9 +49,9 @@ def source_of(subject: str, folder: Path) -> Path:
 
 
 def take_built_programs(catalogue: Path) -> None:
-    """Have the earlier version run the Argo CD of this one, which has one more edit.
+    """Have the earlier version run this version's Argo CD, which has additional edits.
 
-    A build of its own takes ten minutes, and more than these tests may wait.
+    Its own build would take ten minutes, which is more than these tests may wait.
     """
     first, *later = CATALOGUE["argocd"].edits
     text = catalogue.read_text("utf-8")
@@ -60,7 +61,7 @@ def take_built_programs(catalogue: Path) -> None:
 
 
 @pytest.mark.timeout(1500)
-def test_a_workspace_of_the_version_before_is_taken_over(
+def test_running_workspace_of_an_earlier_version_is_taken_over(
     reader: World, world: World, tmp_path: Path
 ) -> None:
     assert " " in str(world.workspace)
@@ -88,7 +89,7 @@ def test_a_workspace_of_the_version_before_is_taken_over(
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert password(world, "stage") == "first"
     assert "by hand" in world.git(world.gitops / "apps.git", "show", "main:notes.md")
-    # What the earlier version installed into the repositories and the supervisor works on.
+    # Hooks and programs that the earlier version installed still work.
     world.kube("core").apply(connection("second"), manager="test")
     until("prod follows", lambda: password(world, "prod") == "second")
     with world.commit("apps", "Take the edit back") as clone:
@@ -113,9 +114,9 @@ def healthy_apps(world: World) -> int:
 
 
 def become_nobody(world: World) -> int:
-    """Have everything of this workspace belong to an ordinary user, who gives the commands.
+    """Give everything in this workspace to an ordinary user, who runs the commands.
 
-    Nobody's account, a copy of the built programs, and no right to anything else.
+    The user is nobody, with a copy of the built programs and no access to anything else.
     """
     nobody = pwd.getpwnam("nobody")
     base = world.home.parent
@@ -131,7 +132,7 @@ def become_nobody(world: World) -> int:
         f"--reuid={nobody.pw_uid}",
         f"--regid={nobody.pw_gid}",
         "--clear-groups",
-        # The interpreter may lie in root's home: reading is allowed, writing is not.
+        # The interpreter may be in root's home: it may be read but not written.
         "--inh-caps=+dac_read_search",
         "--ambient-caps=+dac_read_search",
     )
@@ -139,11 +140,11 @@ def become_nobody(world: World) -> int:
 
 
 def registration(world: World) -> str:
-    """Of the cluster as Argo CD knows it: the identity of its Secret."""
+    """UID of the cluster's Secret in Argo CD."""
     return str(world.kube("core").get(SECRET, "cluster-demo-stage", "argocd")["metadata"]["uid"])
 
 
 def edited(world: World) -> Object | None:
-    """The app's Deployment where it carries the edit by hand."""
+    """The app's Deployment if it has the edit by hand."""
     found = world.kube("stage").get(DEPLOYMENT, "echo", "echo")
     return found if "edited" in found["metadata"].get("annotations", {}) else None

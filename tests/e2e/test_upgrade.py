@@ -1,4 +1,4 @@
-"""Newer pins on a running topology: it moves a part at a time, or goes back, and loses nothing."""
+"""Newer pins on a running topology: parts are upgraded one by one, or rolled back, without loss."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ APPS = ("argocd-application-controller", "argocd-server", "reconciler")
 
 
 def pids(world: World) -> dict[str, int]:
-    """Of the components that nobody upgrades here."""
+    """PIDs of components that are not upgraded here."""
     states = host_placement(world).states()
     return {name: states[name].pid for name in APPS}
 
 
 def pods(world: World, cluster: str) -> dict[str, tuple[str, str, int]]:
-    """Identity, start and restarts of every pod."""
+    """UID, start time and restarts of every pod."""
     kube = world.kube(cluster)
     found = {}
     for each in kube.list_all(kube.kind_of("v1", "Pod")):
@@ -53,12 +53,12 @@ def kubernetes_of(world: World, cluster: str) -> str:
 @pytest.mark.parametrize(
     ("part", "broken"),
     [
-        ("stage", ["kube-scheduler"]),  # The API server answers all the same.
+        ("stage", ["kube-scheduler"]),  # The API server still answers.
         pytest.param("stage", ["kube-apiserver"], marks=pytest.mark.soak),
         pytest.param("crossplane", ["crossplane"], marks=pytest.mark.soak),
     ],
 )
-def test_a_version_that_does_not_become_healthy_goes_back(
+def test_version_that_does_not_become_healthy_is_rolled_back(
     demo: World, part: str, broken: list[str]
 ) -> None:
     until("well before", lambda: well(demo))
@@ -78,7 +78,7 @@ def test_a_version_that_does_not_become_healthy_goes_back(
 
 
 def versions_of_objects(world: World) -> dict[str, str]:
-    """Identity and resource version of objects of the core that nothing writes by itself."""
+    """UIDs and resource versions of objects of the core that controllers don't write."""
     kube = world.kube("core")
     kinds = (CRD, kube.kind_of("rbac.authorization.k8s.io/v1", "ClusterRole"))
     found = [item["metadata"] for kind in kinds for item in kube.list_all(kind)]
@@ -87,13 +87,13 @@ def versions_of_objects(world: World) -> dict[str, str]:
 
 
 def control_planes(world: World) -> set[int]:
-    """PIDs of all programs of control planes of the workspace, also of copies."""
+    """PIDs of all control plane processes of the workspace, including those of copies."""
     return {each.pid for each in world.processes() if "UCP_CONTROL_PLANE" in each.environ()}
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) -> None:
+def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: World) -> None:
     until("well before", lambda: well(demo))
     copy = demo.state / "rehearsal"
     ids, objects = demo.uids(), versions_of_objects(demo)
@@ -101,7 +101,7 @@ def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) 
     refused = {"apiextensions.crossplane.io_usages.yaml": ("scope: Cluster", "scope: Namespaced")}
     pins = {"crossplane": made_up(96)["crossplane"]}
     with installed(CACHE, pins, edited=refused), newer(demo, pins):
-        # One that is killed leaves its copy to whatever comes next.
+        # A killed rehearsal leaves its copy to the next command.
         words = ("upgrade", "crossplane", "--rehearse")
         assert cut(demo, "after:copy-core", *words).returncode == KILLED
         assert len(control_planes(demo)) > len(running)
@@ -127,7 +127,7 @@ def test_a_rehearsal_changes_nothing_and_tells_what_would_go_wrong(demo: World) 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: World) -> None:
+def test_newer_ucp_upgrades_nothing_automatically_but_part_by_part_on_request(demo: World) -> None:
     until("well before", lambda: well(demo))
     ids, apps = demo.uids(), pods(demo, "stage")
     assert apps
@@ -153,7 +153,7 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
             topology = load(demo.workspace / "ucp.yaml")
             if cut_somewhere(demo, plans.upgrade(topology, parts), "upgrade", *parts):
                 assert demo.status()["unfinished"][0]["next"].endswith("upgrade crossplane stage")
-            # Whatever was half moved comes to its end, without anything else being typed.
+            # The same command completes the interrupted upgrade.
             demo.ucp("upgrade", *parts, timeout=300)
             assert demo.status()["unfinished"] == []
         assert versions(demo)["crossplane"] == f"v{PINS['crossplane']}"
@@ -164,7 +164,7 @@ def test_a_newer_ucp_moves_nothing_by_itself_and_upgrades_part_by_part(demo: Wor
             each: before[each] for each in APPS[:2]
         }
         until("well after", lambda: well(demo))
-        # An older ucp leaves what is newer than it knows.
+        # An older ucp doesn't change versions that are newer than its own.
         demo.ucp("start", "--yes")
         assert versions(demo)["crossplane"] == f"v{PINS['crossplane']}"
         demo.ucp("stop", "--yes")

@@ -1,7 +1,7 @@
-"""From the pins before these to these, on a running topology: forth, and back where it must be.
+"""An upgrade from the previous pins to today's on a running topology, and back if a part fails.
 
-The older programs are real ones (tests/pins_before.py). What goes back goes back from today's: a
-newer version whose one program is broken.
+The previous programs are real (tests/pins_before.py). A rollback starts from today's pins: the
+newer version is broken by one program.
 """
 
 from __future__ import annotations
@@ -82,22 +82,22 @@ OF_USERS: tuple[Object, ...] = (
     },
     {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "spec": {"devices": {}}},
 )
-"""Made by hand on stage, one of several kinds that Kubernetes stores by itself."""
+"""Created by hand on stage, one object of each of several kinds that Kubernetes stores."""
 BROKEN = {
     "core": ("kube-scheduler", "false"),
-    # What it does once, before it runs, is done.
+    # Its init command succeeds.
     "crossplane": ("crossplane", '[ "$2" = init ]'),
     "argocd": ("argocd", '[ "$ARGOCD_BINARY_NAME" != argocd-application-controller ]'),
     "stage": ("kube-scheduler", "false"),
 }
-"""Part -> its program that doesn't run in the newer version, and when it does; all others do."""
+"""Part -> its program that fails in the newer version, and when it succeeds; all others work."""
 WAIT = "30"
-"""Seconds until a part that doesn't become healthy goes back."""
+"""Seconds until a part that doesn't become healthy is rolled back."""
 
 
 @dataclass
 class Observer:
-    """What a topology holds, looked at again and again."""
+    """Compares the contents of a topology with a first reading, again and again."""
 
     world: World
     first: dict[str, ClusterInventory] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Observer:
     looks: int = 0
 
     def remember(self) -> None:
-        """As it is before anything moves."""
+        """Read the state before the first upgrade."""
         self.first = {name: self.read(name) for name in CLUSTERS}
         self.apps = {name: pods(self.world, name) for name in CLUSTERS[1:]}
         self.secrets = self.world.ucp("get", "secrets", "-o", "json").stdout
@@ -120,7 +120,7 @@ class Observer:
         return found
 
     def lost(self) -> list[str]:
-        """Objects that are gone, or others under the same name. What is Kubernetes' own may go."""
+        """Objects that were deleted or recreated, except for those that Kubernetes manages."""
         found = []
         for name, before in self.first.items():
             after = self.read(name).items
@@ -143,14 +143,16 @@ class Observer:
 
 @pytest.fixture
 def before() -> Iterator[Toolbox]:
-    """The older programs, where an older ucp finds them."""
+    """The previous programs, where an older ucp looks for them."""
     with pins_before.ready() as toolbox:
         yield toolbox
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_the_pins_before_move_to_these_and_back(before: Toolbox, world: World) -> None:
+def test_upgrade_from_the_previous_pins_to_todays_and_rollback(
+    before: Toolbox, world: World
+) -> None:
     (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
     with newer(world, BEFORE):
         began = time.monotonic()
@@ -190,7 +192,7 @@ def test_the_pins_before_move_to_these_and_back(before: Toolbox, world: World) -
     assert not runs_file(world, "argocd", before.path("argocd"))
     assert "runs the versions of this ucp release" in world.ucp("upgrade", timeout=300).stderr
 
-    # It stays so, for whichever ucp starts it.
+    # The versions stay the same, whichever ucp starts it.
     world.ucp("stop", "--yes")
     world.ucp("start", "--yes", timeout=600)
     with newer(world, BEFORE):
@@ -202,7 +204,7 @@ def test_the_pins_before_move_to_these_and_back(before: Toolbox, world: World) -
 
 
 def goes_back(seen: Observer, part: str, number: int) -> float:
-    """A newer version of one part that is broken; how long until the older one is well again."""
+    """Upgrade a part to a broken version; return the seconds until the older one is healthy."""
     world = seen.world
     pins = {**made_up(number), "argocd": f"{number}.0.{os.getpid()}"}
     program, unless = BROKEN[part]
@@ -219,7 +221,7 @@ def goes_back(seen: Observer, part: str, number: int) -> float:
 
 
 def add_objects(world: World) -> None:
-    """A claim in the cloud, and what a user of stage makes there by hand."""
+    """Create a claim in the cloud, and objects that a user creates by hand on stage."""
     core, stage = world.kube("core"), world.kube("stage")
     core.apply(CLAIM)
     stage.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}})
@@ -246,7 +248,7 @@ def wait_until_well(world: World) -> None:
 
 
 def assert_runs(world: World, pins: Mapping[str, str]) -> None:
-    """As ucp has it, and as the API servers themselves say."""
+    """Check the versions that ucp reports, and those of the API servers themselves."""
     found = versions(world)
     assert {found[each] for each in ("argocd", "crossplane")} == {
         f"v{pins[each]}" for each in ("argocd", "crossplane")
@@ -259,7 +261,7 @@ def assert_runs(world: World, pins: Mapping[str, str]) -> None:
 
 
 def runs_file(world: World, name: str, program: Path) -> bool:
-    """Whether a component's processes run this very file, whatever it is called."""
+    """Return whether a component's processes run this very file, whatever its name."""
     found = [f"/proc/{each.pid}/exe" for each in world.processes() if Path(each.exe()).name == name]
     assert found
     return all(os.path.samefile(each, program) for each in found)

@@ -1,4 +1,4 @@
-"""docs/walkthroughs, run as they stand, one after the other, on the embedded engine."""
+"""Runs docs/walkthroughs literally, one after the other, on the embedded engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGES = (
     *("everything-from-scratch", "a-new-version", "a-new-service-with-a-database"),
     *("an-app-that-you-have", "a-new-team", "private-registry-credentials"),
 )
-"""In the order of a reader."""
+"""In a reader's order."""
 ELSEWHERE = ("aws-without-an-account",)
 """Followed in test_cloud.py, which starts that topology anyway."""
 
@@ -27,7 +27,7 @@ def test_every_page_is_followed() -> None:
     assert sorted((*PAGES, *ELSEWHERE)) == sorted(each.stem for each in FOLDER.glob("*.md"))
 
 
-def test_everything_from_scratch(newcomer: World) -> None:
+def test_page_everything_from_scratch_works(newcomer: World) -> None:
     said = follow(newcomer, "everything-from-scratch")
     assert "no problems found" in said["ucp check"]
     assert "eu" in said["ucp env list"]
@@ -35,7 +35,7 @@ def test_everything_from_scratch(newcomer: World) -> None:
     assert names == ["stage", "prod"]
 
 
-def test_a_new_version(reader: World) -> None:
+def test_page_a_new_version_works(reader: World) -> None:
     said = follow(reader, "a-new-version")
     assert "0.9.3" in said["ucp history echo"]
     row = next(each for each in said["ucp app list"].splitlines() if "ealen" in each)
@@ -46,9 +46,9 @@ def test_a_new_version(reader: World) -> None:
     )
 
 
-def test_a_new_service_with_a_database(reader: World) -> None:
+def test_page_a_new_service_with_a_database_works(reader: World) -> None:
     def has_its_database() -> None:
-        """The Deployment reads what its Syncer has brought."""
+        """Check that the Deployment reads the copy of its Syncer."""
         stage = reader.kube("stage")
         until("the connection is there", lambda: stage.find(SECRET, "database", "orders"))
         brought = stage.get(SECRET, "database", "orders")["data"]
@@ -71,14 +71,14 @@ def test_a_new_service_with_a_database(reader: World) -> None:
     assert not (reader.gitops / "apps" / "apps" / "orders").exists()
 
 
-def test_an_app_that_you_have(reader: World) -> None:
+def test_page_an_app_that_you_have_works(reader: World) -> None:
     for path, text in web_files("1.2.3").items():
         file = reader.home / "charts" / "web" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
     def runs() -> None:
-        """Argo CD renders the chart, in the app's own project."""
+        """Check that Argo CD renders the chart, in the app's own project."""
         for environment in ("stage", "prod"):
             name = f"web-{environment}"
             until(f"{name} is well", lambda name=name: healthy(reader, name))
@@ -100,9 +100,9 @@ def test_an_app_that_you_have(reader: World) -> None:
     assert reader.kube("stage").find(DEPLOYMENT, "web", "web") is None
 
 
-def test_a_new_team(reader: World) -> None:
+def test_page_a_new_team_works(reader: World) -> None:
     def is_at_work() -> None:
-        # The team's own commits bring it to the others.
+        # The team's own commits deploy it to the other environments.
         until("the service is well", lambda: healthy(reader, "team-shop.shop.stage"))
         assert reader.kube("stage").find(DEPLOYMENT, "shop", "team-shop")
         assert (reader.application("team-shop.shop.stage") or {})["environment"] == "stage"
@@ -119,7 +119,7 @@ def test_a_new_team(reader: World) -> None:
         until("the namespace is gone", lambda kube=kube: not kube.find(NAMESPACE, "team-shop"))
 
 
-def test_private_registry_credentials(reader: World, toolbox: Toolbox) -> None:
+def test_page_private_registry_credentials_works(reader: World, toolbox: Toolbox) -> None:
     brought, used, changed, back = blocks("private-registry-credentials")
 
     def login(environment: str) -> str:

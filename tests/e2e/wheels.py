@@ -1,4 +1,4 @@
-"""The command as users install it: out of a built wheel, in a virtual environment of its own."""
+"""The command as users install it: from a built wheel, in a virtual environment of its own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tests.e2e.world import World
 
 
 def install_wheel(world: World, name: str, source: Path) -> None:
-    """Have the world's command come from the wheel of `source`, outside of the checkout.
+    """Install the world's command from the wheel of `source`, outside of the checkout.
 
-    name: of the environment's folder, which lies in the world's home.
+    name: name of the virtual environment's folder, which is in the world's home.
     """
     venv = world.home / name
     wheels = venv / "wheels"
@@ -31,7 +31,7 @@ def install_wheel(world: World, name: str, source: Path) -> None:
         check=True,
         capture_output=True,
     )
-    # The locked dependencies of this environment serve the new one: only our code differs.
+    # The new environment uses this one's locked dependencies, so only ucp's own code differs.
     site = next((venv / "lib").glob("python*")) / "site-packages"
     here = next(Path(each) for each in sys.path if each.endswith("site-packages"))
     for entry in here.iterdir():

@@ -1,4 +1,4 @@
-"""A started topology, seen as its user sees it: the command line, git, and the API servers."""
+"""A topology as its user sees it: through the command line, git and the API servers."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ Answer = TypeVar("Answer")
 
 @dataclass
 class World:
-    """One workspace with one topology, and a HOME of its own."""
+    """One workspace with one topology, and its own HOME."""
 
     workspace: Path
     home: Path
     topology: str = "demo"
     command: tuple[str, ...] = UCP
     as_user: tuple[str, ...] = ()
-    """What goes before a command that somebody else gives."""
+    """Command prefix that runs the command as another user."""
     environment: dict[str, str] = field(default_factory=dict)
     provider: str = "embedded"
-    """Of all clusters."""
+    """Provider of all clusters."""
     logged_out: float = 0
-    """When the login ended in which it was started."""
+    """Time at which the login session of its start ended."""
     uids_in_login: dict[str, str] = field(default_factory=dict)
     watched: bool = False
-    """For its secrets: see canaries.py. Its commands begin as forks. Not where a bench measures."""
+    """Search for its secrets (canaries.py), and fork its commands; false in benchmarks."""
     heard: dict[str, str] = field(default_factory=dict, repr=False)
-    """All that commands have said, with the words of the first that said it."""
+    """Output of all commands, with the arguments of the first command that printed it."""
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
-    """Values that nobody may see, with where they lie."""
+    """Secret values, with their locations."""
 
     @property
     def real(self) -> bool:
-        """Pods really run."""
+        """Return whether its pods really run."""
         return self.provider != "embedded"
 
     @property
@@ -91,12 +91,12 @@ class World:
 
     @property
     def identifier(self) -> str:
-        """What its processes are known by."""
+        """Identifier by which its processes are recognized."""
         return Workspace.at(self.workspace).state(self.topology).identifier
 
     @property
     def database_folder(self) -> Path:
-        """Where the data of simulated clouds' databases lies."""
+        """Folder with the data of the simulated clouds' databases."""
         if os.geteuid() == 0:
             return postgres.OF_ROOT / self.identifier
         return self.state / "components" / databases.NAME
@@ -115,7 +115,7 @@ class World:
     def ucp_any(
         self, *words: str, timeout: float | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """The same, whatever the code."""
+        """Run the command, whatever its exit code."""
         if self.watched and set(words[:1]) & canaries.ENDS:
             canaries.learn(self)
         given = ["--workspace", str(self.workspace), *words]
@@ -131,13 +131,13 @@ class World:
         return done
 
     def hear(self, words: Sequence[str], *said: str) -> None:
-        """Note what a command has said, unless it is there to tell secrets."""
+        """Record the output of a command, except for commands that print secrets."""
         if self.watched and not canaries.TELLS.intersection(words):
             for each in said:
                 self.heard.setdefault(each, " ".join(words))
 
     def shell(self, script: str, toolbox: Toolbox) -> str:
-        """What a page has people type into bash, in the workspace; what it printed."""
+        """Run what a page has readers type into bash, in the workspace; return its output."""
         programs = self.home / "bin"
         programs.mkdir(exist_ok=True)
         shim = '#!/bin/sh\nexec {} "$@"\n'
@@ -158,9 +158,10 @@ class World:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        """What `ucp status -o json` prints.
+        """Return the output of `ucp status -o json`.
 
-        Asked again and again while a test waits: in this process, where the command is this one.
+        Tests call it repeatedly while they wait: it runs in this process if the command is that of
+        this checkout.
         """
         if self.command != UCP:
             text = self.ucp("status", "-o", "json", timeout=60).stdout
@@ -171,9 +172,9 @@ class World:
         return found
 
     def run_here(self, *words: str) -> tuple[int, str, str]:
-        """The exit code of a command, and what it says, in this process.
+        """Run a command in this process; return its exit code and output.
 
-        To start Python and import everything takes many times what an answer does.
+        Starting Python and importing everything takes many times as long as most answers.
         """
         with (
             patch.dict(os.environ, self.env, clear=True),
@@ -185,17 +186,16 @@ class World:
         return code, out.getvalue(), said.getvalue()
 
     def ucp_here(self, *words: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-        """As `ucp`, in this process: for what is refused before it begins, or only looks."""
+        """As `ucp`, in this process: for commands that only read, or are refused at once."""
         with patch.object(sys, "stdin", io.StringIO()), chdir(self.home):
             code, out, said = self.run_here(*words)
         assert code == expect, f"ucp {' '.join(words)}: {code} instead of {expect}\n{out}\n{said}"
         return subprocess.CompletedProcess(list(words), code, out, said)
 
     def is_well(self, *, clusters: str, applications: int) -> bool:
-        """Everything is ready, and every Application Synced and Healthy.
+        """Return whether everything is ready, and every Application Synced and Healthy.
 
-        clusters: what app clusters are besides ready, as status calls it; applications: how many
-        there are at least.
+        clusters: what status calls app clusters besides ready; applications: their minimum number.
         """
         status = self.status()
         return (
@@ -224,7 +224,7 @@ class World:
         return {each["name"] for each in json.loads(path.read_text())["contexts"]}
 
     def clusters(self) -> set[str]:
-        """Names of the clusters that run, as the machine shows them: processes or containers."""
+        """Names of the running clusters, according to the machine: by processes or containers."""
         if not self.real:
             lines = self.ask_processes(psutil.Process.cmdline)
             words = (word for line in lines for word in line)
@@ -238,7 +238,7 @@ class World:
         }
 
     def uids(self, *clusters: str) -> dict[str, str]:
-        """Of objects that would have others if a cluster, or what is in it, were made anew."""
+        """UIDs of objects that would change if a cluster or its contents were recreated."""
         found = {}
         for cluster in clusters or ("core", "stage", "prod"):
             kube = self.kube(cluster)
@@ -253,7 +253,7 @@ class World:
 
     @contextmanager
     def login(self) -> Iterator[None]:
-        """Commands are given in a login of their own; its folder goes with its end."""
+        """Run commands in a separate login session, whose folder is deleted at its end."""
         folder = tempfile.mkdtemp(prefix="ucp-login-")
         self.environment["XDG_RUNTIME_DIR"] = folder
         try:
@@ -264,7 +264,7 @@ class World:
             self.logged_out = time.time()
 
     def remove_clusters(self) -> None:
-        """kind's, whatever state they are in: a test failed."""
+        """Delete kind's clusters, whatever their state: a test failed."""
         engine = ContainerEngine()
         for each in engine.nodes():
             if each.cluster.startswith(f"{self.topology}-"):
@@ -272,7 +272,7 @@ class World:
 
     @contextmanager
     def commit(self, repository: str, message: str) -> Iterator[Path]:
-        """A fresh clone of `core` or `apps` to edit; what was edited is pushed as one commit."""
+        """Yield a new clone of `core` or `apps` to edit; the edits are pushed as one commit."""
         clone = self.home / f"clone-{repository}"
         shutil.rmtree(clone, ignore_errors=True)
         self.git(self.home, "clone", "-q", str(self.gitops / f"{repository}.git"), str(clone))
@@ -283,7 +283,7 @@ class World:
         try:
             self.git(clone, "push", "-q")
         except subprocess.CalledProcessError:
-            # A backup of the core may have been pushed meanwhile: as people do then.
+            # A backup of the core may have been pushed meanwhile: rebase, as people do.
             self.git(clone, *who, "pull", "-q", "--rebase")
             self.git(clone, "push", "-q")
 
@@ -304,7 +304,7 @@ class World:
         return found[0] if found else None
 
     def processes(self) -> list[psutil.Process]:
-        """Every process that belongs to this workspace, by what it runs, where, and with what."""
+        """Every process of this workspace, by its program, folder and arguments."""
         marks = (str(self.workspace), self.identifier)
         found = []
         for process in psutil.process_iter():
@@ -319,7 +319,7 @@ class World:
         return found
 
     def ask_processes(self, ask: Callable[[psutil.Process], Answer]) -> list[Answer]:
-        """The answers of its processes; one that ends meanwhile has none."""
+        """Call `ask` for its processes; those that end meanwhile are left out."""
         found = []
         for each in self.processes():
             with suppress(psutil.NoSuchProcess):
@@ -327,7 +327,7 @@ class World:
         return found
 
     def kill_everything(self) -> None:
-        """What a power cut does: nobody gets to say goodbye, and nobody is left to restart."""
+        """Kill everything, as a power cut does: nothing can clean up or restart another process."""
         for _ in range(20):
             left = self.processes()
             if not left:
@@ -344,14 +344,14 @@ class World:
 def until(what: str, met: Callable[[], Any], seconds: float = 300) -> Any:
     """Wait for `met` to return something true, and return it; errors count as not yet.
 
-    It rests thrice as long as a look takes: what is waited for needs the processor, too.
+    It sleeps three times as long as a call takes, to leave processor time for the work.
     """
     deadline = time.monotonic() + seconds
     last: object = None
     while (looked := time.monotonic()) < deadline:
         try:
             last = met()
-        except Exception as error:  # noqa: BLE001 (servers come and go in these tests)
+        except Exception as error:  # noqa: BLE001 (servers start and stop in these tests)
             last = error
         else:
             if last:

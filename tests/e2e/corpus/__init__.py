@@ -1,4 +1,4 @@
-"""Shapes in which people have their apps, written for the tests."""
+"""Forms in which users have their apps, written for the tests."""
 
 from tests.e2e.corpus.charts import CHARTS
 from tests.e2e.corpus.kustomizations import KUSTOMIZATIONS

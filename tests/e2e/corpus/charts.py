@@ -1,4 +1,4 @@
-"""Apps that people have as Helm charts: in folders, git, repositories and registries."""
+"""Apps that users have as Helm charts: in folders, git, chart repositories and registries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def chart(name: str, version: str = "0.1.0", *, more: str = "") -> str:
 
 
 def template(image: str, *, name: str = "{{ .Release.Name }}", replicas: str = "1") -> str:
-    """A Deployment. image: how the template puts its image together."""
+    """A template of a Deployment. image: how the template composes its image."""
     return f"""\
 apiVersion: apps/v1
 kind: Deployment

@@ -1,4 +1,4 @@
-"""Apps that people have as kustomizations."""
+"""Apps that users have as kustomizations."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ REMOTE_BASE = {
     "deploy/base/deployment.yaml": workload("kz-remote", "example.org/kz-remote:0.1.0"),
     "deploy/base/service.yaml": service("kz-remote"),
 }
-"""The repository that `{REMOTE}` stands for."""
+"""Files of the repository that `{REMOTE}` refers to."""
 
 _GENERATORS = Shape(
     "kz-generators",

@@ -1,4 +1,4 @@
-"""Apps that people have as plain manifests, and jsonnet."""
+"""Apps that users have as plain manifests or jsonnet."""
 
 from __future__ import annotations
 

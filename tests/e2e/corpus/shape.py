@@ -1,4 +1,4 @@
-"""A shape of an app for the tests: its files, how it is given, and what is promoted of it."""
+"""Shape of an app for the tests: its files, its source, and what is promoted."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Source = Literal["folder", "git", "http", "oci"]
-"""How an app is given to `ucp app add`; http and oci: charts of a repository and of a registry."""
+"""Source of an app for `ucp app add`; http and oci: charts in a repository and in a registry."""
 
 Files = Mapping[str, str | bytes]
 """{path below a folder: content}"""
 
 OLD, NEW = "1.0.0", "2.0.0"
-"""What runs at first, and what is promoted."""
+"""The version at first, and the one that is promoted."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One form in which people have an app."""
+    """One form in which users have an app."""
 
     name: str
     about: str
     files: Files
     said: str = "kustomization"
-    """A part of what the command says that it is."""
+    """Part of the command's description of it."""
     source: Source = "folder"
     path: str = ""
-    """Of the app in its folder or repository."""
+    """Path of the app in its folder or repository."""
     flags: tuple[str, ...] = ()
-    """Besides those that the source needs."""
+    """Flags in addition to those that the source needs."""
     promoted: Mapping[str, Any] = field(default_factory=lambda: {"tag": NEW})
-    """Of an item of `ucp promote --batch`."""
+    """Fields of its item in `ucp promote --batch`."""
     images: tuple[str, ...] = ()
-    """That run afterwards; by default the app's own image in the new version."""
+    """Images that run afterwards; by default the app's own image in the new version."""
     before: tuple[str, ...] = ()
-    """The same, as it is at first."""
+    """Images that run at first; the same default, in the old version."""
     committed: Files = field(default_factory=dict)
-    """What a person commits to the app's folder in the app repository after it was added."""
+    """Files that a person commits to the app's folder in the app repository after it was added."""
     newer: Files = field(default_factory=dict)
-    """Of a chart in a repository: what differs in its next version."""
+    """Files that differ in the next version of a chart in a repository."""
     quick: bool = False
-    """Tried in every run of the tests; the others in the soak."""
+    """Tested in every run; the others only in the soak."""
 
     @property
     def image(self) -> str:
@@ -49,13 +49,13 @@ class Shape:
 
     @property
     def namespaces(self) -> list[str]:
-        """That it runs in."""
+        """Namespaces in which it runs."""
         pairs = list(zip(self.flags, self.flags[1:], strict=False))
         home = [value for flag, value in pairs if flag == "--namespace"] or [self.name]
         return home + [value for flag, value in pairs if flag == "--also-namespace"]
 
     def running(self, *, new: bool) -> set[str]:
-        """Images that Argo CD sees in the app."""
+        """Images that Argo CD finds in the app."""
         named = self.images if new else self.before
         return set(named or [f"{self.image}:{NEW if new else OLD}"])
 
@@ -98,5 +98,5 @@ spec:
 
 
 def documents(*texts: str) -> str:
-    """One file of several documents."""
+    """One file with several documents."""
     return "---\n".join(text if text.endswith("\n") else f"{text}\n" for text in texts)

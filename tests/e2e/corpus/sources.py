@@ -1,4 +1,4 @@
-"""Where shapes lie for `ucp app add`: folders, git over HTTP, a chart repository and a registry."""
+"""Serves shapes for `ucp app add`: folders, git over HTTP, a chart repository, a registry."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _ME = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
 
 @dataclass(frozen=True)
 class Sources:
-    """Every shape, where people would have it."""
+    """The addresses at which the shapes are served."""
 
     folder: Path
     git: HttpGit
     charts: Charts
 
     def words(self, shape: Shape) -> list[str]:
-        """How `ucp app add` is told where the shape is."""
+        """Arguments with which `ucp app add` finds the shape."""
         if shape.source == "folder":
             return ["--path", str(self.folder / shape.name / shape.path)]
         if shape.source == "git":
@@ -40,7 +40,7 @@ class Sources:
 
 @contextlib.contextmanager
 def sources(folder: Path, shapes: Iterable[Shape]) -> Iterator[Sources]:
-    """Write the shapes to a folder and serve them, until the end of the block."""
+    """Write the shapes to a folder and serve them until the end of the block."""
     base = folder / "remote-base"
     commit = _repository(_write(base, REMOTE_BASE, {}))
     remote = f"{base.as_uri()}//deploy/base?ref={commit}"
@@ -74,7 +74,7 @@ def _write(folder: Path, files: Files, named: dict[str, str]) -> Path:
 
 
 def _repository(folder: Path) -> str:
-    """A folder becomes a git repository with the tag v1.0: its commit, the same every time."""
+    """Turn a folder into a git repository with the tag v1.0; return the reproducible commit."""
     environment = {**os.environ, "GIT_AUTHOR_DATE": _THEN, "GIT_COMMITTER_DATE": _THEN}
     for words in (
         ("init", "--quiet", "-b", "main"),

@@ -1,7 +1,7 @@
-"""Takes shapes through what people do with an app: added, promoted, rolled back and removed.
+"""Takes shapes through the life of an app: added, promoted, rolled back and removed.
 
 Each step is done for all shapes before the next one begins, so that Argo CD works on many at once.
-A shape that fails a step is left where it is, and the others go on.
+A shape that fails a step is left as it is, and the others continue.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PASSING = (
     *("Event", "Lease", "Endpoints", "EndpointSlice", "Node", "ComponentStatus", "IPAddress"),
     *("APIService", "ServiceAccountIssuer"),
 )
-"""Kinds that come and go by themselves."""
+"""Kinds that controllers create and delete at any time."""
 _WORKLOADS = (
     Kind("apps/v1", "Deployment", "deployments"),
     Kind("apps/v1", "StatefulSet", "statefulsets"),
@@ -38,17 +38,17 @@ _WORKLOADS = (
 
 @dataclass
 class Trial:
-    """The shapes on a started topology. failures: what went wrong, by shape."""
+    """The shapes on a started topology. failures: what failed, by shape."""
 
     world: World
     sources: Sources
     shapes: Sequence[Shape]
     failures: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    """How long each step took."""
+    """Duration of each step."""
 
     def run(self, *, traces: bool = True) -> None:
-        """All of it. traces: compare everything with what was there before, too."""
+        """Run all steps. traces: also compare all that is left with the state before."""
         before = self.traces() if traces else {}
         self.each("add", self.add)
         self.until("Synced and Healthy", new=())
@@ -63,7 +63,7 @@ class Trial:
             self._fail(self._owner(what), f"removed, but not as before: {what}")
 
     def _left_over(self, before: Mapping[str, str], seconds: float = 90) -> list[str]:
-        """What differs at last: projects on the core and volumes go a little later."""
+        """Differences at the deadline: projects on the core and volumes are deleted late."""
         deadline = time.monotonic() + seconds
         while True:
             after = self.traces()
@@ -87,7 +87,7 @@ class Trial:
                     (clone / "apps" / shape.name / path).write_text(text)
 
     def promote(self, environment: str, what: Callable[[Shape], Mapping[str, Any]]) -> None:
-        """All of them in one commit; where that is refused, one by one."""
+        """Promote all shapes in one commit; if that is refused, one by one."""
         started = time.monotonic()
 
         def batch(shapes: Sequence[Shape]) -> None:
@@ -106,12 +106,12 @@ class Trial:
         self.world.ucp("rollback", shape.name, "--env", "prod")
 
     def remove(self, shape: Shape) -> None:
-        """Also one that failed before, where it was added."""
+        """Remove a shape, including one that failed after it was added."""
         if f"name: {shape.name}\n" in (self.world.workspace / "ucp.yaml").read_text():
             self.world.ucp("app", "remove", shape.name, "--yes")
 
     def traces(self) -> dict[str, str]:
-        """Everything that an app could leave: {what it is: its identity}."""
+        """Everything that an app could leave behind: {object or file: its identity}."""
         workspace = self.world.workspace
         found = {"ucp.yaml": (workspace / "ucp.yaml").read_text()}
         for name in ("core", "core.git", "apps", "apps.git"):
@@ -129,7 +129,7 @@ class Trial:
         return found
 
     def _owner(self, what: str) -> str:
-        """The shape that a trace is of."""
+        """Name of the shape that a trace belongs to."""
         names = [name for each in self.shapes for name in (each.name, *each.namespaces)]
         found = max((name for name in names if name in what), key=len, default="all")
         owners = {name: each.name for each in self.shapes for name in (each.name, *each.namespaces)}
@@ -151,7 +151,7 @@ class Trial:
         def tried(shape: Shape) -> None:
             try:
                 act(shape)
-            except Exception as error:  # noqa: BLE001 (told with those of the other shapes)
+            except Exception as error:  # noqa: BLE001 (reported with those of the other shapes)
                 self._fail(shape.name, f"{step}: {error}")
 
         with ThreadPoolExecutor(at_once) as pool:
@@ -162,13 +162,13 @@ class Trial:
         self.failures[name] = "\n".join(filter(None, (self.failures.get(name), words)))
 
     def until(self, step: str, *, new: Sequence[str], seconds: float = 150) -> None:
-        """Every shape is well everywhere; new: environments with the promoted version."""
+        """Wait until all shapes are healthy. new: environments with the promoted version."""
         started = time.monotonic()
         waiting: dict[str, str] = {each.name: "?" for each in self._left()}
         deadline = started + seconds
         looked = 0.0
         while waiting and time.monotonic() < deadline:
-            # What is waited for needs the processor, too.
+            # Leave processor time for the work that this waits for.
             time.sleep(max(1, 3 * looked))
             began = time.monotonic()
             status = {each["name"]: each for each in self.world.status()["applications"]}
@@ -189,7 +189,7 @@ class Trial:
         self.seconds[step] = time.monotonic() - started
 
     def _conditions(self, name: str) -> str:
-        """What Argo CD says of an app that isn't well."""
+        """Argo CD's conditions and messages about an app that is not healthy."""
         core = self.world.kube("core")
         try:
             found = []
@@ -211,7 +211,7 @@ class Trial:
             core.close()
 
     def _images(self, environment: str) -> dict[str, set[str]]:
-        """Images of what was declared on an app cluster, by namespace."""
+        """Images of the declared workloads on an app cluster, by namespace."""
         found: dict[str, set[str]] = {}
         kube = self.world.kube(environment)
         try:
@@ -219,7 +219,7 @@ class Trial:
                 try:
                     items = kube.list_all(kind)
                 except KubeError:
-                    continue  # Kinds of its own come with an app.
+                    continue  # An app may bring the CRD.
                 for item in items:
                     if not _passing(item):
                         images = found.setdefault(item["metadata"]["namespace"], set())
@@ -237,7 +237,7 @@ def _unwell(
     *,
     new: bool,
 ) -> str:
-    """What is missing of a shape on an environment."""
+    """What a shape lacks in an environment; empty if nothing."""
     found = status.get(f"{shape.name}-{environment}")
     if found is None:
         return f"no Application on {environment}"
@@ -251,7 +251,7 @@ def _unwell(
 
 
 def _passing(item: Object) -> bool:
-    """Made by a controller, or a hook, of which older ones may be left."""
+    """Return whether it is a hook or a controller's object; outdated ones of these may remain."""
     about = item["metadata"]
     hook = [each for each in about.get("annotations", {}) if each.endswith(("/hook",))]
     return bool(hook or about.get("ownerReferences") or about.get("deletionTimestamp"))

@@ -1,4 +1,4 @@
-"""Apps with other kinds than Deployments and Services, as plain manifests."""
+"""Apps as plain manifests, with kinds other than Deployments and Services."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SAID = "plain manifests"
 
 
 def _crd(group: str, kind: str, plural: str, version: str, *, more: str = "") -> str:
-    """A kind whose objects may hold anything. more: further lines of its metadata."""
+    """A CRD whose objects accept any field. more: further lines of its metadata."""
     scope = "Cluster" if kind.endswith("Class") else "Namespaced"
     return f"""\
 apiVersion: apiextensions.k8s.io/v1
