@@ -1,4 +1,4 @@
-"""`make bench`: run every bench, or those named on the command line."""
+"""`make bench`: run all benchmarks, or those named on the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tests.bench
 
 
 def main() -> None:
-    """Each bench is a module bench_<name> with run(rounds) that writes its evidence."""
+    """A benchmark is a module bench_<name> with run(rounds), which writes its evidence."""
     names = [
         each.name.removeprefix("bench_")
         for each in pkgutil.iter_modules(tests.bench.__path__)

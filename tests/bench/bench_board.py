@@ -1,4 +1,4 @@
-"""100 apps in four environments on the board, in a real browser: first paint, an app's update."""
+"""100 apps in four environments on the board, in a real browser: first paint, update of one app."""
 
 from __future__ import annotations
 

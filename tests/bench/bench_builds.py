@@ -1,4 +1,4 @@
-"""Building all programs into an empty cache: how long, and whether the times told hold."""
+"""Build time of all programs into an empty cache, and accuracy of the announced times."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tests.evidence import table, write
 from tests.unit.tools.test_forecast import is_right
 
 COMMANDS = (("tools", "install"), ("tools", "install", "helm", "argo-rollouts"))
-"""Words of `ucp`: what a first start needs, and what some need later."""
+"""Arguments of `ucp`: what a first start needs, and what some need later."""
 _TOLD = re.compile(r"\((.* min left)\)")
 _SHOWN = 15
 Lines = Sequence[tuple[float, str]]
-"""Each with the seconds at which it came."""
+"""Lines with the time of each in seconds since the start."""
 
 
 def run(_: int) -> None:
-    """Build once, however many rounds are asked for; write docs/evidence/builds.md."""
+    """Build once, whatever the number of rounds; write docs/evidence/builds.md."""
     with tempfile.TemporaryDirectory(prefix="ucp-bench-", ignore_cleanup_errors=True) as folder:
         runs = {words: _timed(words, Path(folder)) for words in COMMANDS}
     tell(runs, command="make bench ARGS=builds")
 
 
 def tell(runs: Mapping[tuple[str, ...], tuple[Lines, float]], *, command: str) -> None:
-    """Write the page. runs: by command, the lines that it printed and the seconds it took."""
+    """Write the page. runs: the lines that each command printed, and its duration in seconds."""
     sections = {f"`ucp {' '.join(words)}`": _section(*found) for words, found in runs.items()}
     sections["What this is"] = (
         "Built from sources, with an empty cache of programs, modules and object files. Each line "
@@ -61,7 +61,7 @@ def _section(lines: Lines, seconds: float) -> str:
 
 
 def _timed(words: tuple[str, ...], cache: Path) -> tuple[Lines, float]:
-    """Lines with the seconds at which they came, and the seconds in all."""
+    """Run a command; return its lines with their times, and its duration in seconds."""
     environment = {**os.environ, "UCP_CACHE_DIR": str(cache)}
     ucp = Path(sys.executable).with_name("ucp")
     command = [str(ucp), *words, "--source", "sources"]
@@ -83,9 +83,9 @@ def _timed(words: tuple[str, ...], cache: Path) -> tuple[Lines, float]:
 
 
 def judged(lines: Lines, seconds: float) -> Iterator[tuple[float, str, float, bool]]:
-    """Of each line that tells a time: when, the words, seconds that were left, whether it is right.
+    """For each line with an announced time: when, words, seconds that were left, whether right.
 
-    seconds: until the command ended.
+    seconds: duration of the command.
     """
     for when, line in lines:
         if not (found := _TOLD.search(line)):

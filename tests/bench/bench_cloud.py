@@ -1,11 +1,11 @@
-"""A warm `ucp start` with both environments on EKS in the simulated cloud, beside one without it.
+"""A warm `ucp start` with both environments on EKS in the simulated cloud, and one without it.
 
-Both begin with the programs built and nothing running, in a folder that is new, and declare the
-quote app with its database for stage and prod. They end with the app Synced and Healthy on both. In
-the cloud that takes two networks, roles, node groups and clusters, made by the same order of calls
-as in the real one, and two RDS instances with a Postgres behind each; without it the databases are
-declared to Kubernetes alone, and no server runs. The first round also starts both without a
-database, and has a team claim one afterwards.
+Both begin with the programs built and nothing running, in a new folder, and declare the quote app
+with its database for stage and prod. They end with the app Synced and Healthy on both. In the
+cloud, this creates two networks, roles, node groups and clusters, with the same sequence of API
+calls as in the real one, and two RDS instances with a Postgres behind each; without it, the
+databases exist only as Kubernetes objects, and no server runs. The first round also starts both
+without a database, and then a team claims one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.evidence import table, write
 
 Note = Callable[[str, float], None]
 SECONDS = 1200.0
-"""For one command; other work on the machine makes it slow."""
+"""Timeout of one command; other work on the machine slows it down."""
 IN_CLOUD = ("--cloud", "local", "--env", "stage=eks", "--env", "prod=eks")
 POSTGRES = Kind("k8s-ucp.io/v1alpha1", "Postgres", "postgreses")
 WITH_DATABASE = ("--app", "quote")
@@ -85,7 +85,7 @@ def _with_database_in_cloud(world: World, note: Note) -> None:
 
 
 def _start_databases(world: World) -> None:
-    """Until they are Ready, too, and their connections are where the app is."""
+    """Wait also until they are Ready and their connections are copied to the app."""
     world.ucp("start", "--yes", *WITH_DATABASE, *IN_CLOUD, timeout=SECONDS)
     core = world.kube("core")
 
@@ -118,13 +118,13 @@ def _start(world: World, *words: str) -> float:
 
 
 def _own_cpu() -> float:
-    """Seconds of all commands so far."""
+    """CPU seconds of all commands so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def _cpu(world: World) -> float:
-    """Seconds of what runs for the topology now."""
+    """CPU seconds of the processes that now run for the topology."""
     found = 0.0
     for each in world.processes():
         with contextlib.suppress(psutil.Error):

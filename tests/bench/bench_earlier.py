@@ -1,4 +1,4 @@
-"""This checkout beside the commit before its modules moved: two wheels, in turn, in one run."""
+"""This checkout and the commit before its modules moved: two wheels, in turn, in one run."""
 
 from __future__ import annotations
 

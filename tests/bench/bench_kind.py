@@ -1,8 +1,8 @@
-"""A warm `ucp start --core kind` beside a hand-written script for the same three clusters, in turn.
+"""A warm `ucp start --core kind` and a hand-written script for the same three clusters, in turn.
 
 Both begin with all programs and images on this machine and no cluster, and end with echo Synced and
-Healthy on stage and prod, Argo CD's and Crossplane's pods rolled out. The script has no reconciler:
-it registers the clusters itself, with their admins' certificates.
+Healthy on stage and prod, and with Argo CD's and Crossplane's pods rolled out. The script has no
+reconciler: it registers the clusters itself, with their admin certificates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Mirrors between bare API servers: how soon, and how fast.
+"""Latency and throughput of mirrors between bare API servers.
 
-How soon a change is everywhere, how fast 10,000 copies are made beside raw writes by the same
-client and threads. What they cost is bench_mirrors_cost's to say.
+Measures how soon a change reaches all clusters, and how fast 10,000 copies are created compared
+with raw writes by the same client and threads. bench_mirrors_cost measures their cost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _tell(rows: list[list[str]]) -> None:
 
 
 def _changes(world: Clusters, hot: int) -> list[str]:
-    """Seconds from the answer to a patch until all four clusters have it."""
+    """Seconds from the response to a patch until all four clusters have the change."""
     arrivals = Arrivals(world)
     chance = random.Random(7)
     sent: dict[tuple[str, str], float] = {}
@@ -78,7 +78,7 @@ def _changes(world: Clusters, hot: int) -> list[str]:
 
     until("the changes", arrived, seconds=120)
     arrivals.stop()
-    # A change that another one overtook may have been skipped: only those that arrived count.
+    # The mirror may skip a change that was followed by another one: only those that arrived count.
     took = sorted(
         max(arrivals.seen[each, *key] for each in NAMES) - began
         for key, began in sent.items()
@@ -101,7 +101,7 @@ def _at(values: list[float], part: float) -> float:
 
 
 def _first_copies(world: Clusters, number: int) -> list[list[str]]:
-    """10,000 copies (2,500 Secrets on 4 clusters), beside raw writes of as many."""
+    """Create 10,000 copies (2,500 Secrets on 4 clusters), and as many objects with raw writes."""
     each = int(2500 * SCALE)
     label = f"bulk{number}"
     world.make_sources(each, label)
@@ -150,7 +150,7 @@ def _clear(world: Clusters, number: int) -> None:
 
 
 def _fresh(world: Clusters, arrivals: Arrivals, found: list[float], number: int) -> None:
-    """New Secrets of another Syncer while the bulk is under way."""
+    """Create Secrets of another Syncer while the bulk is being copied."""
     for count in range(5):
         time.sleep(1.0 * SCALE)
         item = source(90000 + number * 100 + count, "hot")
@@ -169,7 +169,7 @@ def _fresh(world: Clusters, arrivals: Arrivals, found: list[float], number: int)
 
 
 def _raw(world: Clusters, each: int, label: str) -> float:
-    """Writes a second: the same objects, the same client, as many threads."""
+    """Raw writes per second: the same objects, the same client, the same number of threads."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "raw"}}
     bodies = []
     for number in range(each):

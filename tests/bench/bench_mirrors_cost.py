@@ -1,4 +1,4 @@
-"""Mirrors between bare API servers: what idling costs, and memory beside a minimal operator."""
+"""Cost of idle mirrors between bare API servers, and their memory beside a minimal operator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(rounds: int) -> None:
         try:
             world.mirror_hot()
             with ThreadPoolExecutor(1) as pool:
-                # Other clusters, another process: what is counted while idling isn't touched.
+                # It uses other clusters and another process, so it doesn't affect the idle figures.
                 memory = pool.submit(_memory, sections)
                 sections["10 idle minutes"] = _idle(world, reconciler)
                 _tell(sections)
@@ -84,7 +84,7 @@ def _idle(world: Clusters, reconciler: ReconcilerProcess) -> str:
 
 
 def _memory(sections: dict[str, str]) -> None:
-    """10,000 Secrets on the core, all mirrored to one app cluster, by us and by kopf."""
+    """Mirror 10,000 Secrets of the core to one app cluster, with ucp and with kopf."""
     total = int(10_000 * SCALE)
     rows = []
     with clusters(("one",)) as world:
@@ -124,7 +124,7 @@ def _settled_memory(read: Any) -> float:
 
 
 def _kopf(world: Clusters, total: int) -> list[list[str]]:
-    """The same by a minimal kopf operator, in a virtual environment of its own."""
+    """The same with a minimal kopf operator, in its own virtual environment."""
     folder = world.folder / "kopf"
     venv.create(folder, with_pip=True, system_site_packages=False)
     python = str(folder / "bin/python")

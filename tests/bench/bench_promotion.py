@@ -1,4 +1,4 @@
-"""50 promoters of 50 apps on one branch at once, beside the same 50 one after another."""
+"""50 concurrent promotions of 50 apps on one branch, and the same 50 one after another."""
 
 from __future__ import annotations
 

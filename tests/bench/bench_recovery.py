@@ -1,6 +1,6 @@
-"""How long after a push, a commit or a death the topology is as it should be.
+"""Time from a push, a commit or a killed process until the topology is in its desired state.
 
-Seconds are upper bounds: what a user sees in `ucp status`, asked again and again.
+Times are upper bounds, measured by repeated calls of `ucp status`, as a user would see them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""500 apps on two environments, rendered and checked, beside `kustomize build` of each overlay."""
+"""500 apps on two environments, rendered and checked, and `kustomize build` of each overlay."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = RenderInputs(
 
 
 def topology(tag: str = "1.0") -> Topology:
-    """500 apps with hosts; tag: of app 0."""
+    """500 apps with hosts. tag: of the first app."""
     return Topology(
         metadata=Metadata(name="big"),
         spec=Spec(

@@ -1,7 +1,7 @@
-"""A warm `ucp start` beside the hand-written floor, in turn, and what a user waits for afterwards.
+"""A warm `ucp start` and a hand-written baseline script (the floor), in turn, and later commands.
 
-Both begin with the programs built and nothing running, in a folder that is new, and end with echo
-Synced and Healthy on stage and prod and Crossplane ready.
+Both begin with the programs built and nothing running, in a new folder, and end with echo Synced
+and Healthy on stage and prod, and Crossplane ready.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.evidence import table, write
 Note = Callable[[str, float], None]
 Weigh = Callable[[str, Path], None]
 Held = Mapping[str, list[Mapping[str, float]]]
-"""MiB by process, of each run of `floor` and of `start`."""
+"""MiB by process, for each run of `floor` and of `start`."""
 FLOOR = Path(__file__).with_name("floor.sh")
 PROGRAMS = (
     "argocd",
@@ -114,14 +114,14 @@ def _ucp(*words: str) -> None:
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """Wall seconds of one call."""
+    """Wall-clock seconds of one call."""
     began = time.monotonic()
     action()
     return time.monotonic() - began
 
 
 def memory(folder: Path) -> float:
-    """MiB of all processes that belong to a folder; shared pages are shared out (PSS)."""
+    """MiB of all processes that belong to a folder; shared pages are divided among them (PSS)."""
     return sum(memory_by_process(folder).values())
 
 

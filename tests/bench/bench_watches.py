@@ -1,6 +1,6 @@
-"""Our watches beside the official client's informer: a silent connection, and a long list.
+"""ucp's watches and the official client's informer: a silent connection, and a long list.
 
-Each runs in a process of its own, against the same real API server.
+Each runs in its own process, against the same real API server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NAMESPACE = "default"
 
 
 def run(rounds: int) -> None:
-    """Measure, and write docs/evidence/watches.md. rounds: of the silent connection."""
+    """Measure, and write docs/evidence/watches.md. rounds: number of silent connections."""
     toolbox = Installer(CACHE, lambda event: None).install(EMBEDDED)
     folder = Path(tempfile.mkdtemp(prefix="ucp-bench-"))
     with control_planes(folder, toolbox) as planes:
@@ -40,7 +40,7 @@ def run(rounds: int) -> None:
         config = provider.kubeconfig("bench")
         kinds = ("ours", "informer", "informer, resync 6 s")
         with ThreadPoolExecutor(rounds * len(kinds)) as pool:
-            # All they do is wait, each behind a proxy of its own.
+            # They only wait, each behind its own proxy.
             waits = {
                 (each, number): pool.submit(_silence, each, config, kube, number)
                 for each in kinds
@@ -81,7 +81,7 @@ def _silence(kind: str, config: dict[str, Any], kube: Kube, number: int) -> str:
         proxy.silence()
         _put(kube, f"{name}-after")
         seconds = _until(lambda: f"{name}-after" in known(), PATIENCE)
-    # The informer can't be ended while it waits on the silent connection.
+    # The informer can't be stopped while it waits on the silent connection.
     stop()
     return f"{seconds:.1f}" if seconds is not None else f"not within {PATIENCE:.0f}"
 
@@ -97,7 +97,7 @@ def _list(kind: str, config: dict[str, Any]) -> list[str]:
 
 
 def _apart(work: Callable[..., list[str]], *arguments: Any) -> list[str]:
-    """In a fresh process, so that memory is its own."""
+    """Run in a new process, so that its memory can be measured."""
     context = multiprocessing.get_context("spawn")
     results: Any = context.Queue()
     child = context.Process(target=_report, args=(results, work, *arguments))
@@ -121,7 +121,7 @@ def _report(results: Any, work: Callable[..., list[str]], *arguments: Any) -> No
 
 
 def _peak() -> int:
-    """MiB resident at most. getrusage also counts what the parent had at the fork."""
+    """Peak resident memory in MiB. getrusage would also count the parent's memory at the fork."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found.group(1)) // 1024
@@ -130,7 +130,7 @@ def _peak() -> int:
 def _follow(
     kind: str, config: dict[str, Any]
 ) -> tuple[Callable[[], set[str]], Callable[[], object]]:
-    """How to read the names that are known, and how to end it."""
+    """Functions that return the known names and stop the watch."""
     if kind == "ours":
         from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
         from k8s_ucp.reconciler.runtime.logs import Log
@@ -177,7 +177,7 @@ def _put(kube: Kube, name: str) -> None:
 
 
 def _until(met: Callable[[], bool], seconds: float) -> float | None:
-    """Seconds that it took; None where it didn't come."""
+    """Seconds until the condition was met; None at the deadline."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
         if met():

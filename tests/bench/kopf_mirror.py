@@ -1,7 +1,7 @@
-"""A minimal kopf operator that does the same: `python kopf_mirror.py CORE APP...` (kubeconfigs).
+"""A minimal kopf operator that copies Secrets: `python kopf_mirror.py CORE APP...` (kubeconfigs).
 
-One handler on the Secrets with the label, one write for each app cluster. No drift repair, no
-status, no ownership: the least that copies a Secret.
+One handler for the Secrets with the label, one write per app cluster. No drift correction, no
+status, no ownership: the minimum that copies a Secret.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bare API servers for the benches of mirrors: a core, four app clusters, and a reconciler."""
+"""Bare API servers for the benchmarks of mirrors: a core, four app clusters and a reconciler."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = ("one", "two", "three", "four")
 SOURCES = "crossplane-system"
 TARGET = "mirrored"
 THREADS_EACH = 4
-"""Of the raw writers, for each cluster: as many as the reconciler has."""
+"""Threads of the raw writers per cluster: as many as the reconciler has."""
 
 _FOLDER = Path(__file__).resolve().parents[2]
 _CRDS = _FOLDER / "tests/golden/trees/demo/core/platform/reconciler"
@@ -52,7 +52,7 @@ class Clusters:
     configs: dict[str, dict[str, Any]]
 
     def register(self) -> None:
-        """As a person does it: kubeconfig Secrets with the label, which is the quickest way."""
+        """Create kubeconfig Secrets with the label, the quickest way to register clusters."""
         for name, config in self.configs.items():
             self.core.apply(
                 {
@@ -88,7 +88,7 @@ class Clusters:
         )
 
     def mirror_hot(self) -> int:
-        """Register all, and have 1,000 Secrets mirrored to each; how many."""
+        """Register all clusters and mirror 1,000 Secrets to each; return the number of Secrets."""
         hot = int(1000 * SCALE)
         self.register()
         self.syncer("hot", "hot")
@@ -130,7 +130,7 @@ def source(number: int, label: str, generation: int = 0) -> Object:
 
 @contextmanager
 def clusters(environments: tuple[str, ...] = NAMES) -> Iterator[Clusters]:
-    """Control planes in a folder of their own, gone at the end."""
+    """Run the control planes in their own folder, and delete them at the end."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-bench-"))
     toolbox = Installer(CACHE, lambda event: None).install(EMBEDDED)
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(default_registry()))
@@ -178,7 +178,7 @@ def _furnish(core: Kube, environments: tuple[str, ...]) -> None:
 
 
 class ReconcilerProcess:
-    """The reconciler as it runs for users: a process of its own."""
+    """The reconciler in its own process, as it runs for users."""
 
     def __init__(self, world: Clusters) -> None:
         self._kubeconfig = world.folder / "core.kubeconfig"
@@ -206,19 +206,19 @@ class ReconcilerProcess:
         self.process.wait(10)
 
     def memory(self) -> float:
-        """Resident, in MiB."""
+        """Resident memory in MiB."""
         assert self.process is not None
         return float(psutil.Process(self.process.pid).memory_info().rss) / 2**20
 
     def cpu(self) -> float:
-        """Seconds used so far."""
+        """CPU seconds used so far."""
         assert self.process is not None
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
 
 def until(what: str, met: Callable[[], Any], seconds: float = 600, pause: float = 0.1) -> Any:
-    """Wait until `met` answers something true; errors of API servers count as not yet."""
+    """Wait until `met` returns something true; errors of API servers count as not yet."""
     deadline = time.monotonic() + seconds
     last: object = None
     while time.monotonic() < deadline:
@@ -234,7 +234,7 @@ def until(what: str, met: Callable[[], Any], seconds: float = 600, pause: float 
 
 
 class Arrivals:
-    """When each Secret of a namespace was seen on each cluster, by its content's version."""
+    """Times at which a namespace's Secrets were seen on each cluster, by version of content."""
 
     def __init__(self, world: Clusters, namespace: str = TARGET) -> None:
         self.seen: dict[tuple[str, str, str], float] = {}
@@ -273,13 +273,13 @@ class Arrivals:
 
 
 def writes_since(kube: Kube, before: dict[str, str], kinds: tuple[Any, ...] = ()) -> list[str]:
-    """Objects that changed since `versions` was taken."""
+    """Objects that changed since `versions` was called."""
     after = versions(kube, kinds)
     return sorted(each for each in {*before, *after} if before.get(each) != after.get(each))
 
 
 def versions(kube: Kube, kinds: tuple[Any, ...] = ()) -> dict[str, str]:
-    """{object: version} of everything that a reconciler may write."""
+    """{object: resource version} of everything that a reconciler may write."""
     found = {}
     for kind in kinds or (SECRET, CONFIG_MAP, NAMESPACE):
         for item in kube.list_all(kind):

@@ -1,4 +1,4 @@
-"""MiB of each process of a topology or of the floor, by names that both share."""
+"""MiB of each process of a topology or of the baseline (floor), under names that both share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WHY: Mapping[str, str] = {
     "watcher": "Python: starts control planes and supervisord again",
     "redis-server": "Argo CD's cache",
 }
-"""What a process is for and what it holds, by its name with or without its cluster."""
+"""What a process does and what its memory contains, by its name with or without its cluster."""
 
 _PYTHON = {
     "watcher": re.compile("k8s_ucp.components.watcher"),
@@ -41,9 +41,9 @@ _PYTHON = {
 
 
 def memory_by_process(folder: Path) -> dict[str, float]:
-    """MiB by name, `kube-apiserver of core` for one; shared pages are shared out (PSS).
+    """MiB by name, such as `kube-apiserver of core`, of all processes that belong to a folder.
 
-    Of all processes that belong to a folder.
+    Shared pages are divided among their processes (PSS).
     """
     found: dict[str, float] = {}
     for process in psutil.process_iter():
@@ -71,7 +71,7 @@ def _name(process: psutil.Process, environment: dict[str, str], words: str) -> s
 def rows(
     floor: Mapping[str, float], start: Mapping[str, float]
 ) -> Iterator[tuple[str, str, str, str]]:
-    """Process, MiB of both, and why; the largest first."""
+    """Process, MiB of both, and reason; the largest first."""
     for name in sorted(
         {*floor, *start}, key=lambda each: (-max(floor.get(each, 0), start.get(each, 0)), each)
     ):

@@ -1,4 +1,4 @@
-"""The reconciler's registration and mirrors on a bare core: `python -m ... KUBECONFIG`."""
+"""Only registration and mirrors of the reconciler, on a bare core: `python -m ... KUBECONFIG`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benches of mirrors say: on the way, and in the end."""
+"""Progress and results of the benchmarks of mirrors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from tests.evidence import write
 
 SCALE = float(os.environ.get("BENCH_SCALE", "1"))
-"""Smaller for a trial run; evidence is written at 1 only."""
+"""Smaller for a trial run; evidence is written only with 1."""
 
 
 def say(text: str) -> None:
@@ -16,7 +16,7 @@ def say(text: str) -> None:
 
 
 def tell(name: str, title: str, sections: dict[str, str], how: str) -> None:
-    """Write the evidence, or show it where this is a trial run."""
+    """Write the evidence, or print it in a trial run."""
     if SCALE != 1:
         print("\n\n".join(f"## {each}\n{text}" for each, text in sections.items()), flush=True)
         return

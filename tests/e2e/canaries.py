@@ -164,7 +164,7 @@ def _objects_of_git(world: World, folder: Path) -> bytes:
 
 
 def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
-    """Output of `ucp doctor` and its bundle; not for another user's files, as it runs as that user."""
+    """Output of `ucp doctor` and its bundle; skipped if commands run as another user."""
     if world.as_user or not world.state.is_dir():
         return
     bundle = world.home / "canaries.tar.gz"

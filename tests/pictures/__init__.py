@@ -1,1 +1,1 @@
-"""What README.md and docs/ show; `make pictures` makes all of it anew."""
+"""Creates the pictures of README.md and docs/; `make pictures` creates all of them anew."""

@@ -1,4 +1,4 @@
-"""`make pictures ARGS="NAME..."`: the named pictures, or all of them.
+"""`make pictures ARGS="NAME..."`: create the named pictures, or all of them.
 
 board needs chromium. recording starts a real topology, so it needs the engines.
 """
@@ -17,7 +17,7 @@ def draw_packages() -> None:
     )
 
 
-# A recording comes before the session that it is drawn from.
+# The recording comes first, because the session is drawn from it.
 MAKERS = {
     "packages": draw_packages,
     "flow": lambda: flow.FILE.write_text(flow.picture(), "utf-8"),

@@ -1,4 +1,4 @@
-"""How a commit becomes a running app, as SVG."""
+"""The way of a commit to a running app, as SVG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records a session of a real topology: what is typed, and every line that is answered."""
+"""Records a session with a real topology: the commands, and every line of their output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS = (
 def record() -> None:
     lines: list[str] = []
     with make_world() as world:
-        # Its HOME is empty: the programs are those of whoever records.
+        # Its HOME is empty, so it uses the built programs of the current user.
         world.environment["UCP_CACHE_DIR"] = str(cache_folder())
         for command in COMMANDS:
             lines += [PROMPT + command, *_answered(world, command).splitlines(), ""]
@@ -32,7 +32,7 @@ def record() -> None:
 
 
 def _answered(world: World, command: str) -> str:
-    """Both streams, as a terminal shows them; without this machine's own folders."""
+    """Both output streams, as a terminal shows them, without the paths of this machine."""
     done = subprocess.run(
         [*world.command, *shlex.split(command)[1:]],
         env={**world.env, "COLUMNS": str(COLUMNS)},

@@ -1,4 +1,4 @@
-"""A recorded session of a terminal as SVG: text in columns, whatever font a reader has."""
+"""Draws a recorded terminal session as SVG: text in columns, in whatever font the reader has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 RECORDING, FILE = FOLDER / "session.txt", FOLDER / "session.svg"
 COLUMNS, COLUMN, LINE, SIZE, PAD = 120, 7.8, 19, 13, 16
 PROMPT = "$ "
-"""Begins what was typed."""
+"""Beginning of a line that was typed."""
 
 
 def picture(recording: str) -> str:
@@ -35,7 +35,7 @@ def _wrapped(line: str) -> list[str]:
 
 def _texts(lines: list[str]) -> Iterator[str]:
     for number, line in enumerate(lines, 1):
-        # A column further right is said by x, since SVG drops spaces at the beginning.
+        # SVG drops leading spaces, so x positions the columns.
         text = line.lstrip(" ")
         if not text:
             continue

@@ -1,4 +1,4 @@
-"""Every kind of the table against the cloud on this machine: made, found again, changed, gone."""
+"""Every AWS kind of the table, in the simulated cloud: created, found again, changed, deleted."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudInThread]:
 
 @pytest.fixture(scope="module")
 def ids(cloud: CloudInThread) -> dict[str, str]:
-    """What the cases refer to."""
+    """Ids of the resources that the cases refer to."""
     vpc = cloud.call("ec2", "CreateVpc", CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
     other = cloud.call("ec2", "CreateVpc", CidrBlock="10.2.0.0/16")["Vpc"]["VpcId"]
     subnet = cloud.call("ec2", "CreateSubnet", VpcId=vpc, CidrBlock="10.0.9.0/24")
@@ -134,7 +134,7 @@ def test_every_kind_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_made_found_again_changed_and_deleted(
+def test_resource_of_every_kind_is_created_recovered_changed_and_deleted(
     case: str, cloud: CloudInThread, ids: dict[str, str]
 ) -> None:
     kind = KINDS[f"{case}.aws.m.upbound.io"]
@@ -178,7 +178,7 @@ def _settle(resource: AwsResource, declared: Declared) -> None:
     assert seen.at_provider["id"] == declared.name
 
 
-def test_a_database_is_made_of_a_snapshot(cloud: CloudInThread, ids: dict[str, str]) -> None:
+def test_database_is_restored_from_a_snapshot(cloud: CloudInThread, ids: dict[str, str]) -> None:
     cloud.call("rds", "CreateDBSnapshot", DBInstanceIdentifier="d", DBSnapshotIdentifier="s")
     resource = AwsResource(cloud.account, KINDS["Instance.rds.aws.m.upbound.io"])
     parameters = {"region": REGION, **DATABASE, "snapshotIdentifier": "s"}

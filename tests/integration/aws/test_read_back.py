@@ -1,4 +1,4 @@
-"""What the cloud itself says is left of ours, beside what others have in the same account."""
+"""What remains of ucp's resources according to the cloud, beside others' in the same account."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from k8s_ucp.managed.external import CloudFailed, Declared
 from tests.simulated_cloud import CloudInThread, cloud_in_thread
 
 REGION = "sa-east-1"
-"""Of no other test: moto keeps what they made in this process; a new cloud gives the same ids."""
+"""A region of no other test: moto keeps their resources in this process, and ids are reused."""
 DATABASE = "Instance.rds.aws.m.upbound.io"
 VPC, SUBNET, ROLE = (
     "VPC.ec2.aws.m.upbound.io",
@@ -38,7 +38,7 @@ def made(
     return Declared(wanted.parameters, name, "ours", namespace)
 
 
-def test_what_is_left_is_found_by_name_until_it_is_gone(cloud: CloudInThread) -> None:
+def test_resource_is_found_by_name_until_it_is_deleted(cloud: CloudInThread) -> None:
     vpc = made(cloud, VPC, cidrBlock="10.1.0.0/16")
     assert ReadBack(cloud.account).exists(VPC, vpc)
     AwsResource(cloud.account, KINDS[VPC]).delete(vpc)
@@ -47,7 +47,7 @@ def test_what_is_left_is_found_by_name_until_it_is_gone(cloud: CloudInThread) ->
     assert not ReadBack(cloud.account).exists(ROLE, missing)
 
 
-def test_the_last_snapshot_of_a_database_is_known(cloud: CloudInThread) -> None:
+def test_last_snapshot_of_a_deleted_database_is_found(cloud: CloudInThread) -> None:
     asked = {"engine": "postgres", "instanceClass": "db.t4g.small", "allocatedStorage": 10}
     declared = Declared(
         {"region": REGION, "username": "app", "password": "long-enough", **asked},
@@ -64,7 +64,7 @@ def test_the_last_snapshot_of_a_database_is_known(cloud: CloudInThread) -> None:
     assert look.last_snapshot(DATABASE, declared) == "orders-read-back-final"
 
 
-def test_a_cloud_that_does_not_tell_is_neither_empty_nor_asked_for_ever(
+def test_cloud_that_does_not_answer_is_retried_once_and_not_taken_for_empty(
     cloud: CloudInThread,
 ) -> None:
     vpc = made(cloud, VPC, cidrBlock="10.1.0.0/16")
@@ -83,13 +83,13 @@ def test_a_cloud_that_does_not_tell_is_neither_empty_nor_asked_for_ever(
     AwsResource(cloud.account, KINDS[VPC]).delete(vpc)
 
 
-def test_tags_tell_ours_from_what_others_have_beside_it(cloud: CloudInThread) -> None:
-    """Of what was made behind our back no object was ever known."""
+def test_tags_distinguish_resources_of_ucp_from_foreign_ones(cloud: CloudInThread) -> None:
+    """No managed resource existed for the foreign ones."""
     others = [
         cloud.call("ec2", "CreateVpc", REGION, CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"]
         for number in range(50, 60)
     ]
-    space = "team-orders"  # The simulator's memory outlives a test.
+    space = "team-orders"  # The simulator keeps resources for the whole process.
     vpc = made(cloud, VPC, namespace=space, cidrBlock="10.1.0.0/16")
     subnet = made(cloud, SUBNET, namespace=space, cidrBlock="10.1.1.0/24", vpcId=vpc.name)
     before = cloud.number

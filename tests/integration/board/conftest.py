@@ -1,4 +1,4 @@
-"""A board whose data a test writes itself."""
+"""A board whose data is written by the test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Serve = Callable[..., BoardServer]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts boards; all of them end with the test."""
+    """Starts boards, and stops all of them at the end of the test."""
     servers: list[tuple[BoardServer, threading.Thread]] = []
 
     def start(source: WrittenSource, actor: Actor | None = None) -> BoardServer:

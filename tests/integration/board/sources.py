@@ -1,4 +1,4 @@
-"""A source of snapshots that a test writes itself, and a client that keeps a browser's manners."""
+"""A source of snapshots that a test controls, and an HTTP client that behaves as a browser does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def app_row(app: str, env: str, tag: str = "1.0.0", **more: Any) -> dict[str, An
 
 
 def board_data(apps: int = 2, environments: tuple[str, ...] = ("stage", "prod")) -> Snapshot:
-    """A topology where all is well."""
+    """A topology in which everything is healthy."""
     return {
         "about": {
             "": {
@@ -135,7 +135,7 @@ def board_data(apps: int = 2, environments: tuple[str, ...] = ("stage", "prod"))
 
 @dataclass
 class WrittenSource:
-    """Shows `data`; a change of it is shown once `tell` is called."""
+    """Provides `data` to the board; `change` edits it and notifies the board."""
 
     data: Snapshot = field(default_factory=board_data)
     opened: int = 0
@@ -159,7 +159,7 @@ class WrittenSource:
 
 @dataclass
 class Actor:
-    """Notes what it is asked to do, and does nothing."""
+    """Records the requested actions, and does nothing."""
 
     asked: list[Action] = field(default_factory=list)
     answer: Outcome = field(default_factory=lambda: Outcome(True, "promoted: echo in prod"))
@@ -170,7 +170,7 @@ class Actor:
 
 
 def written_history(app: str, env: str) -> list[dict[str, Any]]:
-    """One change, of an app that is there."""
+    """One change, for an app that exists."""
     if not app.startswith("app-"):
         raise UcpError(f"the app {app} does not exist in the repository")
     changed: dict[str, Any] = app_row(app, env)["changed"]
@@ -192,12 +192,12 @@ class Answer:
 
 
 PATIENCE = 90.0
-"""Seconds: a change is a push, whose hooks build every app, on a machine that may be busy."""
+"""Seconds: a change is a push, whose hooks build every app, on a possibly busy machine."""
 
 
 @dataclass
 class Client:
-    """One browser without a page."""
+    """A browser's HTTP requests, without a page."""
 
     port: int
     cookie: str = ""
@@ -222,7 +222,7 @@ class Client:
             connection.close()
 
     def enter(self, url: str) -> Answer:
-        """Exchange the token, take the cookie, load the page."""
+        """Exchange the token, keep the cookie, load the page."""
         parts = urlsplit(url)
         answer = self.ask(f"{parts.path}?{parts.query}")
         assert answer.code == 303, answer
@@ -233,7 +233,7 @@ class Client:
         return page
 
     def change(self, data: Any, **headers: str) -> Answer:
-        """A change as the page asks for it, but for these headers; "" leaves one out."""
+        """Send a change as the page does, but with these headers; "" omits one."""
         given = {
             "Origin": f"http://127.0.0.1:{self.port}",
             "Sec-Fetch-Site": "same-origin",
@@ -246,7 +246,7 @@ class Client:
 
     @contextlib.contextmanager
     def stream(self) -> Iterator[Iterator[tuple[str, Any]]]:
-        """(name, data) of each event that the server sends."""
+        """Yield (name, data) of each event that the server sends."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request("GET", f"{self.base}/events", headers={"Cookie": self.cookie})
         found = connection.getresponse()

@@ -1,4 +1,4 @@
-"""The board in a real browser: what a person sees, types and clicks, on which screen ever."""
+"""The board in a real browser: display, keyboard and mouse, on screens of every width."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ CELL = "document.querySelector('[data-key=\"{}\"]')"
 
 
 LAYOUT = Path(__file__).with_name("layout.json")
-"""Where parts of the page lie at each width, in either theme: {width: {part: [x, y, w, h]}}.
+"""Layout of the page at each width, the same in both themes: {width: {part: [x, y, w, h]}}.
 
-Delete it to have it written anew.
+Delete the file to have it written anew.
 """
 PARTS = (
     "header", "nav", "#filter", "#grid", "[data-key='app-001/prod']", "#apps", "#findings",
@@ -62,7 +62,7 @@ OVERLAPS = """[
 
 
 def strayed(golden: dict[str, list[int]], found: dict[str, list[int]]) -> dict[str, Any]:
-    """Parts that lie elsewhere. Fonts differ between machines: heights more than widths."""
+    """Parts that moved. Tolerances differ, since fonts change heights more than widths."""
     return {
         part: (golden[part], box)
         for part, box in found.items()
@@ -88,7 +88,7 @@ def show(page: Page, server: BoardServer) -> None:
 
 
 def well(page: Page, server: BoardServer) -> None:
-    """Nothing went wrong in the page, and no request left loopback."""
+    """Check that the page logged no error and sent requests to loopback only."""
     assert page.complaints == []
     web = [urlsplit(each) for each in page.requests if each.startswith(("http", "ws"))]
     assert web
@@ -96,13 +96,15 @@ def well(page: Page, server: BoardServer) -> None:
 
 
 def violations(page: Page) -> list[Any]:
-    """What axe finds, by rule and place."""
+    """Findings of axe, by rule and element."""
     page.run(AXE.read_text("utf-8"))
     found = page.run("axe.run().then((result) => result.violations)")
     return [(each["id"], [node["target"] for node in each["nodes"]][:5]) for each in found]
 
 
-def test_a_look_at_a_change_and_at_a_lost_server(page: Page, serve: Serve) -> None:
+def test_page_shows_changes_and_reports_a_lost_core_and_a_lost_server(
+    page: Page, serve: Serve
+) -> None:
     source = WrittenSource()
     source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"])
     server = serve(source)
@@ -136,7 +138,7 @@ def test_a_look_at_a_change_and_at_a_lost_server(page: Page, serve: Serve) -> No
     page.until("/lost at .*, trying again/.test(document.getElementById('connection').textContent)")
 
 
-def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> None:
+def test_promotion_is_confirmed_and_its_result_is_shown(page: Page, serve: Serve) -> None:
     actor = Actor()
     source = WrittenSource()
     source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"])
@@ -165,7 +167,7 @@ def test_promote_is_confirmed_and_its_result_shown(page: Page, serve: Serve) -> 
     well(page, server)
 
 
-def test_without_write_there_are_only_commands(page: Page, serve: Serve) -> None:
+def test_read_only_board_shows_commands_instead_of_buttons(page: Page, serve: Serve) -> None:
     source = WrittenSource()
     source.change("apps", "app-001/prod", newer=NEWER)
     server = serve(source)
@@ -176,7 +178,7 @@ def test_without_write_there_are_only_commands(page: Page, serve: Serve) -> None
     assert "ucp promote app-001 --env prod --from stage" in commands
 
 
-def test_a_keyboard_is_enough(page: Page, serve: Serve) -> None:
+def test_keyboard_reaches_every_function(page: Page, serve: Serve) -> None:
     show(page, serve(WrittenSource()))
     focused = "document.activeElement.dataset.key || document.activeElement.id"
     page.run("document.getElementById('promotable').focus()")
@@ -197,7 +199,7 @@ def test_a_keyboard_is_enough(page: Page, serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> None:
+def test_layout_fits_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> None:
     source = WrittenSource(board_data(3, ENVIRONMENTS))
     source.change("apps", "app-001/prod", newer=NEWER, held=["0.9.9"], health="Degraded")
     source.change("apps", "app-002/prod", sync="OutOfSync")
@@ -210,7 +212,7 @@ def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> Non
         wide = page.run("document.documentElement.scrollWidth")
         assert wide <= width, f"{wide} pixels at {width}"
         assert violations(page) == [], (theme, width)
-        # Rows that are off the screen have no height of their own yet.
+        # Rows outside of the screen have not been laid out yet.
         page.size(width, 4000, phone=width < 500)
         page.run(DRAWN)
         assert page.run(OVERLAPS) == []
@@ -228,7 +230,7 @@ def test_every_width_in_both_themes(page: Page, serve: Serve, theme: str) -> Non
     well(page, server)
 
 
-def test_a_long_list_is_unfolded_by_keyboard_and_stays_so(page: Page, serve: Serve) -> None:
+def test_long_list_is_expanded_by_keyboard_and_stays_expanded(page: Page, serve: Serve) -> None:
     source = WrittenSource()
     event = source.data["events"]["1"]
     source.data["events"] = {str(number): {**event, "about": f"n{number}"} for number in range(40)}
@@ -250,7 +252,7 @@ def test_a_long_list_is_unfolded_by_keyboard_and_stays_so(page: Page, serve: Ser
     well(page, server)
 
 
-def test_the_map_is_fetched_when_it_is_opened(page: Page, serve: Serve) -> None:
+def test_map_is_fetched_only_when_it_is_opened(page: Page, serve: Serve) -> None:
     server = serve(WrittenSource())
     show(page, server)
     assert not [each for each in page.requests if "map.svg" in each]
@@ -259,7 +261,9 @@ def test_the_map_is_fetched_when_it_is_opened(page: Page, serve: Serve) -> None:
     well(page, server)
 
 
-def test_a_hundred_apps_in_four_environments(page: Page, serve: Serve, tmp_path: Path) -> None:
+def test_page_of_a_hundred_apps_updates_only_what_changed(
+    page: Page, serve: Serve, tmp_path: Path
+) -> None:
     source = WrittenSource(board_data(100, ENVIRONMENTS))
     server = serve(source)
     show(page, server)

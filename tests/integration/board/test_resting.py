@@ -1,4 +1,4 @@
-"""`ucp board` while nobody looks at it: a process that costs nothing and loses nothing."""
+"""`ucp board` without a connected browser: a process that uses no CPU and loses no session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ main.main()
 """
 """`ucp` whose board rests soon."""
 SECONDS = 60.0
-"""At most, for a process to load on a machine that may be busy."""
+"""Timeout for a process to start on a machine that may be busy."""
 LARGEST = 40 * 1024
-"""KiB"""
+"""In KiB."""
 LOOK = 3.0
-"""Seconds in which no processor time is used."""
+"""Seconds for which no processor time may be used."""
 
 
 @dataclass
@@ -42,7 +42,7 @@ class RunningBoard:
         return Path(f"/proc/{self.process.pid}")
 
     def url(self) -> str:
-        """The next one that it prints."""
+        """The next URL that it prints."""
         assert self.process.stdout is not None
         assert select.select([self.process.stdout], [], [], SECONDS)[0]
         return self.process.stdout.readline().strip()
@@ -58,14 +58,14 @@ class RunningBoard:
             time.sleep(0.05)
 
     def until_it_sleeps(self) -> None:
-        """Python has started, and waits."""
+        """Wait until the waiting process has started and sleeps."""
         self.until_it_rests()
         before = -1
         while before != (before := self.ticks()) or self.state() != "S":
             time.sleep(0.3)
 
     def memory(self) -> int:
-        """KiB, shared pages shared out."""
+        """KiB, with shared pages divided among their processes."""
         rows = (self.files / "smaps_rollup").read_text().splitlines()[1:]
         return next(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
 
@@ -82,7 +82,7 @@ class RunningBoard:
 
 @contextlib.contextmanager
 def running(folder: Path, *options: str) -> Iterator[RunningBoard]:
-    """Of a topology that was started once, and doesn't run."""
+    """Run the board of a topology that was started once, and doesn't run now."""
     (folder / "gitops" / "demo" / "core").mkdir(parents=True, exist_ok=True)
     (folder / "home").mkdir(exist_ok=True)
     command = [sys.executable, "-c", IMPATIENT, "board", "--no-browser", *options]
@@ -96,7 +96,7 @@ def running(folder: Path, *options: str) -> Iterator[RunningBoard]:
             process.kill()
 
 
-def test_a_board_that_nobody_looks_at_costs_nothing(tmp_path: Path) -> None:
+def test_idle_board_uses_no_cpu_and_little_memory(tmp_path: Path) -> None:
     with running(tmp_path) as board:
         token = urlsplit(board.url()).query.removeprefix("token=")
         board.until_it_sleeps()
@@ -108,7 +108,7 @@ def test_a_board_that_nobody_looks_at_costs_nothing(tmp_path: Path) -> None:
             assert token not in (board.files / name).read_text()
 
 
-def test_a_board_that_wakes_knows_its_browsers(tmp_path: Path) -> None:
+def test_board_keeps_its_sessions_through_a_rest(tmp_path: Path) -> None:
     with running(tmp_path, "--write") as board:
         url = board.url()
         client = Client(urlsplit(url).port or 0)
@@ -119,7 +119,7 @@ def test_a_board_that_wakes_knows_its_browsers(tmp_path: Path) -> None:
             assert next(events)[0] == "snapshot"
             assert not board.rests()
         board.until_it_rests()
-        # A change is of the page that was loaded before.
+        # The page that sends the change was loaded before the rest.
         assert b"the kind of the request" in client.change({"kind": "delete"}).body
         assert Client(client.port).ask(f"{client.base}/").code == 403
         other = Client(client.port)
@@ -129,7 +129,7 @@ def test_a_board_that_wakes_knows_its_browsers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
-def test_a_board_ends_as_well_while_it_rests(
+def test_resting_board_ends_on_a_signal_as_a_running_one_does(
     tmp_path: Path, sent: signal.Signals, code: int
 ) -> None:
     with running(tmp_path) as board:
@@ -139,7 +139,7 @@ def test_a_board_ends_as_well_while_it_rests(
         assert board.process.wait(SECONDS) == code
 
 
-def test_a_board_whose_topology_went_away_says_so(tmp_path: Path) -> None:
+def test_board_exits_with_an_error_if_its_topology_was_deleted(tmp_path: Path) -> None:
     with running(tmp_path) as board:
         url = urlsplit(board.url())
         board.until_it_rests()

@@ -1,4 +1,4 @@
-"""The board over HTTP: who gets in, what they get, and when something is asked of the topology."""
+"""The board over HTTP: authentication, content, and when it watches the topology."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def server(serve: Serve, source: WrittenSource) -> BoardServer:
 
 @pytest.fixture
 def client(server: BoardServer) -> Client:
-    """One that has come in."""
+    """A client that is logged in."""
     found = Client(server.port)
     assert found.enter(server.url).code == 200
     return found
 
 
-def test_a_token_is_exchanged_once_for_a_cookie(server: BoardServer) -> None:
+def test_token_is_exchanged_only_once_for_a_cookie(server: BoardServer) -> None:
     url = urlsplit(server.url)
     first, second = Client(server.port), Client(server.port)
     page = first.enter(server.url)
@@ -59,7 +59,7 @@ def test_a_token_is_exchanged_once_for_a_cookie(server: BoardServer) -> None:
     assert second.cookie != first.cookie
 
 
-def test_the_next_url_is_told_when_one_was_used(server: BoardServer) -> None:
+def test_new_url_is_announced_after_a_token_was_used(server: BoardServer) -> None:
     told: list[str] = []
     server.announce = told.append
     Client(server.port).enter(server.url)
@@ -67,13 +67,13 @@ def test_the_next_url_is_told_when_one_was_used(server: BoardServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=", "/?token=wrong", "/?token=%C3%A4", "/board.js"])
-def test_without_the_token_there_is_nothing(server: BoardServer, path: str) -> None:
+def test_request_without_a_valid_token_is_rejected(server: BoardServer, path: str) -> None:
     answer = Client(server.port).ask(path)
     assert answer.code == 403
     assert b"demo" not in answer.body
 
 
-def test_knowing_the_path_without_the_cookie_gives_nothing(client: Client) -> None:
+def test_path_without_the_cookie_is_rejected(client: Client) -> None:
     other = Client(client.port, base=client.base)
     for path in ("/", "/board.js", "/events", "/map.svg"):
         assert other.ask(f"{client.base}{path}").code == 403
@@ -84,16 +84,14 @@ def test_knowing_the_path_without_the_cookie_gives_nothing(client: Client) -> No
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "[::1]:{port}", ""]
 )
-def test_a_name_of_others_that_leads_here_gets_nothing(
-    server: BoardServer, client: Client, host: str
-) -> None:
+def test_foreign_host_header_is_rejected(server: BoardServer, client: Client, host: str) -> None:
     headers = {"Host": host.format(port=client.port)}
     assert client.ask(f"{client.base}/", headers).code == 403
     url = urlsplit(server.url)
     assert Client(client.port).ask(f"/?{url.query}", headers).code == 403
 
 
-def test_localhost_is_us_too(client: Client) -> None:
+def test_localhost_is_an_accepted_host(client: Client) -> None:
     assert client.ask(f"{client.base}/", {"Host": f"localhost:{client.port}"}).code == 200
 
 
@@ -107,12 +105,12 @@ def test_localhost_is_us_too(client: Client) -> None:
         {"Sec-Fetch-Site": "same-site"},
     ],
 )
-def test_another_page_gets_nothing(client: Client, headers: dict[str, str]) -> None:
+def test_request_from_another_origin_is_rejected(client: Client, headers: dict[str, str]) -> None:
     for path in ("/", "/events", "/map.svg"):
         assert client.ask(f"{client.base}{path}", headers).code == 403
 
 
-def test_every_answer_says_how_it_may_be_used(client: Client) -> None:
+def test_every_response_has_security_headers(client: Client) -> None:
     for path in ("/", "/board.js", "/board.css", "/icon.svg", "/map.svg", "/nothing"):
         answer = client.ask(f"{client.base}{path}")
         assert answer.headers["Cache-Control"] == "no-store"
@@ -123,14 +121,14 @@ def test_every_answer_says_how_it_may_be_used(client: Client) -> None:
     assert "unsafe" not in policy
 
 
-def test_cookies_are_for_this_board_only(server: BoardServer) -> None:
+def test_cookie_is_limited_to_this_board(server: BoardServer) -> None:
     url = urlsplit(server.url)
     cookie = Client(server.port).ask(f"/?{url.query}").headers["Set-Cookie"]
     base = server.board.sessions.base
     assert cookie.endswith(f"; Path={base}/; HttpOnly; SameSite=Strict")
 
 
-def test_a_viewer_gets_everything_and_then_what_changed(
+def test_event_stream_begins_with_a_snapshot_and_continues_with_changes(
     client: Client, source: WrittenSource
 ) -> None:
     with client.stream() as events:
@@ -144,14 +142,14 @@ def test_a_viewer_gets_everything_and_then_what_changed(
         assert data["apps"]["put"]["app-001/prod"]["tag"] == "1.0.1"
 
 
-def test_the_history_of_an_app(client: Client) -> None:
+def test_history_of_an_app_is_served(client: Client) -> None:
     found = json.loads(client.ask(f"{client.base}/history?app=app-000&env=prod").body)
     assert [(each["by"], each["from"], each["to"]) for each in found] == [("Ada", "0.9.0", "1.0.0")]
     for query in ("", "?app=../x&env=prod"):
         assert client.ask(f"{client.base}/history{query}").code == 404
 
 
-def test_a_hundred_apps_in_four_environments(serve: Serve) -> None:
+def test_events_stay_small_with_a_hundred_apps_in_four_environments(serve: Serve) -> None:
     source = WrittenSource(board_data(100, ENVIRONMENTS))
     server = serve(source)
     client = Client(server.port)
@@ -165,7 +163,9 @@ def test_a_hundred_apps_in_four_environments(serve: Serve) -> None:
         assert len(json.dumps(change)) < 1000
 
 
-def test_nothing_is_asked_while_nobody_looks(client: Client, source: WrittenSource) -> None:
+def test_source_is_open_only_while_a_browser_is_connected(
+    client: Client, source: WrittenSource
+) -> None:
     client.ask(f"{client.base}/board.js")
     assert source.opened == 0
     with client.stream() as events:
@@ -173,7 +173,7 @@ def test_nothing_is_asked_while_nobody_looks(client: Client, source: WrittenSour
         with client.stream() as others:
             next(others)
             assert (source.opened, source.open_now) == (1, 1)
-    source.change("apps", "app-000/prod", tag="2")  # writes to a reader that has gone
+    source.change("apps", "app-000/prod", tag="2")  # Writes to a client that has disconnected.
     source.change("apps", "app-000/prod", tag="3")
     deadline = time.monotonic() + 30
     while source.open_now and time.monotonic() < deadline:
@@ -185,7 +185,7 @@ def test_nothing_is_asked_while_nobody_looks(client: Client, source: WrittenSour
     assert source.opened == 2
 
 
-def test_a_change_is_made_and_what_came_of_it_is_told(serve: Serve) -> None:
+def test_change_is_executed_and_its_outcome_is_returned(serve: Serve) -> None:
     actor = Actor()
     server = serve(WrittenSource(), actor)
     client = Client(server.port)
@@ -212,7 +212,9 @@ def test_a_change_is_made_and_what_came_of_it_is_told(serve: Serve) -> None:
         {"Cookie": "ucp-board=guess"},
     ],
 )
-def test_a_change_that_is_not_of_the_page_is_refused(serve: Serve, headers: dict[str, str]) -> None:
+def test_change_that_does_not_come_from_the_page_is_rejected(
+    serve: Serve, headers: dict[str, str]
+) -> None:
     actor = Actor()
     server = serve(WrittenSource(), actor)
     client = Client(server.port)
@@ -221,7 +223,7 @@ def test_a_change_that_is_not_of_the_page_is_refused(serve: Serve, headers: dict
     assert actor.asked == []
 
 
-def test_a_page_s_second_token_is_of_its_own_session(serve: Serve) -> None:
+def test_csrf_token_of_another_session_is_rejected(serve: Serve) -> None:
     actor = Actor()
     server = serve(WrittenSource(), actor)
     one, other = Client(server.port), Client(server.port)
@@ -231,7 +233,7 @@ def test_a_page_s_second_token_is_of_its_own_session(serve: Serve) -> None:
     assert actor.asked == []
 
 
-def test_a_board_without_write_changes_nothing(client: Client) -> None:
+def test_read_only_board_rejects_changes(client: Client) -> None:
     answer = client.change(PROMOTE)
     assert json.loads(answer.body) == {
         "ok": False,
@@ -239,7 +241,7 @@ def test_a_board_without_write_changes_nothing(client: Client) -> None:
     }
 
 
-def test_what_is_no_change_is_told(serve: Serve) -> None:
+def test_invalid_change_is_rejected(serve: Serve) -> None:
     actor = Actor()
     server = serve(WrittenSource(), actor)
     client = Client(server.port)

@@ -21,7 +21,9 @@ def look(repository: AppRepository, before: Overview | None = None) -> Overview:
     return overview(there, commit, before)
 
 
-def test_versions_holds_and_who_changed_them(repository: AppRepository, ucp: Ucp) -> None:
+def test_versions_holds_and_last_changes_are_read_from_git(
+    repository: AppRepository, ucp: Ucp
+) -> None:
     where = ("--repo", repository.folder.as_uri())
     first = look(repository)
     prod = first.deployed["echo", "prod"]
@@ -46,7 +48,9 @@ def test_versions_holds_and_who_changed_them(repository: AppRepository, ucp: Ucp
     assert look(repository, third) is third
 
 
-def test_the_history_of_an_app(repository: AppRepository, ucp: Ucp, tmp_path: Path) -> None:
+def test_history_of_an_app_is_read_from_git(
+    repository: AppRepository, ucp: Ucp, tmp_path: Path
+) -> None:
     folder = GitopsFolder(tmp_path / "gitops")
     folder.root.mkdir()
     folder.apps_remote.symlink_to(repository.folder)

@@ -1,4 +1,4 @@
-"""A workspace of a test's own, in which the real command runs."""
+"""A separate workspace for each test, in which the real command runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ kind: Topology
 metadata: {name: demo}
 spec: {environments: [], apps: []}
 """
-"""The quickest topology that there is."""
+"""The smallest topology."""
 
 
 @contextmanager
 def make_world() -> Iterator[World]:
-    """Nothing is started in it; whatever a test starts is ended, and has told no secret."""
+    """Yield a workspace; what runs in it is stopped, and outputs are searched for secrets."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-cli-"))
     world = World(folder / "work space", folder / "home", watched=True)
     world.home.mkdir()
@@ -50,5 +50,5 @@ def world() -> Iterator[World]:
 
 
 def files(world: World) -> list[str]:
-    """Everything that lies in the workspace."""
+    """Paths of everything in the workspace."""
     return sorted(str(each.relative_to(world.workspace)) for each in world.workspace.rglob("*"))

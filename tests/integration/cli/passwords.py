@@ -37,7 +37,7 @@ def key_file(world: World) -> Path:
 
 
 def kept(world: World) -> dict[str, str]:
-    """The passwords in the repository's backup, by Secret."""
+    """Passwords in the repository's backup, by Secret."""
     key = load_key(key_file(world))
     assert key
     remote = Repository(world.gitops / "core.git")

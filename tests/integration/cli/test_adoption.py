@@ -1,6 +1,6 @@
-"""An Argo CD and a Crossplane of others on a core of others: what is looked at before `ucp start`.
+"""An existing Argo CD and Crossplane on an existing core: the checks before `ucp start`.
 
-On a real API server whose pods kwok plays. Nothing that is looked at is ever changed.
+On a real API server whose pods kwok simulates. The checks never change anything.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ REFRESH = "properties/spec/properties/syncPolicy/properties/retry/properties/ref
 
 @pytest.fixture(scope="module")
 def theirs(toolbox: Toolbox) -> Iterator[tuple[Kube, dict[str, Any]]]:
-    """Their cluster with both components ready, and a kubeconfig for it."""
+    """The existing cluster with both components ready, and a kubeconfig for it."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-a"))
     with control_planes(folder, toolbox) as planes:
         provider = planes.provider()
@@ -131,7 +131,7 @@ def refused(check: Callable[[StartContext], None], context: StartContext, *expec
 
 
 def said(check: Callable[[StartContext], None], context: StartContext) -> str:
-    """What a check is against; empty where it is content."""
+    """Message of a failed check; empty if it passes."""
     try:
         check(context)
     except UcpError as error:
@@ -141,7 +141,7 @@ def said(check: Callable[[StartContext], None], context: StartContext) -> str:
 
 @contextmanager
 def there(kube: Kube, item: Object) -> Iterator[None]:
-    """An object of others, for as long as it is in the way."""
+    """Create a conflicting object of another owner for the duration of the block."""
     kube.create(item)
     kind = kube.kind_of(item["apiVersion"], item["kind"])
     try:
@@ -154,7 +154,7 @@ def there(kube: Kube, item: Object) -> Iterator[None]:
 def changed(
     kube: Kube, kind: Kind, name: str, change: Object, namespace: str | None = None
 ) -> Iterator[None]:
-    """The object is otherwise for a while."""
+    """Change the object for the duration of the block."""
     before = kube.get(kind, name, namespace)
     kube.patch(kind, name, namespace, change)
     try:
@@ -165,7 +165,9 @@ def changed(
         kube.replace(before)
 
 
-def test_what_fits_is_taken_and_left_as_it_is(kube: Kube, described: Describe) -> None:
+def test_suitable_components_are_adopted_and_left_unchanged(
+    kube: Kube, described: Describe
+) -> None:
     context = described()
     for check in (check_nothing_there, check_adopted, check_collisions):
         check(context)
@@ -183,7 +185,7 @@ def test_what_fits_is_taken_and_left_as_it_is(kube: Kube, described: Describe) -
     assert kube.list_all(PROVIDER) == []
 
 
-def test_what_is_not_adopted_is_refused_and_the_flag_is_named(described: Describe) -> None:
+def test_component_that_is_not_adopted_is_refused_with_the_flag(described: Describe) -> None:
     both = "already runs Argo CD, Crossplane, which ucp would overwrite"
     following = refused(check_nothing_there, described("[]"), both)
     assert "ucp start --adopt argocd,crossplane (uses the existing" in following
@@ -191,7 +193,7 @@ def test_what_is_not_adopted_is_refused_and_the_flag_is_named(described: Describ
     assert "ucp start --adopt argocd,crossplane (uses the existing" in following
 
 
-def test_a_version_that_the_topology_relies_on_is_that_of_theirs(described: Describe) -> None:
+def test_version_in_ucp_yaml_must_be_that_of_the_existing_component(described: Describe) -> None:
     more = "  crossplane: {version: 2.3.1}\n"
     for check in (check_versions, check_adopted, check_collisions):
         check(described(more=more))
@@ -200,7 +202,9 @@ def test_a_version_that_the_topology_relies_on_is_that_of_theirs(described: Desc
     assert "change the key" in refused(check_adopted, other, words)
 
 
-def test_settings_that_are_in_the_way(kube: Kube, described: Describe) -> None:
+def test_tracking_by_label_is_refused_with_the_command_that_changes_it(
+    kube: Kube, described: Describe
+) -> None:
     by_label = {"data": {"application.resourceTrackingMethod": "label"}}
     with changed(kube, CONFIG_MAP, "argocd-cm", by_label, argocd.NAMESPACE):
         following = refused(check_adopted, described(), "its resource tracking method label")
@@ -216,12 +220,12 @@ def test_settings_that_are_in_the_way(kube: Kube, described: Describe) -> None:
     check_tracking(Inventory(kube, frozenset(), "2026-03-01T12:00:00Z", "demo"))
 
 
-def test_rights_that_it_lacks(kube: Kube, described: Describe) -> None:
+def test_missing_rbac_of_argocd_is_refused(kube: Kube, described: Describe) -> None:
     name = "argocd-application-controller"
     binding = kube.get(CLUSTER_ROLE_BINDING, name)
     kube.delete(CLUSTER_ROLE_BINDING, name)
     try:
-        # Authorization follows a moment later.
+        # The authorizer's caches are updated a moment later.
         eventually(lambda: f"(ServiceAccount {name})" in said(check_adopted, described()))
         assert f"--serviceaccount=argocd:{name}" in refused(check_adopted, described())
     finally:
@@ -230,7 +234,7 @@ def test_rights_that_it_lacks(kube: Kube, described: Describe) -> None:
         eventually(lambda: said(check_adopted, described()) == "")
 
 
-def test_one_that_is_not_well(kube: Kube, described: Describe) -> None:
+def test_component_that_is_not_ready_is_refused(kube: Kube, described: Describe) -> None:
     nowhere = {"spec": {"template": {"spec": {"nodeSelector": {"no": "node"}}}}}
     name = argocd.REPO_SERVER
     kube.patch(DEPLOYMENT, name, argocd.NAMESPACE, nowhere)
@@ -244,7 +248,9 @@ def test_one_that_is_not_well(kube: Kube, described: Describe) -> None:
         eventually(lambda: well.rolled_out().ready, well.rolled_out)
 
 
-def test_a_version_without_our_fields(kube: Kube, described: Describe) -> None:
+def test_argocd_version_without_the_needed_fields_is_refused(
+    kube: Kube, described: Describe
+) -> None:
     name = "applications.argoproj.io"
     before = kube.get(CRD, name)
     path = f"/spec/versions/0/schema/openAPIV3Schema/{REFRESH}"
@@ -300,7 +306,7 @@ def package(name: str) -> Object:
         (package("gcp"), CLOUD, "Provider gcp (the package provider-family-gcp)"),
     ],
 )
-def test_what_is_in_the_way_is_named(
+def test_conflicting_object_is_named(
     kube: Kube, described: Describe, item: Object, more: str, words: str
 ) -> None:
     with there(kube, item):
@@ -308,7 +314,7 @@ def test_what_is_in_the_way_is_named(
     assert kube.find(SECRET, "cluster-demo-stage", argocd.NAMESPACE) is None
 
 
-def test_settings_are_read_where_there_are_none(kube: Kube, described: Describe) -> None:
+def test_missing_configmaps_of_argocd_count_as_defaults(kube: Kube, described: Describe) -> None:
     for name in ("argocd-cm", "argocd-cmd-params-cm"):
         kube.delete(CONFIG_MAP, name, argocd.NAMESPACE)
     try:

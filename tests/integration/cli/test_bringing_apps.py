@@ -1,4 +1,4 @@
-"""`ucp app add` with what people have: folders, commits, charts; and nothing of what is refused."""
+"""`ucp app add` with users' folders, commits and charts; refused ones leave nothing behind."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def workspace(tmp_path: Path, home: Path) -> Path:
 
 
 def ucp(workspace: Path, *words: str) -> str:
-    """What a command says; it must succeed."""
+    """Run a command, which must succeed, and return its output."""
     result = CliRunner().invoke(app, ["--workspace", str(workspace), *words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -82,7 +82,7 @@ def write(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def commit(folder: Path, *words: str) -> str:
-    """Everything in a folder becomes a commit of a repository there: its id."""
+    """Commit everything in a folder, as a repository, and return the commit id."""
     me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
     steps = (("init", "--quiet", "-b", "main"), ("add", "-A"), (*me, "commit", "-qm", "Mine"))
     for step in (*steps, *(((*me, *words),) if words else ())):
@@ -92,7 +92,7 @@ def commit(folder: Path, *words: str) -> str:
 
 
 def rendered(workspace: Path) -> dict[str, str]:
-    """The app repository: {path: content}."""
+    """Render the app repository: {path: content}."""
     out = workspace / "out"
     ucp(workspace, "render", "--out", str(out))
     return {
@@ -103,7 +103,7 @@ def rendered(workspace: Path) -> dict[str, str]:
 
 
 def everything(workspace: Path) -> dict[str, bytes]:
-    """{path: content} of a workspace, but for logs."""
+    """{path: content} of a workspace, except for logs."""
     return {
         str(each.relative_to(workspace)): each.read_bytes()
         for each in workspace.rglob("*")
@@ -111,7 +111,7 @@ def everything(workspace: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_branch_of_a_repository_becomes_its_commit(workspace: Path, tmp_path: Path) -> None:
+def test_branch_of_a_repository_is_pinned_to_its_commit(workspace: Path, tmp_path: Path) -> None:
     files = {"deploy/kustomization.yml": "resources: [web.yaml]\n", "deploy/web.yaml": DEPLOYMENT}
     first = commit(write(tmp_path / "theirs", files), "tag", "-m", "one", "v1.0")
     url = (tmp_path / "theirs").as_uri()
@@ -133,16 +133,14 @@ def test_a_branch_of_a_repository_becomes_its_commit(workspace: Path, tmp_path: 
         ucp(workspace, "app", "add", "x", "--repo", url, "--ref", "nowhere")
 
 
-def test_a_commit_is_fetched_once(workspace: Path, tmp_path: Path) -> None:
+def test_commit_is_fetched_only_once(workspace: Path, tmp_path: Path) -> None:
     commit(write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT}))
     ucp(workspace, "app", "add", "web", "--repo", str(tmp_path / "theirs"))
     (tmp_path / "theirs").rename(tmp_path / "gone")
     assert "apps/web/base/web.yaml" in rendered(workspace)
 
 
-def test_a_folder_elsewhere_is_copied_with_what_it_takes_in(
-    workspace: Path, tmp_path: Path
-) -> None:
+def test_folder_elsewhere_is_copied_with_what_it_loads(workspace: Path, tmp_path: Path) -> None:
     files = {
         "theirs/web/kustomization.yaml": "resources: [../parts/web.yaml]\n",
         "theirs/parts/kustomization.yaml": "resources: [web.yaml]\n",
@@ -162,7 +160,7 @@ def test_a_folder_elsewhere_is_copied_with_what_it_takes_in(
     ucp(workspace, "check")
 
 
-def test_one_file_of_a_folder_is_an_app(workspace: Path, tmp_path: Path) -> None:
+def test_single_file_of_a_folder_is_added_as_an_app(workspace: Path, tmp_path: Path) -> None:
     files = {"web.yaml": DEPLOYMENT, "web-v2.yaml": DEPLOYMENT.replace("1.0.0", "2.0.0")}
     theirs = write(tmp_path / "theirs", {f"k8s/{path}": text for path, text in files.items()})
     commit(theirs)
@@ -196,7 +194,7 @@ metadata: {name: all, namespace: argocd}
 """
 
 
-def test_what_an_app_lacks_is_told_with_the_command(
+def test_missing_parts_of_an_app_are_reported_with_a_command(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     def refused(*words: str) -> UcpError:
@@ -233,13 +231,15 @@ def test_what_an_app_lacks_is_told_with_the_command(
     assert "--values FILE" in str(error.next)
 
 
-def test_a_name_that_is_not_valid_is_told_in_words(workspace: Path, tmp_path: Path) -> None:
+def test_invalid_name_is_refused_in_plain_words(workspace: Path, tmp_path: Path) -> None:
     theirs = write(tmp_path / "Web_Shop", {"web.yaml": DEPLOYMENT})
     with pytest.raises(UcpError, match="name: 'Web_Shop' is not a name: lower-case letters"):
         ucp(workspace, "app", "add", "Web_Shop", str(theirs))
 
 
-def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_path: Path) -> None:
+def test_removed_app_can_be_added_again_from_the_same_folder(
+    workspace: Path, tmp_path: Path
+) -> None:
     folder = write(tmp_path / "mine", {"web.yaml": DEPLOYMENT})
     copy = workspace / "manifests/web"
     ucp(workspace, "app", "add", "web", "--path", str(folder))
@@ -256,7 +256,7 @@ def test_a_removed_app_is_added_again_from_the_same_folder(workspace: Path, tmp_
     assert [each.name for each in copy.parent.iterdir()] == ["web"]
 
 
-def test_a_host_that_another_app_has_is_refused_before_the_first_start(
+def test_host_of_another_app_is_refused_before_the_first_start(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     folders = [write(tmp_path / name, {"web.yaml": f"{DEPLOYMENT}---\n{INGRESS}"}) for name in "ab"]
@@ -267,7 +267,7 @@ def test_a_host_that_another_app_has_is_refused_before_the_first_start(
     assert "the host web.example.org is already used by apps/a/overlays/stage" in str(refused.value)
     assert "apps/a/overlays/prod claims, too [host-path-duplicate]" in str(refused.value)
     assert everything(workspace) == before
-    # Shared on purpose, it is for the user to say.
+    # The user may declare that it is shared on purpose.
     topology = workspace / "ucp.yaml"
     shared = "".join(
         f"{{rule: {rule}, app: b, reason: two paths}}, "
@@ -277,7 +277,7 @@ def test_a_host_that_another_app_has_is_refused_before_the_first_start(
     ucp(workspace, "app", "add", "b", str(folders[1]))
 
 
-def test_a_host_of_a_brought_app_is_refused_to_an_image_too(
+def test_host_of_an_added_app_is_refused_to_an_image_too(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     ingress = INGRESS.replace("web.example.org", f"shop.stage.{default().spec.domain}")
@@ -291,7 +291,9 @@ def test_a_host_of_a_brought_app_is_refused_to_an_image_too(
     ucp(workspace, *image, "--host", "other")
 
 
-def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+def test_refused_app_leaves_nothing_behind(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
     before = everything(workspace)
@@ -304,7 +306,7 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
     with pytest.raises(UcpError, match="unknown environment qa"):
         ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"), "--values", "qa=x")
     assert everything(workspace) == before
-    # A warning refuses nothing, unless it is denied.
+    # A warning doesn't refuse it unless warnings are denied.
     write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT.replace("1.0.0", "latest")})
     ucp(workspace, "app", "add", "web", "--path", str(tmp_path / "theirs"))
     assert "[image-moving-tag]" in ucp(workspace, "check")
@@ -317,7 +319,7 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
     entry = "{rule: image-moving-tag, app: web, file: apps/web/*, reason: a trial}"
     for checks, words in (("deny: [warnings]", "2 errors"), (f"ignore: [{entry}]", "2 ignored")):
         file.write_text(text.replace("spec:\n", f"spec:\n  checks: {{{checks}}}\n", 1))
-        # A pipeline of the app repository has nothing else, and knows them all the same.
+        # A pipeline of the app repository has only these files, and applies the same settings.
         ucp(workspace, "render", "--out", str(tmp_path / words[2:5]))
         for alone in ([], ["--apps", str(tmp_path / words[2:5] / "apps")]):
             if "errors" in words:
@@ -331,7 +333,7 @@ def test_a_refused_app_leaves_nothing(workspace: Path, tmp_path: Path, toolbox: 
         ucp(workspace, "check", "--apps", str(tmp_path / "ign" / "apps"))
 
 
-def test_a_dry_run_shows_everything_and_changes_nothing(
+def test_dry_run_shows_everything_and_changes_nothing(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     before = everything(workspace)
@@ -347,7 +349,7 @@ def test_a_dry_run_shows_everything_and_changes_nothing(
     assert everything(workspace) == before
 
 
-def test_overlays_in_a_folder_of_another_name_are_taken(
+def test_overlays_in_a_folder_of_another_name_are_used(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     def overlay(replicas: int) -> str:
@@ -376,7 +378,7 @@ def test_overlays_in_a_folder_of_another_name_are_taken(
     ucp(workspace, "check")
 
 
-def test_overlays_of_other_names_are_not_passed_over(workspace: Path, tmp_path: Path) -> None:
+def test_overlays_of_other_names_must_be_mapped(workspace: Path, tmp_path: Path) -> None:
     files = {"base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": DEPLOYMENT}
     names = ("staging", "production", "eu")
     files |= {f"overlays/{each}/kustomization.yaml": "resources: [../../base]\n" for each in names}
@@ -397,7 +399,7 @@ def test_overlays_of_other_names_are_not_passed_over(workspace: Path, tmp_path: 
     assert "shop: no overlay for stage, prod, only for eu" in said
 
 
-def test_a_new_environment_takes_the_overlay_that_is_named(
+def test_new_environment_uses_the_named_overlay(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     missing = DEPLOYMENT.replace('web:1.0.0"', 'web:1.0.0", envFrom: [{configMapRef: {name: c}}]')
@@ -420,7 +422,7 @@ def test_a_new_environment_takes_the_overlay_that_is_named(
 
 
 @pytest.mark.parametrize("cloned", [True, False], ids=["cloned", "unpacked"])
-def test_one_overlay_alone_is_taken_with_its_base(
+def test_single_overlay_is_added_with_its_base(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, cloned: bool
 ) -> None:
     overlay = {"overlays/production/kustomization.yaml": "resources: [../../base]\n"}
@@ -435,7 +437,7 @@ def test_one_overlay_alone_is_taken_with_its_base(
     assert rendered(workspace)["apps/web/base/base/web.yaml"] == DEPLOYMENT
 
 
-def test_a_chart_at_the_top_of_a_clone_is_taken(
+def test_chart_at_the_top_of_a_clone_is_added(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     theirs = write(tmp_path / "theirs", web_files("1.2.3"))
@@ -446,7 +448,7 @@ def test_a_chart_at_the_top_of_a_clone_is_taken(
 
 @pytest.mark.parametrize("private", [False, True], ids=["public", "private"])
 @pytest.mark.parametrize("kind", ["http", "oci"])
-def test_charts_of_repositories_and_registries(
+def test_charts_of_repositories_and_registries_are_added(
     workspace: Path, toolbox: Toolbox, kind: str, private: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = (workspace / "ucp.yaml").read_text()
@@ -475,7 +477,7 @@ def test_charts_of_repositories_and_registries(
         assert apps[app_name] == Chart(
             repo=url, name="web", version=version, digest=digest, auth=named
         )
-    # The servers are gone: a version is fetched once.
+    # The servers are stopped now: a version is fetched only once.
     tree = rendered(workspace)
     assert "version: 1.0.0" in tree["apps/older/overlays/prod/Chart.yaml"]
     ucp(workspace, "check")
@@ -483,7 +485,7 @@ def test_charts_of_repositories_and_registries(
 
 
 @pytest.mark.parametrize("kind", ["http", "oci"])
-def test_a_version_that_is_published_again_is_refused(
+def test_chart_version_that_is_published_again_is_refused(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cache = tmp_path / "cache"
@@ -502,7 +504,7 @@ def test_a_version_that_is_published_again_is_refused(
         with pytest.raises(UcpError, match="published again with other content"):
             ucp(workspace, "app", "add", "other", *where)
         assert everything(workspace) == before
-        # What was fetched is in the cache; elsewhere it has to be fetched.
+        # The first version is in this cache; with an empty one it must be fetched.
         ucp(workspace, "check")
         shutil.rmtree(cache / "sources")
         with pytest.raises(UcpError, match=r"expected\s+sha256:") as refused:
@@ -512,7 +514,7 @@ def test_a_version_that_is_published_again_is_refused(
         ucp(workspace, "check")
 
 
-def test_a_version_that_a_patch_sets_can_be_promoted_or_is_told(
+def test_version_set_by_a_patch_is_promotable_or_reported_as_not(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     patch = (
@@ -538,10 +540,10 @@ def test_a_version_that_a_patch_sets_can_be_promoted_or_is_told(
     assert "web: `ucp promote` can't change example.org/web in prod, whose version a patch" in said
 
 
-def test_values_that_set_a_version_are_told_as_helm_renders_them(
+def test_values_that_set_a_version_are_reported_as_helm_renders_them(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
-    """`release` is no name for a version, and `api.image.tag` sets none."""
+    """`release` is no usual name of a version, and `api.image.tag` sets none."""
     files = web_files("1.0.0")
     files["values.yaml"] = (
         "replicas: 1\n"
@@ -575,7 +577,7 @@ def test_values_that_set_a_version_are_told_as_helm_renders_them(
     assert "can't change example.org/api: no value of the chart is its version" in words
 
 
-def test_what_other_controllers_read_is_told_with_what_brings_it(
+def test_objects_of_other_controllers_are_reported_with_the_way_to_add_them(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     release = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: a}\n"
@@ -586,7 +588,7 @@ def test_what_other_controllers_read_is_told_with_what_brings_it(
     assert "Argo Rollouts" not in words
 
 
-def test_a_file_above_a_kustomization_is_told_with_a_way_to_bring_it(
+def test_file_above_a_kustomization_is_reported_with_the_way_to_add_it(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     files = {
@@ -598,7 +600,7 @@ def test_a_file_above_a_kustomization_is_told_with_a_way_to_bring_it(
     assert "copy a.conf into that folder" in str(refused.value.next)
 
 
-def test_values_files_that_a_chart_has_for_environments_are_told(
+def test_values_files_of_environments_are_reported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     files = {**web_files("1.0.0"), "values-prod.yaml": "replicas: 5\n"}
@@ -606,7 +608,7 @@ def test_values_files_that_a_chart_has_for_environments_are_told(
     assert "web: values files of environments: values-prod.yaml for prod; none for stage" in said
 
 
-def test_charts_that_a_chart_depends_on_come_along(
+def test_dependencies_of_a_chart_are_added_with_it(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     with chart_servers({("web", "1.0.0"): web_chart("1.0.0")}) as served:
@@ -631,7 +633,7 @@ dependencies:
     assert there == ["side-2.0.0.tgz", "web-1.0.0.tgz"]
 
 
-def test_a_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+def test_push_with_a_chart_is_checked(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
     gitops = Workspace.at(workspace).gitops("demo")
     gitops.core.mkdir(parents=True)
     folder = str(write(tmp_path / "chart", web_files("1.0.0")))
@@ -659,11 +661,13 @@ def test_plain_manifests_are_promoted(workspace: Path, tmp_path: Path, toolbox: 
     new = DEPLOYMENT.replace("1.0.0", "2.0.0").encode()
     assert found["apps/web/overlays/stage/web.yaml"] == new
     assert "apps/web/overlays/stage/.promotion.yaml" in found
-    # What promotion remembers lies among the manifests, and is none: the next push is accepted.
+    # Promotion's record is a file among the manifests, but not one itself: the next push is
+    # accepted.
     ucp(workspace, "app", "add", "second", "--image", "a/b", "--tag", "1")
     later = Repository(gitops.apps_remote).read("main")
     assert all(later[path] == content for path, content in found.items() if "/web/" in path)
-    # A new environment begins with what the files say, and nothing is promoted by itself.
+    # A new environment begins with the versions in the files, and nothing is promoted
+    # automatically.
     said = " ".join(ucp(workspace, "env", "add", "eu", "--promotes-from", "stage").split())
     assert "web starts on eu with example.org/web 1.0.0 (not 2.0.0); to use" in said
     assert "first starts" not in said
@@ -672,7 +676,9 @@ def test_plain_manifests_are_promoted(workspace: Path, tmp_path: Path, toolbox: 
     assert promoted["apps/web/overlays/eu/web.yaml"] == new
 
 
-def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Toolbox) -> None:
+def test_promoted_chart_version_and_tag_survive_later_renders(
+    workspace: Path, toolbox: Toolbox
+) -> None:
     gitops = Workspace.at(workspace).gitops("demo")
     gitops.core.mkdir(parents=True)
 
@@ -702,7 +708,7 @@ def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Too
     said = ucp(workspace, "promote", "web", "--env", "prod", "--from", "stage")
     assert "web in prod: 1.0.0 -> 2.0.0" in said, "and nothing of the chart, which is there"
     assert "version in Chart.yaml" not in said
-    # Another render and push leaves what was promoted.
+    # A later render and push keeps what was promoted.
     ucp(workspace, "app", "add", "second", "--image", "a/b", "--tag", "1")
     ucp(workspace, "check")
     for env in ("stage", "prod"):
@@ -723,7 +729,9 @@ def test_a_chart_and_its_tag_are_promoted_and_stay(workspace: Path, toolbox: Too
     assert {**after, **own} == {**before, **own}
 
 
-def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+def test_no_permission_is_granted_silently(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
     far = DEPLOYMENT.replace("{name: web}\n", "{name: web, namespace: far}\n", 1)
     folder = str(write(tmp_path / "theirs", {"role.yaml": role, "web.yaml": far}))
@@ -756,10 +764,10 @@ def test_nothing_is_granted_silently(workspace: Path, tmp_path: Path, toolbox: T
         ucp(workspace, "check")
 
 
-def test_a_private_repository_is_opened_by_the_credential_it_names(
+def test_private_repository_is_accessed_with_the_named_credential(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Added from and imported; the secret is in no argument, no file and no commit."""
+    """For both add and import; the secret is in no argument, file or commit."""
     gitops = Workspace.at(workspace).gitops("demo")
     gitops.core.mkdir(parents=True)
     called = tmp_path / "called"
@@ -796,7 +804,7 @@ def test_a_private_repository_is_opened_by_the_credential_it_names(
 
 
 def _apart(workspace: Path, git: Path, *words: str) -> str:
-    """What a command says in a process of its own, which calls that git."""
+    """Run a command in its own process, which calls that git; return its output."""
     program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"
     called = [sys.executable, "-c", program, "--workspace", str(workspace), *words]
     path = f"{git.parent}:{os.environ['PATH']}"
@@ -807,8 +815,10 @@ def _apart(workspace: Path, git: Path, *words: str) -> str:
     return ended.stdout + ended.stderr
 
 
-def test_what_something_else_creates_is_declared_once(workspace: Path, tmp_path: Path) -> None:
-    """For all workloads of an app and all of its environments."""
+def test_objects_that_something_else_creates_are_declared_once(
+    workspace: Path, tmp_path: Path
+) -> None:
+    """One declaration covers all workloads of an app in all of its environments."""
     reads = 'image: "example.org/web:1.0.0", envFrom: [{secretRef: {name: key}}]}'
     text = DEPLOYMENT.replace('image: "example.org/web:1.0.0"}', reads)
     folder = write(tmp_path / "theirs", {"a.yaml": text, "b.yaml": text.replace("web}", "job}")})
@@ -827,10 +837,10 @@ def test_what_something_else_creates_is_declared_once(workspace: Path, tmp_path:
     assert refused.value.message.count("references the Secret key") == 4
 
 
-def test_manifests_of_environments_are_not_thrown_together(
+def test_manifests_of_several_environments_are_not_merged_into_one_app(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
-    """`ucp app import` makes an overlay of each folder."""
+    """`ucp app import` creates an overlay from each folder instead."""
     folder = write(tmp_path / "theirs", {"stage/web.yaml": DEPLOYMENT, "prod/web.yaml": DEPLOYMENT})
     before = everything(workspace)
     with pytest.raises(UcpError, match="manifests of its own for prod, stage") as error:
@@ -842,10 +852,10 @@ def test_manifests_of_environments_are_not_thrown_together(
     assert "apps/theirs/base/prod/kustomization.yaml (new)" in said
 
 
-def test_what_a_chart_needs_from_too_far_away_is_told(
+def test_chart_dependency_outside_of_the_folder_is_reported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
-    """A folder that is in no git repository is read up to the folder above."""
+    """For a folder in no git repository, files up to its parent folder are read."""
     chart = "apiVersion: v2\nname: all\nversion: 1.0.0\n"
     needs = "dependencies: [{name: web, version: 1.0.0, repository: file://../../web/chart}]\n"
     files = {"src/all/chart/Chart.yaml": chart + needs, "src/web/chart/Chart.yaml": chart}
@@ -860,8 +870,10 @@ def test_what_a_chart_needs_from_too_far_away_is_told(
     assert error.value.next == "choose another name, such as my-traefik"
 
 
-def test_namespaces_of_the_platform_are_refused_at_once(workspace: Path, tmp_path: Path) -> None:
-    """No flag is proposed that the next run would refuse."""
+def test_namespaces_of_the_platform_are_refused_immediately(
+    workspace: Path, tmp_path: Path
+) -> None:
+    """The error proposes no flag that the next run would refuse."""
     head = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
     for namespace in ("kube-system", "default"):
         text = f"{head}metadata: {{name: lease, namespace: {namespace}}}\n"

@@ -1,4 +1,4 @@
-"""Cores that this machine doesn't run: what is missing is told before the first change."""
+"""Cores outside of this machine: missing requirements are reported before the first change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def describe(world: World, core: str, *, git: str = GIT, image: str = f"image: '
 
 
 def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
-    """What `ucp start` says: one message with a way out, and nothing is there that wasn't."""
+    """Run `ucp start`, which must fail with one message and a next step and change nothing."""
     before = files(world)
     ended = world.ucp_here("start", "--core", core, "--yes", expect=code)
     for words in expected:
@@ -51,7 +51,7 @@ def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
 
 @pytest.fixture(autouse=True)
 def git_host(world: World, tmp_path: Path) -> None:
-    """Two empty repositories on this machine answer for the addresses of `GIT`."""
+    """Map the addresses of `GIT` to two empty repositories on this machine."""
     for name in ("c", "a"):
         subprocess.run(["git", "init", "-q", "--bare", tmp_path / "host" / name], check=True)
     there = f'[url "{tmp_path}/host/"]\n\tinsteadOf = https://git.example.org/\n'
@@ -60,7 +60,7 @@ def git_host(world: World, tmp_path: Path) -> None:
 
 @pytest.fixture
 def cloud(world: World, tmp_path: Path) -> Iterator[Google]:
-    """Google, with a key of it in the workspace whose topology wants a core there."""
+    """Google Cloud, with a topology that has its core there, and a key in the workspace."""
     with google(tmp_path / "google") as found:
         world.environment["PATH"] = f"{found.programs}{os.pathsep}{os.environ['PATH']}"
         describe(world, "{provider: gke}")
@@ -100,7 +100,9 @@ GOOGLE: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", GOOGLE)
-def test_google_stands_in_the_way(world: World, cloud: Google, case: str) -> None:
+def test_unmet_requirement_of_google_cloud_is_reported(
+    world: World, cloud: Google, case: str
+) -> None:
     change, message, following = GOOGLE[case]
     cloud.change(**change)
     said = refused(world, "gke", message, following)
@@ -111,13 +113,13 @@ def test_google_stands_in_the_way(world: World, cloud: Google, case: str) -> Non
 
 
 def programs_without_gcloud(folder: Path) -> Path:
-    """A folder with the one program that is needed until then."""
+    """A folder with git, the only program that is needed before gcloud."""
     (folder / "few").mkdir()
     (folder / "few" / "git").symlink_to(str(shutil.which("git")))
     return folder / "few"
 
 
-def test_what_this_machine_lacks_for_a_core_on_gke(
+def test_missing_key_or_gcloud_for_a_gke_core_is_reported(
     world: World, cloud: Google, tmp_path: Path
 ) -> None:
     write_key(world, project_id=None)
@@ -130,7 +132,7 @@ def test_what_this_machine_lacks_for_a_core_on_gke(
     assert cloud.seen()["calls"] == []
 
 
-def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
+def test_cores_that_flags_can_not_describe_are_refused(world: World) -> None:
     for core, key_ in (("existing", "'context'"), ("gke", "'project'")):
         ended = world.ucp_here("start", "--core", core, "--yes", expect=2)
         assert f"requires the key {key_}" in ended.stderr
@@ -142,7 +144,7 @@ def test_what_flags_can_not_say_of_such_cores(world: World) -> None:
         assert files(world) == []
 
 
-def test_what_can_not_be_adopted(world: World) -> None:
+def test_components_that_can_not_be_adopted_are_refused(world: World) -> None:
     ended = world.ucp_here("start", "--adopt", "traefik", "--yes", expect=2)
     assert "--adopt: 'traefik' is not an adoptable component" in ended.stderr
     assert "next: ucp start --adopt argocd,crossplane" in ended.stderr
@@ -153,7 +155,9 @@ def test_what_can_not_be_adopted(world: World) -> None:
     refused(world, "gke", "spec.core: 'adopt' is valid for provider existing", "ucp.yaml", code=2)
 
 
-def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
+def test_missing_requirements_of_an_existing_core_are_reported_before_the_first_change(
+    world: World,
+) -> None:
     config = world.home / ".kube" / "config"
     config.parent.mkdir()
     user = {"user": {"token": "t"}, "name": "u"}
@@ -180,7 +184,7 @@ def test_what_pods_of_others_can_not_have_is_told_before(world: World) -> None:
 
 
 @pytest.mark.parametrize("command", ["stop", "destroy"])
-def test_an_existing_core_that_is_gone_for_good_is_given_up_by_name(
+def test_existing_core_that_is_gone_for_good_is_abandoned_by_its_name(
     world: World, command: str
 ) -> None:
     describe(world, "{provider: existing, context: theirs}")

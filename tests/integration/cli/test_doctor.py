@@ -1,4 +1,4 @@
-"""What `ucp doctor` finds on this machine, whatever the core cluster says."""
+"""Findings of `ucp doctor` about this machine, whatever the state of the core cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPOLOGY = default("demo", ["stage"])
 
 @pytest.fixture
 def view(tmp_path: Path) -> TopologyView:
-    """With clones, whose remotes are there."""
+    """A view with clones whose remotes exist."""
     found = TopologyView(Workspace.at(tmp_path), TOPOLOGY)
     for clone, remote in (
         (found.gitops.core, found.gitops.core_remote),
@@ -35,11 +35,11 @@ def view(tmp_path: Path) -> TopologyView:
     return found
 
 
-def test_a_machine_and_remotes_that_are_well(view: TopologyView) -> None:
+def test_healthy_machine_and_remotes_have_no_findings(view: TopologyView) -> None:
     assert dict(_lacks(view)) == {}
 
 
-def test_a_remote_that_is_gone_and_limits_of_the_kernel(
+def test_missing_remote_and_low_kernel_limits_are_reported(
     view: TopologyView, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     view.gitops.apps_remote.rename(tmp_path / "elsewhere")
@@ -56,7 +56,7 @@ def test_a_remote_that_is_gone_and_limits_of_the_kernel(
     assert str(view.gitops.apps_remote) in found["remote/apps"].message
 
 
-def test_a_start_that_runs_is_named_beside_what_it_has_not_done_yet(
+def test_running_start_is_noted_besides_the_findings(
     tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workspace = Workspace.at(tmp_path)

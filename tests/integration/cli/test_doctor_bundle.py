@@ -1,4 +1,4 @@
-"""`ucp doctor --bundle` where the core is away: a case for it."""
+"""`ucp doctor --bundle` without a core cluster, which is when a bundle is needed most."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import tarfile
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 
 
-def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
+def test_bundle_without_a_core_contains_the_files_of_this_machine() -> None:
     canary = "canary-Xk29-sings"
     with make_world() as world:
-        world.watched = False  # A secret is put into a log on purpose.
+        world.watched = False  # The test writes a secret into a log on purpose.
         state = world.workspace / ".ucp/demo"
         (state / "logs").mkdir(parents=True)
         (state / "ucp.yaml").write_text(CORE_ALONE)
@@ -20,7 +20,7 @@ def test_without_a_core_it_has_what_lies_on_this_machine() -> None:
         credential.write_text(canary)
         credential.chmod(0o600)
         file = world.workspace / "it.tar.gz"
-        # 1: the core doesn't answer.
+        # Exit code 1, because the core doesn't answer.
         ended = world.ucp("doctor", "--bundle", str(file), expect=1)
         assert "review it before you share it" in ended.stderr
         with tarfile.open(file) as archive:

@@ -1,4 +1,4 @@
-"""`ucp env` and `ucp app`: the file, the repositories, and what people added there."""
+"""`ucp env` and `ucp app`: ucp.yaml, the repositories, and what people added to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def workspace(tmp_path: Path, home: Path) -> Path:
 
 
 def ucp(workspace: Path, *words: str) -> str:
-    """What a command says; it must succeed."""
+    """Run a command, which must succeed, and return its output."""
     result = CliRunner().invoke(app, ["--workspace", str(workspace), *words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -41,7 +41,7 @@ def ucp(workspace: Path, *words: str) -> str:
     return result.output
 
 
-def test_an_environment_comes_and_goes(workspace: Path) -> None:
+def test_environment_is_added_and_removed(workspace: Path) -> None:
     ucp(workspace, "env", "add", "eu", "--scoped")
     eu = load(workspace / "ucp.yaml").spec.environments[-1]
     assert (eu.name, eu.promotes_from, eu.access) == ("eu", "prod", "scoped")
@@ -52,7 +52,7 @@ def test_an_environment_comes_and_goes(workspace: Path) -> None:
     assert load(workspace / "ucp.yaml") == default()
 
 
-def test_who_adds_an_environment_reads_that_a_start_brings_rollouts(workspace: Path) -> None:
+def test_env_add_says_that_a_start_is_needed_for_argo_rollouts(workspace: Path) -> None:
     plain = load(workspace / "ucp.yaml")
     assert and_rollouts("look", "prod", plain) == "look"
     file = workspace / "ucp.yaml"
@@ -64,7 +64,7 @@ def test_who_adds_an_environment_reads_that_a_start_brings_rollouts(workspace: P
     assert and_rollouts("run `ucp start`", "prod", topology) == "run `ucp start`"
 
 
-def test_environments_that_must_stay(workspace: Path) -> None:
+def test_protected_or_required_environment_is_not_removed(workspace: Path) -> None:
     with pytest.raises(Exception, match="prod promotes from stage"):
         ucp(workspace, "env", "remove", "stage")
     ucp(workspace, "env", "add", "eu", "--protected")
@@ -74,7 +74,7 @@ def test_environments_that_must_stay(workspace: Path) -> None:
         ucp(workspace, "env", "add", "eu")
 
 
-def test_apps_come_and_go(workspace: Path) -> None:
+def test_apps_are_added_and_removed(workspace: Path) -> None:
     ucp(workspace, "app", "add", "web", "--image", "a/b", "--tag", "1", "--host", "www")
     ucp(workspace, "app", "add", "quote")
     spec = load(workspace / "ucp.yaml").spec
@@ -88,7 +88,7 @@ def test_apps_come_and_go(workspace: Path) -> None:
         ucp(workspace, "app", "add", "wbe")
 
 
-def test_a_database_of_which_nothing_is_said_is_on_the_simulated_cloud(workspace: Path) -> None:
+def test_database_without_a_provider_uses_the_simulated_cloud(workspace: Path) -> None:
     file = workspace / "ucp.yaml"
     file.write_text(file.read_text() + "  clouds: {aws: {simulated: true}}\n")
     ucp(workspace, "app", "add", "quote")
@@ -100,10 +100,8 @@ def test_a_database_of_which_nothing_is_said_is_on_the_simulated_cloud(workspace
 
 
 @pytest.mark.parametrize("committed", [False, True], ids=["in-the-topology", "by-a-commit"])
-def test_an_app_that_would_stay_on_a_protected_environment_is_not_removed(
-    workspace: Path, committed: bool
-) -> None:
-    """No commit deletes its Application there, and the core does not answer."""
+def test_app_in_a_protected_environment_is_not_removed(workspace: Path, committed: bool) -> None:
+    """No commit can delete its Application there, and the core doesn't answer."""
     core = Workspace.at(workspace).gitops("demo").core
     if committed:
         overlay = core / "clusters" / "overlays" / "eu" / "kustomization.yaml"
@@ -119,7 +117,7 @@ def test_an_app_that_would_stay_on_a_protected_environment_is_not_removed(
     assert (workspace / "ucp.yaml").read_text() == before
 
 
-def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None:
+def test_edit_during_another_command_is_refused(workspace: Path) -> None:
     Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
     state = Workspace.at(workspace).state("demo")
     state.make()
@@ -134,8 +132,8 @@ def test_an_edit_beside_another_command_changes_nothing(workspace: Path) -> None
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
 
 
-def test_an_edit_that_no_start_would_take_is_not_pushed(workspace: Path) -> None:
-    """Before the topology was started, a person may write what is to run elsewhere."""
+def test_edit_that_start_would_refuse_is_not_pushed(workspace: Path) -> None:
+    """Before its first start, ucp.yaml may declare what only another machine can run."""
     ucp(workspace, "env", "add", "elsewhere", "--cluster", "eks")
     gitops = Workspace.at(workspace).gitops("demo")
     gitops.core.mkdir(parents=True)
@@ -147,7 +145,7 @@ def test_an_edit_that_no_start_would_take_is_not_pushed(workspace: Path) -> None
     assert not gitops.core_remote.exists()
 
 
-def test_edits_at_once_all_land(workspace: Path) -> None:
+def test_concurrent_edits_are_all_applied(workspace: Path) -> None:
     names = [f"env-{number}" for number in range(3)]
     program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"
     edits = [
@@ -165,7 +163,7 @@ def test_edits_at_once_all_land(workspace: Path) -> None:
     assert not (workspace / ".ucp").exists()
 
 
-def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> None:
+def test_refused_edit_leaves_nothing_behind(workspace: Path, toolbox: Toolbox) -> None:
     place = Workspace.at(workspace)
     gitops, started = place.gitops("demo"), place.state("demo").root / "ucp.yaml"
     gitops.core.mkdir(parents=True)
@@ -190,18 +188,18 @@ def test_a_refused_edit_leaves_nothing(workspace: Path, toolbox: Toolbox) -> Non
 
 
 INTERRUPT = 'pid=../../../pid; test -e $pid && kill -INT "$(cat $pid)" && rm $pid; exit 0'
-"""Once: git calls the hook for each ref, and Ctrl-C again ends the wait for what is on its way."""
+"""Sends one Ctrl-C: the hook runs for each ref, and a second Ctrl-C would end the wait for it."""
 HOOKS = {
     "refused": ("apps", "exit 1"),
     "gone": ("core", "mv ../apps.git ../gone 2>/dev/null; exit 0"),
     "interrupted": ("core", INTERRUPT),
 }
-"""What goes wrong, and in which repository's hook: the core is pushed first."""
+"""The fault, with the repository whose hook causes it: the core is pushed first."""
 
 
 @pytest.fixture(scope="module")
 def with_apps(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Path:
-    """A workspace with an app, beside folders with another."""
+    """A workspace with an app, and folders of another app next to it."""
     root = tmp_path_factory.mktemp("edits")
     place = root / "workspace"
     place.mkdir()
@@ -216,7 +214,7 @@ def with_apps(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Pat
 
 @pytest.fixture
 def place(tmp_path: Path, with_apps: Path) -> Path:
-    """A copy of the workspace for one attempt: what is left of it hinders no other."""
+    """A copy of the workspace for one attempt, so that its leftovers affect no other."""
     found = tmp_path / "workspace"
     shutil.copytree(with_apps, found, symlinks=True)
     gitops = Workspace.at(found).gitops("demo")
@@ -239,7 +237,7 @@ def place(tmp_path: Path, with_apps: Path) -> Path:
         ("remove", "interrupted"),
     ],
 )
-def test_an_edit_that_is_not_pushed_leaves_nothing(
+def test_edit_that_is_not_pushed_leaves_nothing_behind(
     place: Path, with_apps: Path, edit: str, wrong: str
 ) -> None:
     gitops = Workspace.at(place).gitops("demo")
@@ -267,7 +265,7 @@ def test_an_edit_that_is_not_pushed_leaves_nothing(
     assert _files(place) == before
 
 
-def test_an_edit_that_was_pushed_when_it_is_interrupted_stays(place: Path, with_apps: Path) -> None:
+def test_interrupted_edit_that_was_pushed_is_kept(place: Path, with_apps: Path) -> None:
     gitops = Workspace.at(place).gitops("demo")
     hook = gitops.apps_remote / "hooks" / "update"
     hook.write_text(f"#!/bin/sh\n{INTERRUPT}\n")
@@ -281,7 +279,7 @@ def test_an_edit_that_was_pushed_when_it_is_interrupted_stays(place: Path, with_
     assert "apps/shop/base/shop.yaml" in Repository(gitops.apps_remote).listing("main")
 
 
-def test_a_branch_that_may_not_go_back_gets_a_commit(world: World) -> None:  # noqa: F811
+def test_failed_edit_is_reverted_by_a_commit_if_force_pushes_are_denied(world: World) -> None:  # noqa: F811
     world.start()
     before, tip = world.files("core"), world.refs()["core.git/refs/heads/main"]
     core = Repository(world.folder.core_remote)
@@ -300,8 +298,8 @@ def test_a_branch_that_may_not_go_back_gets_a_commit(world: World) -> None:  # n
 
 
 def _in_process(workspace: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, whose id is in the file `pid`."""
-    # A shell has its background jobs ignore Ctrl-C, and with them what they start.
+    """Run a command in its own process, whose id is in the file `pid`."""
+    # A shell makes its background jobs, and their children, ignore Ctrl-C.
     program = (
         "import os, sys, pathlib, signal; from k8s_ucp.cli.main import run; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -321,7 +319,7 @@ def _refs(gitops: GitopsFolder) -> dict[Path, dict[str, str]]:
 
 
 def _files(workspace: Path) -> dict[str, bytes]:
-    """What a person sees: everything but what git keeps, logs and the journal."""
+    """The files that a person sees: without git's own files, logs and the journal."""
     hidden = ("core.git", "apps.git", ".git", "logs", "journal.json", "lock")
     return {
         str(each.relative_to(workspace)): each.read_bytes()
@@ -330,7 +328,7 @@ def _files(workspace: Path) -> dict[str, bytes]:
     }
 
 
-def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noqa: F811
+def test_removal_includes_files_that_people_added(world: World) -> None:  # noqa: F811
     three = (*demo().spec.environments, Environment.model_validate({"name": "eu"}))
     two_apps = (*demo().spec.apps, App(name="web", image="a/b", tag="1"))
     world.start(environments=three, apps=two_apps)
@@ -347,7 +345,7 @@ def test_what_leaves_takes_what_people_added_along(world: World) -> None:  # noq
     assert "apps/echo/overlays/stage/kustomization.yaml" in world.files("apps")
 
 
-def test_a_planned_removal_changes_nothing(with_apps: Path) -> None:
+def test_removal_with_plan_changes_nothing(with_apps: Path) -> None:
     place = with_apps / "ucp.yaml"
     gitops = Workspace.at(with_apps).gitops("demo")
     before = place.read_text(), _refs(gitops)
@@ -356,7 +354,7 @@ def test_a_planned_removal_changes_nothing(with_apps: Path) -> None:
         assert (data["steps"][0]["action"], data["steps"][0]["object"]) == ("change", "ucp.yaml")
         deleted = [each["object"] for each in data["steps"] if each["action"] == "delete"]
         assert any(folder in each for each in deleted), words
-        # The core is not running, and nothing is said to be kept.
+        # The core is not running, so the plan doesn't claim that anything is kept.
         assert any("the core cluster is not running" in each["reason"] for each in data["steps"])
     assert data["lost"] == ["everything on demo-prod that is not in a repository"]
     assert (place.read_text(), _refs(gitops)) == before

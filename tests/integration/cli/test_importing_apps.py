@@ -1,4 +1,4 @@
-"""`ucp app import`: what a GitOps repository holds is listed, and comes in one commit or not."""
+"""`ucp app import`: apps of a GitOps repository are listed, and added in one commit or not at all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAPS = ("--map", "staging=stage", "--map", "production=prod")
 
 
 def theirs(folder: Path) -> Path:
-    """A repository with a kustomization, a chart, and what can't be taken."""
+    """A repository with a kustomization, a chart, and apps that can't be imported."""
     files = {f"charts/shop/{path}": text for path, text in web_files("1.0.0", name="shop").items()}
     files |= {
         "charts/shop/values-staging.yaml": "replicas: 1\n",
@@ -72,7 +72,9 @@ def remote_refs(workspace: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+def test_dry_run_lists_apps_and_changes_nothing(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
     source = str(theirs(tmp_path / "theirs"))
     before = everything(workspace)
     with pytest.raises(UcpError, match="no environment production, staging") as failed:
@@ -100,20 +102,20 @@ def test_a_dry_run_lists_what_is_there(workspace: Path, tmp_path: Path, toolbox:
     assert everything(workspace) == before
 
 
-def test_each_environment_is_proposed_once() -> None:
+def test_each_environment_is_proposed_only_once() -> None:
     missing = ["prod-eu", "prod-us", "qa", "staging"]
     flags = ["--map prod-eu=prod", "--skip-env prod-us", "--skip-env qa", "--map staging=stage"]
     assert proposed_flags(missing, ["stage", "prod"], {}, {}) == flags
 
 
-def test_an_environment_for_which_none_is_left_is_skipped() -> None:
-    """Theirs has prod as well, which is ours then."""
+def test_environment_without_a_counterpart_is_proposed_to_be_skipped() -> None:
+    """The source also has a prod, which is already mapped to ours."""
     beside = {name: {"dev", "staging", "prod"} for name in ("dev", "staging")}
     found = proposed_flags(["dev", "staging"], ["stage", "prod"], {}, beside)
     assert found == ["--skip-env dev", "--map staging=stage"]
 
 
-def test_an_environment_that_another_app_has_under_its_own_name_is_proposed_too() -> None:
+def test_environment_that_is_used_by_another_app_is_proposed_too() -> None:
     ours, missing = ["stage", "prod"], ["production", "staging"]
     flags = ["--map production=prod", "--map staging=stage"]
     assert proposed_flags(missing, ours, {}, {"production": {"production"}}) == flags
@@ -121,7 +123,7 @@ def test_an_environment_that_another_app_has_under_its_own_name_is_proposed_too(
     assert proposed_flags(missing, ours, {}, beside)[0] != flags[0]
 
 
-def test_chosen_apps_of_a_folder_come_in_one_commit(
+def test_selected_apps_of_a_folder_are_added_in_one_commit(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     source = str(theirs(tmp_path / "theirs"))
@@ -144,7 +146,7 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
     broken.write_text(DEPLOYMENT.replace("selector", "no-such-field"))
     with pytest.raises(UcpError, match="no-such-field"):
         ucp(workspace, "app", "import", source, "--all", *MAPS)
-    # One that was named and can't be built can be left out.
+    # The error proposes to leave out a named app that can't be built.
     broken.write_text(DEPLOYMENT)
     broken = broken.with_name("kustomization.yaml")
     sound = broken.read_text()
@@ -170,7 +172,9 @@ def test_chosen_apps_of_a_folder_come_in_one_commit(
         ucp(workspace, "app", "import", source, "--app", "web", *MAPS)
 
 
-def test_a_repository_is_pinned(workspace: Path, tmp_path: Path, toolbox: Toolbox) -> None:
+def test_imported_repository_is_pinned_to_a_commit(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
     first = commit(theirs(tmp_path / "theirs"))
     url = (tmp_path / "theirs").as_uri()
     said = ucp(workspace, "app", "import", url, "--all", *MAPS)
@@ -183,7 +187,7 @@ def test_a_repository_is_pinned(workspace: Path, tmp_path: Path, toolbox: Toolbo
     ucp(workspace, "check")
 
 
-def test_a_clone_in_a_folder_with_a_space_is_known_by_its_remotes(
+def test_clone_in_a_folder_with_a_space_is_recognized_by_its_remotes(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     remote = "https://git.invalid/their-apps.git"
@@ -203,7 +207,7 @@ def test_a_clone_in_a_folder_with_a_space_is_known_by_its_remotes(
     assert (web.name, web.repo, web.path) == ("web", folder.as_uri(), "web")
 
 
-def test_what_an_app_needs_is_named_with_it(
+def test_permission_that_an_app_needs_is_named_with_the_flag(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
@@ -217,7 +221,7 @@ def test_what_an_app_needs_is_named_with_it(
     assert load(workspace / "ucp.yaml").spec.apps[-1].cluster_kinds == ("ClusterRole",)
 
 
-def test_the_history_of_what_is_taken_is_merged(
+def test_history_of_imported_files_is_merged(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     folder = tmp_path / "theirs"
@@ -255,7 +259,7 @@ def test_the_history_of_what_is_taken_is_merged(
     assert kept[0].id.encode() in lines
 
 
-def test_what_can_not_be_fetched_is_listed_and_the_rest_comes(
+def test_app_that_can_not_be_fetched_is_listed_and_the_others_are_added(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     application = """\
@@ -280,7 +284,7 @@ spec:
     assert apps_of(workspace)[-1] == "web"
 
 
-def test_what_can_not_be_built_or_is_forbidden_is_listed_and_the_rest_comes(
+def test_app_that_can_not_be_built_or_is_forbidden_is_listed_and_the_others_are_added(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     reserved = DEPLOYMENT.replace(
@@ -308,7 +312,7 @@ def test_what_can_not_be_built_or_is_forbidden_is_listed_and_the_rest_comes(
         ucp(workspace, "app", "import", source, "--app", "tool")
 
 
-def test_values_of_another_repository_come_along(
+def test_values_files_of_another_repository_are_imported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     other = write(tmp_path / "other", {"web.yaml": "replicas: 7\n"})
@@ -330,7 +334,7 @@ spec:
     assert (workspace / "manifests" / "site-values-prod.yaml").read_text() == "replicas: 7\n"
 
 
-def test_a_chart_that_needs_values_is_told_with_the_command_that_takes_them(
+def test_chart_that_needs_values_is_reported_with_the_command_that_sets_them(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     files = {f"charts/web/{path}": text for path, text in web_files("1.0.0").items()}
@@ -342,10 +346,10 @@ def test_a_chart_that_needs_values_is_told_with_the_command_that_takes_them(
     assert str(failed.value.next).startswith(command)
 
 
-def test_what_no_flag_says_is_asked(
+def test_choices_without_a_flag_are_asked_for(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which apps, which environment is which, and what an app needs beyond its namespace."""
+    """Which apps, the mapping of environments, and what an app needs beyond its namespace."""
     folder = theirs(tmp_path / "theirs")
     role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: web}\n"
     write(folder, {"base/web/web.yaml": f"{DEPLOYMENT}---\n{role}rules: []\n"})
@@ -387,11 +391,11 @@ def test_what_no_flag_says_is_asked(
     ucp(workspace, "app", "import", str(folder))
     web = load(workspace / "ucp.yaml").spec.apps[-1]
     assert (web.name, web.cluster_kinds) == ("web", ("ClusterRole",))
-    # Production is left out: prod takes the base.
+    # production is skipped, so prod uses the base.
     assert web.overlays == {"stage": "overlays/staging/web", "prod": "base/web"}
 
 
-def test_an_environment_that_is_left_out_is_not_taken_by_its_name(
+def test_skipped_environment_is_not_used_by_its_name(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     files = {
@@ -415,7 +419,9 @@ def test_an_environment_that_is_left_out_is_not_taken_by_its_name(
     ucp(workspace, "check")
 
 
-def test_releases_of_flux_are_as_kustomize_builds_them(tmp_path: Path, toolbox: Toolbox) -> None:
+def test_helm_releases_of_flux_are_imported_as_kustomize_builds_them(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
     head = "apiVersion: {}.toolkit.fluxcd.io/v1\nkind: {}\nmetadata: {{name: {}}}\n"
     release = head.format("helm", "HelmRelease", "web")
     files = {

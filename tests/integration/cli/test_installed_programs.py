@@ -1,4 +1,4 @@
-"""Commands that render what people bring use the programs that a start has installed."""
+"""Commands that render users' manifests use the programs that a start has installed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALL: Any = SimpleNamespace(console=SimpleNamespace(say=SAID.append))
 
 @pytest.fixture
 def downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
-    """A cache that has releases of kustomize and helm, and nothing else."""
+    """A cache that contains releases of kustomize and helm, and nothing else."""
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     store = ToolStore(tmp_path / "cache")
@@ -51,7 +51,7 @@ def _published(store: ToolStore, name: str, folder: Path) -> Path:
     return store.program(entry.name, name)
 
 
-def test_downloads_do_as_well_as_builds(downloaded: dict[str, Path]) -> None:
+def test_downloaded_programs_are_used_like_built_ones(downloaded: dict[str, Path]) -> None:
     assert kustomize() == downloaded["kustomize"]
     assert helm() == downloaded["helm"]
     for topology in (default(), None):

@@ -1,4 +1,4 @@
-"""Runs of plans: what is left of them for people to read."""
+"""Runs of plans: the log that they leave for people."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def render(_: StartContext, __: Report) -> None:
 
 @pytest.fixture(autouse=True)
 def signals() -> Iterator[None]:
-    """A run takes those that end it."""
+    """Restore the handlers of the termination signals, which a run replaces."""
     taken = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP)}
     yield
     for number, handler in taken.items():
         signal.signal(number, handler)
 
 
-def test_the_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
+def test_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
     context = StartContext(Workspace.at(tmp_path), demo())
     with pytest.raises(UcpError):
         run_plan(

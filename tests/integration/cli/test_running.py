@@ -1,7 +1,7 @@
-"""The commands on a running topology: a core cluster with its components and nothing else.
+"""Commands on a running topology: a core cluster with its components and nothing else.
 
-All that matters here is on the core: where passwords are needed, a database makes them, and no app
-cluster has to be made.
+Everything that these tests need is on the core: databases have passwords generated, and no app
+cluster has to be created.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def running() -> Iterator[World]:
         yield world
 
 
-def test_status_in_every_notation(running: World) -> None:
+def test_status_in_every_output_format(running: World) -> None:
     data = running.status()
     assert data["core"] == {"name": "demo-core", "provider": "embedded", "ready": True}
     assert [each["name"] for each in data["components"]] == ["argocd", "crossplane", "reconciler"]
@@ -69,7 +69,7 @@ def test_status_in_every_notation(running: World) -> None:
     assert "NOT READY" not in page
 
 
-def test_status_of_a_topology_whose_core_is_gone(running: World) -> None:
+def test_status_of_a_topology_without_a_core_kubeconfig(running: World) -> None:
     path = running.state / "kubeconfigs" / "demo-core.yaml"
     aside = path.with_suffix(".aside")
     path.rename(aside)
@@ -81,7 +81,7 @@ def test_status_of_a_topology_whose_core_is_gone(running: World) -> None:
     assert data["applications"] == []
 
 
-def test_watching_ends_with_ctrl_c(running: World) -> None:
+def test_status_watch_ends_with_ctrl_c(running: World) -> None:
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "status", "--watch"],
         env=running.env,
@@ -95,13 +95,13 @@ def test_watching_ends_with_ctrl_c(running: World) -> None:
         assert watching.wait(30) == 130
 
 
-def test_clusters(running: World) -> None:
+def test_clusters_are_listed(running: World) -> None:
     (cluster,) = json.loads(running.ucp("clusters", "-o", "json").stdout)
     assert (cluster["name"], cluster["ready"], cluster["simulated"]) == ("demo-core", True, True)
     assert "demo-core" in running.ucp("clusters").stdout
 
 
-def test_a_kubeconfig_works(running: World, tmp_path: Path) -> None:
+def test_kubeconfig_works(running: World, tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text(running.ucp("kubeconfig", "core").stdout)
     assert Kube.from_file(file).get(NAMESPACE, "ucp-clusters")
@@ -110,7 +110,7 @@ def test_a_kubeconfig_works(running: World, tmp_path: Path) -> None:
     assert ended.stderr.rstrip().endswith(" core"), "the nearest"
 
 
-def test_a_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
+def test_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
     own = running.home / ".kube" / "config"
     own.parent.mkdir(exist_ok=True)
     own.write_text(
@@ -129,7 +129,7 @@ def test_a_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
     assert own.read_text() == "- no\n- kubeconfig\n"
 
 
-def test_logs(running: World) -> None:
+def test_logs_are_shown(running: World) -> None:
     assert running.ucp("logs", "redis", "-n", "1").stdout.count("\n") == 1
     several = running.ucp("logs", "argocd", "-n", "2").stdout
     assert "argocd-server: " in several
@@ -140,7 +140,7 @@ def test_logs(running: World) -> None:
     assert "available: argocd-application-controller" in ended.stderr
 
 
-def test_following_logs(running: World) -> None:
+def test_logs_are_followed(running: World) -> None:
     log = running.state / "logs" / "ucp.log"
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "logs", "ucp", "-f", "-n", "1"],
@@ -161,8 +161,8 @@ def test_following_logs(running: World) -> None:
         assert following.wait(30) == 130
 
 
-def test_events_as_they_were_and_as_they_come(running: World) -> None:
-    """With an environment that is declared, and has no cluster yet."""
+def test_events_are_listed_and_followed(running: World) -> None:
+    """With an environment that is declared but has no cluster yet."""
     started = running.state / "ucp.yaml"
     text = started.read_text()
     lab = "{name: lab, cluster: {provider: embedded}}"
@@ -201,7 +201,7 @@ def test_events_as_they_were_and_as_they_come(running: World) -> None:
         assert following.wait(30) == 130
 
 
-def test_secrets_are_shown_and_kept_nowhere(running: World) -> None:
+def test_secrets_are_shown_and_not_logged(running: World) -> None:
     (secret,) = json.loads(running.ucp("get", "secrets", "-o", "json").stdout)
     assert secret["user"] == "admin"
     assert len(secret["password"]) >= 16
@@ -210,8 +210,8 @@ def test_secrets_are_shown_and_kept_nowhere(running: World) -> None:
         assert secret["password"] not in path.read_text(errors="replace")
 
 
-def test_a_build_without_web_ui_tells_what_there_is_instead(running: World, tmp_path: Path) -> None:
-    """Its address in a real browser, the words on it in a shell, and the board beside it."""
+def test_argocd_without_web_ui_says_what_to_use_instead(running: World, tmp_path: Path) -> None:
+    """Opens its address in a real browser, runs the commands on the page, and opens the board."""
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "open", "argocd"],
         env={**running.env, "BROWSER": "true"},
@@ -225,7 +225,7 @@ def test_a_build_without_web_ui_tells_what_there_is_instead(running: World, tmp_
             address, board = opened.stdout.readline().strip(), opened.stdout.readline().strip()
             assert "without its web UI" in opened.stderr.readline()
             with browser(tmp_path / "profile") as page:
-                # Any path is the page's, as with a web UI.
+                # Every path serves this page, as with a web UI.
                 page.open(f"{address}/applications/echo")
                 page.until("document.title.includes('Argo CD without its web UI')")
                 blocks = page.run("[...document.querySelectorAll('pre')].map((e) => e.innerText)")
@@ -247,7 +247,7 @@ def test_a_build_without_web_ui_tells_what_there_is_instead(running: World, tmp_
     assert "argocd/root" in done.stdout
 
 
-def test_render_writes_where_it_is_told(running: World, tmp_path: Path) -> None:
+def test_render_writes_to_the_given_folder(running: World, tmp_path: Path) -> None:
     running.ucp("render", "--out", str(tmp_path))
     assert (tmp_path / "core" / "ucp.yaml").read_text() == CORE_ALONE
     assert (tmp_path / "apps" / "environments.yaml").exists()
@@ -256,9 +256,9 @@ def test_render_writes_where_it_is_told(running: World, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def started_with_a_database(running: World) -> str:
-    """What the start said. Nobody tells Argo CD of what it pushes: it has to do that itself."""
+    """Output of the start. No hook refreshes Argo CD after its pushes: the start must do so."""
     (running.workspace / "ucp.yaml").write_text(WITH_A_DATABASE)
-    # As a hook leaves it whose program, which takes later pushes along, has not looked yet.
+    # A hook leaves this while its program waits, and that program handles later pushes, too.
     waiting = running.gitops / "core.git" / "ucp-refresh" / "waiting"
     waiting.mkdir(parents=True, exist_ok=True)
     try:
@@ -267,7 +267,7 @@ def started_with_a_database(running: World) -> str:
         waiting.rmdir()
 
 
-def test_a_start_backs_up_the_passwords_that_it_made(
+def test_start_backs_up_the_passwords_that_it_generated(
     running: World, started_with_a_database: str
 ) -> None:
     assert f"a copy of {key_file(running)}" in started_with_a_database
@@ -277,7 +277,7 @@ def test_a_start_backs_up_the_passwords_that_it_made(
     assert kept(running) == {ORDERS: made}
 
 
-def test_a_second_run_waits_for_nobody(running: World) -> None:
+def test_second_command_is_refused_while_one_is_running(running: World) -> None:
     lock = running.state / "lock"
     with subprocess.Popen(
         ["flock", lock, "sh", "-c", f"echo '4711 ucp stop' > '{lock}'; echo; cat"],
@@ -298,7 +298,7 @@ def test_a_second_run_waits_for_nobody(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_a_rerun_writes_nothing(running: World) -> None:
+def test_rerun_of_start_writes_nothing(running: World) -> None:
     made = password(running, ORDERS)
     refs = running.git(running.gitops / "core.git", "show-ref")
     running.ucp("start", "--yes")
@@ -307,8 +307,8 @@ def test_a_rerun_writes_nothing(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_a_removal_that_was_cut_off_goes_on(running: World) -> None:
-    """After the first of its two pushes, which is also what a start makes of a deleted entry."""
+def test_interrupted_removal_of_an_app_is_continued(running: World) -> None:
+    """After the first of its two pushes, which equals a start with a deleted entry."""
     file = running.workspace / "ucp.yaml"
     before = file.read_text()
     running.ucp("app", "add", "web", "--image", "example.org/web", "--tag", "1.0.0")
@@ -323,10 +323,10 @@ def test_a_removal_that_was_cut_off_goes_on(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_the_state_folder_is_removed_under_it(running: World) -> None:
-    """It can be rebuilt: a start ends what still runs.
+def test_start_recovers_from_a_deleted_state_folder(running: World) -> None:
+    """The state can be rebuilt: a start ends the processes that still run.
 
-    Passwords come back as they were, by git and the backup's key.
+    Passwords are restored from the backup in git with its key.
     """
     before = running.git(running.gitops / "core.git", "rev-parse", "main")
     made = kept(running)
@@ -344,12 +344,12 @@ def test_the_state_folder_is_removed_under_it(running: World) -> None:
 
 
 def removed(folder: Path) -> bool:
-    """All of it, though what runs may make a file while it goes."""
+    """Delete the folder; processes may still create files in it meanwhile."""
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 
 
-def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None:
+def test_stop_backs_up_a_password_generated_after_the_start(running: World) -> None:
     running.kube("core").apply(BY_HAND, manager="argocd-controller")
     until("a password made after the start", lambda: password(running, "byhand"))
     made = {name: password(running, name) for name in (ORDERS, "byhand")}
@@ -361,7 +361,7 @@ def test_a_stop_backs_up_a_password_made_after_the_start(running: World) -> None
         assert not [each for each in shown if text in each]
 
 
-def test_a_port_that_was_taken_meanwhile(running: World) -> None:
+def test_port_that_another_program_took_meanwhile_is_reported(running: World) -> None:
     running.ucp("stop", "--yes")
     where = f"--workspace '{running.workspace}'"
     told = running.ucp("status").stdout
@@ -388,7 +388,7 @@ def test_a_port_that_was_taken_meanwhile(running: World) -> None:
 
 
 def starting(world: World) -> subprocess.Popen[str]:
-    """A start under way."""
+    """Begin a start."""
     return subprocess.Popen(
         [*world.command, "--workspace", world.workspace, "start", "--yes"],
         env=world.env,
@@ -399,7 +399,7 @@ def starting(world: World) -> subprocess.Popen[str]:
 
 
 def interrupt(start: subprocess.Popen[str], moment: float, number: int) -> None:
-    """After so many seconds, by that signal."""
+    """Send the signal after so many seconds."""
     time.sleep(moment)
     start.send_signal(number)
     _, said = start.communicate(timeout=180)
@@ -409,8 +409,8 @@ def interrupt(start: subprocess.Popen[str], moment: float, number: int) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_interrupted_and_killed_in_the_middle_and_healed(running: World) -> None:
-    """Killed without any state, beside what the interrupted one started; passwords are restored."""
+def test_start_recovers_from_an_interrupted_and_a_killed_start(running: World) -> None:
+    """The second is killed without any state, beside processes of the first; passwords are kept."""
     running.ucp("stop", "--yes")
     made = kept(running)
     interrupt(starting(running), 3.0, signal.SIGTERM)
@@ -443,7 +443,9 @@ def test_interrupted_and_killed_in_the_middle_and_healed(running: World) -> None
     ("moment", "number"),
     [(3.0, signal.SIGTERM), *((each, signal.SIGINT) for each in (0.4, 1.5, 5.0))],
 )
-def test_interrupted_at_any_step(running: World, moment: float, number: int) -> None:
+def test_start_recovers_from_a_signal_at_any_moment(
+    running: World, moment: float, number: int
+) -> None:
     running.ucp("stop", "--yes")
     interrupt(starting(running), moment, number)
     running.ucp("start", "--yes")
@@ -451,7 +453,7 @@ def test_interrupted_at_any_step(running: World, moment: float, number: int) -> 
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_a_stop_ends_what_has_no_state_any_more(running: World) -> None:
+def test_stop_ends_processes_whose_state_is_lost(running: World) -> None:
     before = running.git(running.gitops / "core.git", "rev-parse", "main")
     assert running.processes()
     shutil.rmtree(running.state)
@@ -461,8 +463,8 @@ def test_a_stop_ends_what_has_no_state_any_more(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_without_the_key_of_its_backup_nothing_is_begun(running: World) -> None:
-    """The backup would be of no use."""
+def test_start_is_refused_without_the_key_of_its_backup(running: World) -> None:
+    """Without it, the backup could not be restored."""
     shutil.rmtree(running.workspace / ".ucp")
     away = key_file(running).rename(running.home / "my.key")
     refused = running.ucp("start", "--yes", expect=1).stderr
@@ -474,9 +476,9 @@ def test_without_the_key_of_its_backup_nothing_is_begun(running: World) -> None:
 
 @pytest.fixture(scope="module")
 def with_own_repositories() -> Iterator[World]:
-    """On a server that asks for the credential which the topology names, not on its main branch.
+    """A topology with repositories on a server that requires its credential, not on branch main.
 
-    Nothing is started. Where a small file system can be mounted, the workspace lies on one.
+    Nothing is started. Where a small file system can be mounted, it holds the workspace.
     """
     with make_world() as world, ExitStack() as leaving:
         if os.geteuid() == 0:
@@ -499,7 +501,7 @@ HOST = "git host"
 
 
 def login(world: World) -> Path:
-    """The file with the credential, which is there."""
+    """Return the file with the credential; create it if it is missing."""
     file = world.workspace / "creds" / "forge.token"
     if not file.exists():
         file.parent.mkdir(0o700)
@@ -507,7 +509,9 @@ def login(world: World) -> Path:
     return file
 
 
-def test_repositories_of_the_users_own_need_their_credential(with_own_repositories: World) -> None:
+def test_start_is_refused_without_the_credential_of_its_repositories(
+    with_own_repositories: World,
+) -> None:
     world = with_own_repositories
     refused = world.ucp("start", "--yes", expect=1).stderr
     assert "creds/forge.token: the file does not exist; expected an access token" in refused
@@ -516,8 +520,8 @@ def test_repositories_of_the_users_own_need_their_credential(with_own_repositori
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 @pytest.mark.timeout(900)
-def test_a_full_disk_is_told_and_a_rerun_heals(with_own_repositories: World) -> None:
-    """From a step of the plan on, drawn by the seed; the soak takes all of them."""
+def test_start_recovers_from_a_full_disk(with_own_repositories: World) -> None:
+    """It is full from a step of the plan on, which the seed chooses; the soak uses all steps."""
     dice, world = random.Random(SEED), with_own_repositories
     login(world)
     point = dice.choice(points(plans.start(load(world.workspace / "ucp.yaml")), dice))
@@ -531,7 +535,7 @@ def test_a_full_disk_is_told_and_a_rerun_heals(with_own_repositories: World) -> 
     assert status["unfinished"] == []
 
 
-def test_repositories_of_the_users_own(with_own_repositories: World) -> None:
+def test_start_uses_repositories_of_the_user(with_own_repositories: World) -> None:
     """Started by the test above, or here."""
     world = with_own_repositories
     own = login(world)
@@ -543,7 +547,7 @@ def test_repositories_of_the_users_own(with_own_repositories: World) -> None:
     assert not (world.gitops / "core.git").exists()
     assert "the app echo does not exist" in world.ucp("history", "echo", expect=1).stderr
     world.ucp("stop", "--yes")
-    # Argo CD has it in the core's etcd; nothing else that is kept does.
+    # Argo CD has the token in the core's etcd; no other stored file may contain it.
     kept = [each for each in world.workspace.rglob("*") if each.is_file()]
     found = [each for each in kept if TOKEN.encode() in each.read_bytes()]
     others = [each for each in found if "etcd" not in each.parts]

@@ -40,14 +40,14 @@ def files(workspace: Path, team: str = "shop") -> set[str]:
     return set(Repository(workspace / f"gitops/demo/team-{team}.git").listing("main"))
 
 
-def test_the_page_is_followed(workspace: Path) -> None:
+def test_commands_of_the_page_about_teams_work(workspace: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     lines = [line for block in blocks for line in block.splitlines()]
     assert len(lines) > 5
     for line in lines:
         assert ucp(line.removeprefix("ucp ")) == 0, line
     assert "teams" not in (workspace / "ucp.yaml").read_text("utf-8")
-    # What the team wrote stays its own.
+    # Files that the team committed stay.
     assert "apps/shop/base/deployment.yaml" in files(workspace)
 
 
@@ -59,7 +59,7 @@ def test_the_page_is_followed(workspace: Path) -> None:
         ("app list", "ucp app add NAME FOLDER"),
     ],
 )
-def test_an_empty_list_says_what_fills_it(
+def test_empty_list_says_how_to_add_an_entry(
     workspace: Path, capsys: pytest.CaptureFixture[str], line: str, command: str
 ) -> None:
     assert ucp(line) == 0
@@ -70,7 +70,7 @@ def test_an_empty_list_says_what_fills_it(
     assert json.loads(capsys.readouterr().out) == []
 
 
-def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_are_added_and_removed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert ucp("team add shop") == 0
     before = files(workspace)
     assert ucp("claim new database shop-orders --size large --storage 20 --env prod") == 0
@@ -93,7 +93,7 @@ def test_claims_come_and_go(workspace: Path, capsys: pytest.CaptureFixture[str])
     assert ucp("claim remove orders") == 2
 
 
-def test_what_nothing_would_be_made_of_is_refused(
+def test_claim_that_nothing_would_create_is_refused(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (workspace / "ucp.yaml").write_text(TOPOLOGY.replace("simulated: true", ""), "utf-8")
@@ -110,7 +110,7 @@ def test_what_nothing_would_be_made_of_is_refused(
     assert files(workspace) == before
 
 
-def test_a_name_that_no_service_can_have_is_refused(
+def test_team_name_that_is_invalid_for_a_service_is_refused(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ucp("team add 1shop --template service") == 2
@@ -121,7 +121,7 @@ def test_a_name_that_no_service_can_have_is_refused(
     assert ucp("team add 1shop") == 0
 
 
-def test_a_dry_run_and_a_refused_team_leave_nothing(
+def test_refused_team_or_claim_leaves_nothing_behind(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert ucp("team add demo") == 2, "called like the topology"
@@ -133,7 +133,7 @@ def test_a_dry_run_and_a_refused_team_leave_nothing(
     assert "does not exist in teams" in capsys.readouterr().err
 
 
-def test_a_repository_that_has_something_gets_the_folder_alone(workspace: Path) -> None:
+def test_repository_with_content_gets_only_the_claims_folder(workspace: Path) -> None:
     theirs = workspace / "theirs.git"
     assert ucp("team add first") == 0
     first = workspace / "gitops/demo/team-first.git"

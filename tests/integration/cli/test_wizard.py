@@ -1,4 +1,4 @@
-"""The questions of `ucp start`, asked on a real (pseudo-)terminal."""
+"""The questions of `ucp start`, asked in a real (pseudo-)terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RUNNING = json.dumps({"MemTotal": 16 * 10**9, "CgroupVersion": "2", "SecurityOpt
 
 
 def stand_in_engine(world: World, *, runs: bool) -> None:
-    """What is asked depends on Docker, so these tests bring their own."""
+    """Create a stand-in: the questions depend on the state of Docker."""
     program = world.home / "bin" / "docker"
     program.parent.mkdir(exist_ok=True)
     answer = f"echo '{RUNNING}'" if runs else f"echo '{STOPPED}' >&2; exit 1"
@@ -108,7 +108,9 @@ def test_ctrl_c_at_any_question_changes_nothing(
     assert files(world) == []
 
 
-def test_no_is_an_answer(world: World, at_keyboard: Callable[..., Keyboard]) -> None:
+def test_no_at_the_last_question_writes_nothing(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
     person = at_keyboard("start")
     for question in QUESTIONS[:-1]:
         person.reads(question)
@@ -120,7 +122,7 @@ def test_no_is_an_answer(world: World, at_keyboard: Callable[..., Keyboard]) -> 
     assert files(world) == []
 
 
-def test_bad_names_are_refused_at_the_question(
+def test_invalid_names_are_refused_at_the_question(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
@@ -136,10 +138,10 @@ def test_bad_names_are_refused_at_the_question(
 
 
 @pytest.mark.engines
-def test_enter_through_and_ctrl_c_at_a_step(
+def test_defaults_are_written_and_a_start_interrupted_at_a_step_can_be_stopped(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
-    """Enter takes what is proposed; the file is written; what began can be ended and healed."""
+    """Enter accepts the defaults; ucp.yaml is written; `ucp stop` removes what the start began."""
     person = at_keyboard("start")
     for question in QUESTIONS:
         person.reads(question)
@@ -159,7 +161,9 @@ def test_enter_through_and_ctrl_c_at_a_step(
     assert world.processes() == []
 
 
-def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> None:
+def test_answers_other_than_the_defaults_are_used(
+    world: World, at_keyboard: Callable[..., Keyboard]
+) -> None:
     person = at_keyboard("start", "--topology", "mine")
     person.reads(QUESTIONS[0])
     person.types(CTRL_U + "dev prod" + ENTER)
@@ -174,7 +178,7 @@ def test_other_answers(world: World, at_keyboard: Callable[..., Keyboard]) -> No
     assert files(world) == []
 
 
-def test_without_environments_no_apps_are_asked_for(
+def test_without_environments_no_question_about_apps_is_asked(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
@@ -188,7 +192,7 @@ def test_without_environments_no_apps_are_asked_for(
     assert files(world) == []
 
 
-def test_kind_is_offered_where_a_container_engine_answers(
+def test_kind_is_offered_if_a_container_engine_answers(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     stand_in_engine(world, runs=True)
@@ -209,7 +213,7 @@ def test_kind_is_offered_where_a_container_engine_answers(
     assert files(world) == []
 
 
-def test_what_has_one_answer_is_not_asked_and_why_kind_is_not_offered_is_told(
+def test_question_with_one_answer_is_skipped_and_unavailable_kind_is_explained(
     world: World, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
@@ -243,8 +247,8 @@ with Console().steps() as view:
 """
 
 
-def test_what_is_typed_while_steps_are_shown_leaves_no_line_behind(tmp_path: Path) -> None:
-    """An echoed Enter would move the cursor: the line of progress above would never be redrawn."""
+def test_typing_during_steps_does_not_break_the_progress_display(tmp_path: Path) -> None:
+    """An echoed Enter would move the cursor, so the progress line above would not be redrawn."""
     program = "from pathlib import Path" + LIVE
     child = pexpect.spawn(
         sys.executable, ["-c", program], cwd=str(tmp_path), env={**os.environ, "TERM": "xterm"},
@@ -263,7 +267,7 @@ def test_what_is_typed_while_steps_are_shown_leaves_no_line_behind(tmp_path: Pat
     assert "✓ Do it" in line
 
 
-def test_nobody_is_asked_where_there_is_a_file(
+def test_no_question_is_asked_if_ucp_yaml_exists(
     world: World, at_keyboard: Callable[..., Keyboard], tmp_path: Path
 ) -> None:
     (world.workspace / "ucp.yaml").write_text("nonsense: 1\n")
