@@ -1,4 +1,4 @@
-"""`ucp app import`: apps of a GitOps repository are listed, and added in one commit or not at all."""
+"""`ucp app import`: apps of a GitOps repository are listed, and added in one commit or none."""
 
 from __future__ import annotations
 
