@@ -1,4 +1,4 @@
-"""Which Applications a push touches."""
+"""Applications that a push touches."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def application(path: str, url: str = URL, paths: str | None = ".") -> dict[str,
         ("clusters", None, "apps/x", True),
     ],
 )
-def test_by_path(path: str, paths: str | None, changed: str, touched: bool) -> None:
+def test_an_application_is_touched_according_to_its_manifest_generate_paths(
+    path: str, paths: str | None, changed: str, touched: bool
+) -> None:
     assert is_touched(application(path, paths=paths), URL, frozenset({changed})) is touched
 
 
@@ -42,14 +44,14 @@ def test_another_repository_is_not_touched() -> None:
     assert not is_touched(other, URL, frozenset({EVERYTHING}))
 
 
-def test_one_of_several_sources() -> None:
+def test_an_application_is_touched_through_one_of_several_sources() -> None:
     item = application("clusters")
     item["spec"] = {"sources": [{"repoURL": "x", "chart": "y"}, item["spec"]["source"]]}
     assert is_touched(item, URL, frozenset({"clusters/x"}))
     assert not is_touched({"spec": {}}, URL, frozenset({EVERYTHING}))
 
 
-def test_the_same_repository() -> None:
+def test_equivalent_urls_are_the_same_repository() -> None:
     assert same_repository("https://x/y.git", "https://x/y/")
     assert same_repository("https://x/y", "https://x/y.git/")
     assert not same_repository("https://x/y", "https://x/z")

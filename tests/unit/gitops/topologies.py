@@ -1,4 +1,4 @@
-"""Topologies and facts that several tests of this room use."""
+"""Topologies and render inputs that several tests of this package use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ucp check` finds: each rule with what breaks it, and with what doesn't."""
+"""Rules of `ucp check`: each with inputs that violate it, and inputs that don't."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[s
     return [each.message for each in find_faults(objects(text), mirrored)]
 
 
-def test_nothing_is_wrong() -> None:
+def test_valid_objects_have_no_faults() -> None:
     assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
 
 
@@ -118,7 +118,7 @@ def test_nothing_is_wrong() -> None:
         ("      containers:", "      serviceAccount: web\n      containers:", None),
     ],
 )
-def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
+def test_faults_of_objects_are_found(old: str, new: str, words: str | None) -> None:
     text = (DEPLOYMENT + SERVICE + INGRESS).replace(old, new)
     found = faults(text)
     if words is None:
@@ -136,14 +136,14 @@ def test_faults_of_objects(old: str, new: str, words: str | None) -> None:
         ("{apiGroups: [''], resources: [secrets], verbs: [create]}", False),
     ],
 )
-def test_a_service_may_select_what_an_operator_makes(rule: str, known: bool) -> None:
+def test_a_service_may_select_pods_that_an_operator_can_create(rule: str, known: bool) -> None:
     service = SERVICE.replace("selector: {app: web}", "selector: {app: made}")
     head = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
     role = f"{head}metadata: {{name: operator}}\nrules: [{rule}]\n"
     assert ("no pod in the overlay" in str(faults(DEPLOYMENT + service + role))) is not known
 
 
-def test_what_nothing_brings_is_told_by_name() -> None:
+def test_missing_lists_referenced_objects_that_nothing_provides() -> None:
     ignored = DEPLOYMENT.replace(
         "{name: web}\n",
         "{name: web, annotations: {k8s-ucp.io/ignore: 'reference-missing-object: x'}}\n",
@@ -170,32 +170,32 @@ def test_what_nothing_brings_is_told_by_name() -> None:
         ("parentRefs: [{name: traefik-gateway, namespace: traefik}]", "", "has no Gateway"),
     ],
 )
-def test_faults_of_routes(old: str, new: str, words: str | None) -> None:
+def test_faults_of_http_routes_are_found(old: str, new: str, words: str | None) -> None:
     assert ROUTE.count(old) == 1
     found = faults(DEPLOYMENT + SERVICE + ROUTE.replace(old, new))
     assert (words is None) == (not found)
     assert words is None or words in found[0]
 
 
-def test_what_stands_beside_an_object_may_bring_what_it_refers_to() -> None:
+def test_references_are_checked_only_if_the_set_of_objects_is_complete() -> None:
     assert "references the Service web" in faults(INGRESS)[0]
     assert list(find_faults(objects(INGRESS), None, whole=False)) == []
     wrong = objects(INGRESS.replace("pathType: Prefix", "pathType: prefix"))
     assert "must be one of" in next(find_faults(wrong, None, whole=False)).message
 
 
-def test_an_object_without_a_name_is_called_by_its_prefix() -> None:
+def test_an_object_with_generate_name_is_reported_by_its_prefix() -> None:
     hook = DEPLOYMENT.replace("name: web}\nspec:\n  sel", "generateName: web-}\nspec:\n  sel")
     said = faults(f"{hook}---\n{hook}", IMAGE="nginx:latest")
     assert said == 2 * ["Deployment web-*: the image nginx has the mutable tag latest"]
 
 
-def test_an_object_twice() -> None:
+def test_a_duplicate_object_is_found() -> None:
     assert faults(SERVICE + SERVICE) == ["duplicate object Service web"]
 
 
 @pytest.mark.parametrize("image", ["a/b", "r:5000/b", "b:latest", "b:main", "b:latest-alpine"])
-def test_unpinned_images(image: str) -> None:
+def test_unpinned_images_are_found(image: str) -> None:
     assert unpinned_image(image)
     assert faults(DEPLOYMENT, IMAGE=image)
 
@@ -203,7 +203,7 @@ def test_unpinned_images(image: str) -> None:
 @pytest.mark.parametrize(
     "image", ["a/b:1", "r:5000/b:v2", "b:main-3f2a91c", "b:2024-stable", f"b@sha256:{'0' * 64}"]
 )
-def test_pinned_images(image: str) -> None:
+def test_pinned_images_are_accepted(image: str) -> None:
     assert not unpinned_image(image)
 
 
@@ -219,7 +219,7 @@ def test_pinned_images(image: str) -> None:
         (":1.0.0", ""),
     ],
 )
-def test_images_whose_name_the_kubelet_does_not_take(image: str, why: str) -> None:
+def test_invalid_image_names_are_found(image: str, why: str) -> None:
     said = f"Deployment web: the image {image} is not a valid name{why}"
     assert faults(DEPLOYMENT, IMAGE=f'"{image}"') == [said]
 
@@ -233,11 +233,11 @@ def test_images_whose_name_the_kubelet_does_not_take(image: str, why: str) -> No
         "auto:1",
     ],
 )
-def test_images_whose_name_is_valid(image: str) -> None:
+def test_valid_image_names_are_accepted(image: str) -> None:
     assert not faults(DEPLOYMENT, IMAGE=f'"{image}"')
 
 
-def test_secrets_that_nobody_brings() -> None:
+def test_secrets_and_keys_that_nothing_provides_are_found() -> None:
     assert "neither the overlay nor a mirror" in faults(DEPLOYMENT, Mirrored())[0]
     assert not faults(DEPLOYMENT, None)
     assert not faults(DEPLOYMENT, Mirrored({("Secret", "s"): frozenset()}))
@@ -258,7 +258,7 @@ def test_secrets_that_nobody_brings() -> None:
     assert not faults(DEPLOYMENT + external, Mirrored())
 
 
-def test_what_syncers_bring() -> None:
+def test_mirrored_in_lists_the_keys_that_syncers_provide() -> None:
     entry = {
         "sourceName": "quotes-stage-connection",
         "sourceNamespace": "ucp-clusters",
@@ -278,7 +278,7 @@ def test_what_syncers_bring() -> None:
     assert mirrored_in([{**syncer, "spec": {"data": [by_labels]}}], "quote", "stage") is None
 
 
-def test_hosts() -> None:
+def test_hosts_and_paths_of_ingresses_and_routes_are_listed() -> None:
     assert list(hosts(objects(INGRESS)[0])) == [("a.example.org", "/")]
     route = {"kind": "HTTPRoute", "spec": {"hostnames": ["b.example.org"]}}
     assert list(hosts(route)) == [("b.example.org", "/")]
@@ -293,7 +293,7 @@ def test_hosts() -> None:
     ]
 
 
-def test_a_host_is_of_one_app_on_an_environment() -> None:
+def test_a_host_used_by_two_apps_of_an_environment_is_found() -> None:
     ingress = objects(INGRESS)
     folders = [f"apps/{each}/overlays/{env}" for each in ("a", "b") for env in ("stage", "prod")]
     alone = {each: ingress for each in folders if "/a/" in each}
@@ -307,7 +307,7 @@ def test_a_host_is_of_one_app_on_an_environment() -> None:
     }
 
 
-def test_a_node_port_is_of_one_service_on_an_environment() -> None:
+def test_a_node_port_used_by_two_services_of_an_environment_is_found() -> None:
     def service(name: str, *ports: str) -> list[dict[str, object]]:
         listed = ", ".join(f"{{port: 80, {each}}}" for each in ports)
         return objects(
@@ -364,14 +364,14 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_faults_of_files(case: str) -> None:
+def test_faults_of_files_are_found(case: str) -> None:
     files, words = FILES[case]
     found = list(find_file_faults(tree(files)))
     assert len(found) == 1
     assert words in found[0].message
 
 
-def test_files_without_faults() -> None:
+def test_valid_files_have_no_faults() -> None:
     good = {
         OVERLAY: "resources: [../../base, 'https://g/x//y?ref=v1.0']\nhelmCharts: "
         "[{name: c, version: 1.2.3}]",
@@ -382,7 +382,7 @@ def test_files_without_faults() -> None:
     assert list(find_file_faults(tree(good))) == []
 
 
-def test_templates_of_a_chart_are_no_yaml() -> None:
+def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
     chart = {
         "apps/web/overlays/stage/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
         "apps/web/overlays/stage/values.yaml": "kind: nothing\n",
@@ -416,13 +416,15 @@ def test_templates_of_a_chart_are_no_yaml() -> None:
         ("kind: A\nurl: ext::x@-y", None),
     ],
 )
-def test_what_git_would_take_for_an_option_is_refused(entry: str, words: str | None) -> None:
+def test_remote_bases_that_git_would_read_as_options_are_refused(
+    entry: str, words: str | None
+) -> None:
     found = refused(entry)
     assert (found is None) if words is None else (found is not None and words in found)
 
 
 @pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
-def test_environments_that_are_no_list(text: str) -> None:
+def test_environments_that_are_not_a_list_are_found(text: str) -> None:
     found = [each.message for each in find_environment_faults(tree({"environments.yaml": text}))]
     assert found == ["environments is not a list"]
 
@@ -430,12 +432,12 @@ def test_environments_that_are_no_list(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["metadata:", "metadata: [a]", "metadata: {annotations: [a]}", "metadata: {labels: a}"]
 )
-def test_an_object_without_proper_metadata_is_a_finding(text: str) -> None:
+def test_an_object_with_malformed_metadata_is_found(text: str) -> None:
     (found,) = find_faults(objects(f"kind: A\n{text}\n"), None)
     assert " must be a mapping" in found.message
 
 
-def test_environments() -> None:
+def test_faults_of_environments_are_found() -> None:
     text = "environments: [{name: a}, {name: a}, {name: b, promotesFrom: c}]"
     system = "apps/kube-system/overlays/a/kustomization.yaml"
     files = {"environments.yaml": text, OVERLAY: "{}", system: "{}"}
@@ -448,8 +450,8 @@ def test_environments() -> None:
     ]
 
 
-def test_overlays_that_are_one_application() -> None:
-    """Argo CD drops both, though each is right by itself."""
+def test_overlays_with_the_same_application_name_are_found() -> None:
+    """Argo CD drops both Applications, although each overlay is valid on its own."""
     paths = ("web/overlays/eu-stage", "web-eu/overlays/stage", "web/overlays/stage")
     files = {f"apps/{each}/kustomization.yaml": "{}" for each in paths}
     (found,) = find_environment_faults(tree(files))
@@ -466,7 +468,7 @@ def application(name: str, url: str, path: str, project: str = "infrastructure")
     )
 
 
-def test_applications_that_read_nothing() -> None:
+def test_applications_with_missing_paths_or_projects_are_found() -> None:
     files: dict[str, str] = {
         "projects/infrastructure.yaml": "kind: AppProject\nmetadata: {name: infrastructure}\n",
         "bootstrap/root.yaml": application("root", "core", "bootstrap"),
@@ -484,7 +486,7 @@ def test_applications_that_read_nothing() -> None:
     ]
 
 
-def test_a_topology_in_the_core_repository() -> None:
+def test_faults_of_ucp_yaml_in_the_core_repository_are_found() -> None:
     def faults_of(text: str) -> list[Any]:
         from pathlib import Path
 
@@ -497,7 +499,7 @@ def test_a_topology_in_the_core_repository() -> None:
     assert faults_of("kind: Topology\nmetadata: {name: a}\n") == []
 
 
-def test_roots_are_what_nobody_takes_in() -> None:
+def test_roots_are_folders_that_no_kustomization_includes() -> None:
     files = {
         "apps/web/base/kustomization.yaml": "resources: [x.yaml]",
         OVERLAY: "resources: [../../base]",
@@ -512,23 +514,23 @@ def test_roots_are_what_nobody_takes_in() -> None:
     assert [path for path, _ in found.plain()] == ["plain/x.yaml"]
 
 
-def test_apps_that_a_push_touches() -> None:
+def test_changed_apps_are_derived_from_the_changed_paths() -> None:
     assert changed_apps(["apps/web/base/x", "README.md", "apps/a/overlays/b/c"]) == {"web", "a"}
     assert changed_apps(["apps/web/x", "*"]) is None
     assert changed_apps(['"apps/\\303\\244/x"']) is None
 
 
-def test_the_table_is_of_the_pinned_kubernetes() -> None:
+def test_the_schema_table_matches_the_pinned_kubernetes_version() -> None:
     assert version() == f"v{CATALOGUE['kubernetes'].version}", "make kinds"
     assert list(find_misfits({"apiVersion": "apps/v1", "kind": "Deployment", "x": 1}))
     assert not list(find_misfits({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "x": 1}))
 
 
-def test_moving_words() -> None:
+def test_mutable_versions_are_recognized() -> None:
     assert is_moving("main") and is_moving("alpine-latest") and not is_moving("v1.2.3")
 
 
-def test_apps_that_jsonnet_makes_are_named() -> None:
+def test_apps_rendered_by_jsonnet_are_listed() -> None:
     place = "apps/{}/overlays/prod"
     files = {
         f"{place.format('made')}/lib/web.jsonnet": b"{}",
@@ -539,7 +541,7 @@ def test_apps_that_jsonnet_makes_are_named() -> None:
     assert Tree(files).jsonnet == ["made"]
 
 
-def test_kinds_that_somebody_else_must_bring_are_found() -> None:
+def test_foreign_kinds_lists_kinds_without_a_crd_among_the_objects() -> None:
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -563,7 +565,7 @@ def test_kinds_that_somebody_else_must_bring_are_found() -> None:
         ),
     ],
 )
-def test_bases_come_in_clear_text_only_where_the_owner_chose_that(
+def test_bases_may_use_unencrypted_transports_only_if_the_topology_does(
     git: str, spoken: set[str]
 ) -> None:
     text = (

@@ -1,4 +1,4 @@
-"""What `ucp check` says of guard rails. That API servers say the same: tests/integration/gitops."""
+"""Guard rails in `ucp check`; tests/integration/gitops tests that API servers decide the same."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ BAD: dict[str, tuple[str, dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_pods_and_templates_are_judged(case: str) -> None:
+def test_pods_and_pod_templates_that_violate_a_rule_are_found(case: str) -> None:
     rule, main, spec, words = BAD[case]
     for make in (pod, deployment):
         item = make(container(**main), **spec)
@@ -123,23 +123,25 @@ def test_pods_and_templates_are_judged(case: str) -> None:
         ({"securityContext": None, "ports": None, "livenessProbe": None}, {"volumes": None}),
     ],
 )
-def test_what_the_policies_admit(main: dict[str, Any], spec: dict[str, Any]) -> None:
+def test_pods_that_the_policies_admit_have_no_faults(
+    main: dict[str, Any], spec: dict[str, Any]
+) -> None:
     assert faults(deployment(container(**main), **spec)) == []
 
 
-def test_localhost_is_the_pod_on_the_network_of_its_node() -> None:
+def test_a_localhost_probe_with_host_network_violates_only_no_host_access() -> None:
     probe = {"readinessProbe": {"tcpSocket": {"port": 1, "host": "localhost"}}}
     item = deployment(container(**probe), hostNetwork=True)
     assert {each.rule for each in faults(item)} == {"no-host-access"}
 
 
-def test_the_platform_s_namespaces_are_left_alone() -> None:
+def test_platform_namespaces_are_exempt() -> None:
     item = pod(container(resources={}))
     item["metadata"]["namespace"] = "monitoring"
     assert faults(item) == []
 
 
-def test_hosts_of_other_apps() -> None:
+def test_a_host_of_another_app_is_found() -> None:
     (fault,) = faults(ingress("free.example.org", "echo.prod.example.org"))
     assert fault.rule == "no-taken-hosts"
     assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
@@ -148,7 +150,7 @@ def test_hosts_of_other_apps() -> None:
     assert not list(rails.faults("prod", "echo", [ingress("echo.prod.example.org")]))
 
 
-def test_a_host_that_is_shared_on_purpose() -> None:
+def test_a_host_that_an_ignore_entry_shares_is_allowed() -> None:
     ignore = [{"rule": "host-taken", "app": "web", "reason": "one front"}]
     apps = [{"name": "web", "image": "a", "tag": "1"}]
     apps.append({"name": "echo", "image": "a", "tag": "1", "hosts": ["echo"]})
@@ -158,29 +160,29 @@ def test_a_host_that_is_shared_on_purpose() -> None:
     assert [each.rule for each in rails.faults("prod", "other", [item])] == ["no-taken-hosts"]
 
 
-def test_a_host_twice_in_one_object() -> None:
+def test_a_host_repeated_in_one_object_is_found() -> None:
     (fault,) = faults(ingress("a.example.org", "a.example.org"))
     assert fault.message == "Ingress web: has the host and path a.example.org/ twice"
 
 
-def test_lasting_tokens() -> None:
+def test_service_account_token_secrets_are_found() -> None:
     item = {"kind": "Secret", "metadata": {"name": "x"}}
     (fault,) = faults({**item, "type": "kubernetes.io/service-account-token"})
     assert fault.rule == "no-lasting-tokens"
     assert not faults({**item, "type": "Opaque"})
 
 
-def test_without_a_topology_nothing_is_judged() -> None:
+def test_without_a_topology_no_rule_is_evaluated() -> None:
     assert not list(GuardRailRules(None).faults("prod", "web", [pod(container(resources={}))]))
 
 
-def test_policies_have_their_rule() -> None:
-    """Images and hosts have more than one; the others aren't in a repository."""
+def test_every_policy_has_a_rule_except_those_checked_elsewhere() -> None:
+    """Pinned images have several rules; the other two policies don't concern repositories."""
     elsewhere = {"pinned-images", "no-ephemeral-containers", "no-release-deletion"}
     assert set(get_args(Policy)) - set(RULES) == elsewhere
 
 
-def test_commands_are_read_as_the_policy_reads_them() -> None:
+def test_the_check_and_the_policy_use_the_same_url_patterns() -> None:
     found = render(demo(guardRails=RAILS), FACTS).core["policies/base/no-remote-probes.yaml"]
     assert f"findAll(r'{URL}')" in found.decode()
     assert f"matches(r'{OWN_URL}')" in found.decode()

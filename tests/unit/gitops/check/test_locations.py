@@ -1,4 +1,4 @@
-"""The line that a finding is about, found behind what was built."""
+"""Source files and lines of findings about built manifests."""
 
 from __future__ import annotations
 
@@ -82,5 +82,5 @@ DEPLOYMENT = "Deployment/web"
         (Fault("check-failed", "no", "."), (".", 1)),
     ],
 )
-def test_places(fault: Fault, place: tuple[str, int]) -> None:
+def test_a_fault_is_located_in_its_source_file(fault: Fault, place: tuple[str, int]) -> None:
     assert LOCATIONS.find(fault) == place

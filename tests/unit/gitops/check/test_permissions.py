@@ -1,4 +1,4 @@
-"""What the project of an app would refuse is told beforehand."""
+"""Objects that an app's AppProject would refuse are found by the check."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CRD = {
         item("Anything", group="example.org/v1"),
     ],
 )
-def test_allowed(allowed: Any) -> None:
+def test_permitted_objects_have_no_faults(allowed: Any) -> None:
     assert list(PERMISSIONS.faults("web", [allowed])) == []
 
 
@@ -56,12 +56,12 @@ def test_allowed(allowed: Any) -> None:
         (item("Namespace", "other"), "Namespace other is in the namespace other"),
     ],
 )
-def test_refused(refused: Any, words: str) -> None:
+def test_objects_beyond_the_projects_permissions_are_found(refused: Any, words: str) -> None:
     [found] = PERMISSIONS.faults("web", [refused])
     assert words in found.message
 
 
-def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
+def test_the_scope_of_a_kind_is_read_from_the_apps_own_crd() -> None:
     zone = item("Zone", group="example.org/v1")
     assert len(list(PERMISSIONS.faults("web", [CRD, zone]))) == 1
     other = {**zone, "apiVersion": "example.com/v1"}
@@ -69,7 +69,7 @@ def test_kinds_that_the_app_defines_have_the_scope_that_it_says() -> None:
     assert needed([CRD, zone], "web").kinds == ("CustomResourceDefinition", "Zone")
 
 
-def test_apps_of_the_repository_alone_stay_out_of_the_others() -> None:
+def test_an_app_that_is_not_in_ucp_yaml_must_not_use_namespaces_of_others() -> None:
     service = item("Service", namespace="shop")
     [found] = PERMISSIONS.faults("stray", [service])
     assert "belongs to another app" in found.message
@@ -78,11 +78,11 @@ def test_apps_of_the_repository_alone_stay_out_of_the_others() -> None:
     assert "only apps of ucp.yaml" in found.message
 
 
-def test_nothing_is_refused_where_the_topology_is_not_at_hand() -> None:
+def test_without_a_topology_permissions_are_not_checked() -> None:
     assert list(Permissions(None).faults("web", [item("ClusterRole")])) == []
 
 
-def test_what_is_needed() -> None:
+def test_needed_lists_cluster_kinds_and_foreign_namespaces() -> None:
     assert needed([item("Service")], "web") == Needed((), ())
     assert needed([item("Service", namespace="far")], "web") == Needed((), ("far",), True)
     mixed = [item("Service", namespace="far"), item("Service"), item("ClusterRole")]

@@ -1,4 +1,4 @@
-"""What a check says as a whole: counts, what blocks, and two looks at the same repositories."""
+"""The result of a check: its summary, blocking errors, and precedence of committed files."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def ignored(path: str) -> IgnoredFinding:
     return IgnoredFinding(finding(path), "known", "ucp.yaml", in_source=False)
 
 
-def test_the_summary_counts() -> None:
+def test_the_summary_counts_findings_by_severity() -> None:
     assert CheckResult([]).summary == "no problems found"
     found = [finding("a", "error"), finding("b"), finding("c")]
     assert CheckResult(found, [ignored("d")]).summary == "1 error, 2 warnings, 1 ignored"
 
 
-def test_only_errors_refuse() -> None:
+def test_only_errors_block() -> None:
     refuse(CheckResult([finding("a")]), "what")
     many = [finding(f"p{number:03}", "error") for number in range(SHOWN + 5)]
     with pytest.raises(UcpError) as caught:
@@ -35,7 +35,7 @@ def test_only_errors_refuse() -> None:
     assert "warning" not in caught.value.message
 
 
-def test_what_is_in_git_counts_more_than_what_will_be() -> None:
+def test_results_of_committed_files_override_those_of_rendered_files() -> None:
     committed = CheckResult([finding("a")], [ignored("b")], ["n"], ["one", "two"])
     rendered = CheckResult([finding("b"), finding("c")], [ignored("a"), ignored("d")], [], ["two"])
     both = committed.over(rendered)

@@ -1,4 +1,4 @@
-"""SARIF 2.1.0 as forges read it: what the schema requires, and what we mean."""
+"""SARIF 2.1.0 output: what its schema requires, and what forges read."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log(*ignored: IgnoredFinding) -> Any:
     return json.loads(json.dumps(found))
 
 
-def test_the_structure_is_that_of_the_schema() -> None:
+def test_the_structure_matches_the_schema() -> None:
     found = log(IgnoredFinding(WARNING, "known", "ucp.yaml", in_source=False))
     assert found["version"] == "2.1.0"
     assert found["$schema"].endswith("sarif-2.1.0.json")
@@ -49,7 +49,7 @@ def test_the_structure_is_that_of_the_schema() -> None:
         ids = [each["id"] for each in driver["rules"]]
         assert len(ids) == len(set(ids)) == len(RULES)
         for rule in driver["rules"]:
-            # The project names no place for its pages: their text comes along.
+            # The project has no documentation URL, so the text of the page is included.
             assert "helpUri" not in rule
             assert "**Fix:**" in rule["help"]["markdown"]
             assert rule["shortDescription"]["text"] and rule["fullDescription"]["text"]
@@ -76,7 +76,7 @@ def test_results_are_in_the_run_of_their_repository() -> None:
     assert place["region"] == {"startLine": 12}
 
 
-def test_what_is_ignored_is_suppressed() -> None:
+def test_ignored_findings_are_suppressed_results() -> None:
     other = CheckFinding("apps", "apps/c/overlays/stage", "m", "image-untagged", file="c.yaml")
     ignored = [
         IgnoredFinding(other, "known", "c.yaml:1", in_source=True),
@@ -91,7 +91,7 @@ def test_what_is_ignored_is_suppressed() -> None:
     assert suppression["kind"] == "external" and suppression["justification"] == "soon"
 
 
-def test_what_a_base_brings_to_all_environments_is_one_result() -> None:
+def test_a_finding_in_a_base_is_one_result_for_all_environments() -> None:
     other = replace(WARNING, path="apps/web/overlays/prod")
     ignored = IgnoredFinding(other, "known", "ucp.yaml", in_source=False)
     [run] = sarif([WARNING, other], [], ["apps"])["runs"]
@@ -107,7 +107,7 @@ def test_a_finding_keeps_its_fingerprint_when_its_line_moves() -> None:
     assert one["results"][0]["partialFingerprints"] == other["results"][0]["partialFingerprints"]
 
 
-def test_rules_link_to_the_pages_that_the_project_names() -> None:
+def test_rules_link_to_the_projects_documentation_url() -> None:
     [run] = sarif([], [], ["apps"], pages="https://docs.example.org/ucp/")["runs"]
     first = run["tool"]["driver"]["rules"][0]
     assert first["helpUri"] == f"https://docs.example.org/ucp/docs/checks.md#{first['id']}"

@@ -1,4 +1,4 @@
-"""Findings that are answered: denied and ignored in ucp.yaml, in comments, on objects."""
+"""Triage of findings: denied and ignored in ucp.yaml, in comments and in annotations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def answered(
         (["warnings"], "error"),
     ],
 )
-def test_warnings_that_are_denied(deny: list[str], severity: str) -> None:
+def test_denied_warnings_become_errors(deny: list[str], severity: str) -> None:
     [found] = answered(finding(), checks={"deny": deny}).findings
     assert found.severity == severity
     assert found.blocks == (severity == "error")
@@ -76,7 +76,9 @@ def test_warnings_that_are_denied(deny: list[str], severity: str) -> None:
         ({"app": "web", "object": "Deployment/other"}, False),
     ],
 )
-def test_entries_of_the_topology(entry: dict[str, str], ignored: bool) -> None:
+def test_ignore_entries_of_the_topology_match_by_rule_app_and_file(
+    entry: dict[str, str], ignored: bool
+) -> None:
     entry = {"rule": "image-untagged", "reason": "known", **entry}
     found = answered(finding(), checks={"ignore": [entry]})
     assert bool(found.ignored) == ignored
@@ -101,7 +103,7 @@ def test_entries_of_the_topology(entry: dict[str, str], ignored: bool) -> None:
         ("a:\nb:\nimage: x#ucp: ignore image-untagged known\n", False, None),
     ],
 )
-def test_comments(text: str, ignored: bool, note: str | None) -> None:
+def test_ignore_comments_apply_to_their_line(text: str, ignored: bool, note: str | None) -> None:
     found = answered(finding(), files={FILE: text})
     assert bool(found.ignored) == ignored
     assert bool(found.findings) != ignored
@@ -115,7 +117,7 @@ def annotated(text: str, name: str = "web") -> dict[str, Any]:
     return {"kind": "Deployment", "metadata": metadata}
 
 
-def test_annotations() -> None:
+def test_ignore_annotations_apply_to_their_object() -> None:
     item = annotated("image-moving-tag: a\nimage-untagged: known\n")
     found = answered(finding(), finding("image-moving-tag"), item=item)
     assert {each.reason for each in found.ignored} == {"a", "known"}
@@ -127,7 +129,9 @@ def test_annotations() -> None:
 
 
 @pytest.mark.parametrize("repository", ["apps", "core"])
-def test_what_breaks_other_apps_is_not_answered_in_the_app_repository(repository: str) -> None:
+def test_findings_that_affect_other_apps_cannot_be_ignored_in_the_app_repository(
+    repository: str,
+) -> None:
     host = finding("host-taken", repository=repository, severity="error")
     files = {FILE: "a:\nb:\nc: d # ucp: ignore host-taken shared\n"}
     found = answered(host, files=files, repository=repository)
@@ -137,7 +141,7 @@ def test_what_breaks_other_apps_is_not_answered_in_the_app_repository(repository
     assert answered(host, checks={"ignore": [entry]}, repository=repository).ignored
 
 
-def test_what_lets_an_app_out_of_its_project_is_never_ignored() -> None:
+def test_findings_about_an_apps_permissions_cannot_be_ignored() -> None:
     away = finding("namespace-not-allowed", severity="error")
     comment = {FILE: "a:\nb:\nc: d # ucp: ignore namespace-not-allowed mine\n"}
     entry = {"rule": "namespace-not-allowed", "app": "web", "reason": "mine"}

@@ -1,4 +1,4 @@
-"""Which of the open pull requests is ours: never one of a fork whose branch has the same name."""
+"""Finding our open pull request; one of a fork with the same branch name is never ours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def found_on_gitlab(*sources: int | None) -> PullRequest | None:
     return forge.find(HEAD, "main")
 
 
-def test_a_fork_s_on_gitea_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pull_request_of_a_fork_is_ignored_on_gitea(monkeypatch: pytest.MonkeyPatch) -> None:
     forks = [gitea_request(1, 8), gitea_request(2, None)]
     assert found_on_gitea(monkeypatch, forks) is None
     found = found_on_gitea(monkeypatch, [*forks, gitea_request(3, OURS)])
@@ -49,14 +49,14 @@ def test_a_fork_s_on_gitea_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.number == 3
 
 
-def test_a_gitea_with_small_pages_is_read_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_pages_of_gitea_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     first = [gitea_request(1, OURS, "other"), gitea_request(2, OURS, "another")]
     found = found_on_gitea(monkeypatch, first, [gitea_request(3, OURS)])
     assert found is not None
     assert found.number == 3
 
 
-def test_a_fork_s_on_gitlab_is_not_ours() -> None:
+def test_a_merge_request_of_a_fork_is_ignored_on_gitlab() -> None:
     assert found_on_gitlab(8, None) is None
     found = found_on_gitlab(8, None, OURS)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Which forge a repository is on, and where the token for it comes from."""
+"""The forge of a repository, and the source of its token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
         ("http://gitea.lan:3000/a/b", "gitea", "http://gitea.lan:3000", "a/b"),
     ],
 )
-def test_known_hosts(url: str, kind: str, root: str, path: str) -> None:
+def test_the_forge_is_derived_from_known_hosts(url: str, kind: str, root: str, path: str) -> None:
     site = find_site(url, "", ALL)
 
     assert (site.kind, site.root, site.path) == (kind, root, path)
@@ -43,20 +43,22 @@ def test_known_hosts(url: str, kind: str, root: str, path: str) -> None:
         ({"GITLAB_CI": "true", "CI_SERVER_HOST": "git.lan"}, "gitlab"),
     ],
 )
-def test_other_hosts_are_told_by_the_environment(environment: dict[str, str], kind: str) -> None:
+def test_the_forge_of_other_hosts_is_derived_from_the_environment(
+    environment: dict[str, str], kind: str
+) -> None:
     assert find_site("https://git.lan/a/b", "", {**ALL, **environment}).kind == kind
 
 
-def test_a_flag_comes_first() -> None:
+def test_a_flag_takes_precedence() -> None:
     assert find_site("https://github.com/a/b", "gitea", ALL).kind == "gitea"
 
 
-def test_the_ci_s_host_says_nothing_of_another_host() -> None:
+def test_the_ci_systems_host_does_not_determine_the_forge_of_another_host() -> None:
     with pytest.raises(UsageError, match="type of the forge"):
         find_site("https://git.lan/a/b", "", {**ALL, "GITHUB_SERVER_URL": "https://github.com"})
 
 
-def test_the_address_of_the_pages_can_differ() -> None:
+def test_the_web_url_can_differ_from_the_git_url() -> None:
     environment = {**ALL, "UCP_FORGE_URL": "https://git.lan:8443/", "UCP_FORGE": "gitea"}
 
     assert find_site("ssh://git@git.lan/a/b", "", environment).root == "https://git.lan:8443"
@@ -65,7 +67,7 @@ def test_the_address_of_the_pages_can_differ() -> None:
 @pytest.mark.parametrize(
     "url", ["/srv/git/apps.git", "file:///srv/apps.git", "https://github.com/x"]
 )
-def test_what_is_on_no_forge(url: str) -> None:
+def test_a_repository_without_a_forge_is_refused(url: str) -> None:
     with pytest.raises(UsageError):
         find_site(url, "github", ALL)
 
@@ -79,7 +81,7 @@ def test_what_is_on_no_forge(url: str) -> None:
         "https://oauth2:glpat-s3#cret@git.lan/a/b",
     ],
 )
-def test_no_refusal_shows_the_token_of_a_ci_s_clone(url: str) -> None:
+def test_refusals_do_not_show_the_token_in_a_clone_url(url: str) -> None:
     with pytest.raises(UsageError) as caught:
         find_site(url, "", {})
     shown = f"{caught.value.message} {caught.value.next}"
@@ -87,7 +89,7 @@ def test_no_refusal_shows_the_token_of_a_ci_s_clone(url: str) -> None:
     assert "cret" not in shown
 
 
-def test_the_address_of_the_pages_is_shown_without_a_password() -> None:
+def test_the_web_url_is_shown_without_its_password() -> None:
     with pytest.raises(UsageError, match="type of the forge") as caught:
         find_site("https://git.lan/a/b", "", {"UCP_FORGE_URL": "https://ada:s3cret@git.lan"})
     assert "s3cret" not in caught.value.message
@@ -111,7 +113,7 @@ def test_a_site_does_not_show_its_token() -> None:
     assert "s3cret" not in repr(find_site("https://github.com/a/b", "", {"GH_TOKEN": "s3cret"}))
 
 
-def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
+def test_a_token_file_must_be_private(tmp_path: Path) -> None:
     tmp_path = tmp_path / "of a person"
     tmp_path.mkdir()
     path = tmp_path / "forge-token"
@@ -124,7 +126,7 @@ def test_a_token_file_has_to_be_private(tmp_path: Path) -> None:
     assert find_site("https://github.com/a/b", "", {}, tmp_path).token == "f1le"
 
 
-def test_merging_is_asked_for_until_the_forge_is_ready() -> None:
+def test_merging_is_retried_until_the_forge_is_ready() -> None:
     tries: list[int] = []
 
     def ask(ready: int) -> bool:

@@ -1,4 +1,4 @@
-"""What is found in repositories of common layouts, and what is refused with which reason."""
+"""Apps found in repositories of common layouts, and the reasons of refusals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def refusal(there: Discovery, name: str) -> RefusedApp:
 
 
 def kustomized(base: str, overlays: Mapping[str, str]) -> dict[str, str]:
-    """A base and its overlays, in any folders. The way between them doesn't matter here."""
+    """A base and its overlays, in any folders. Overlays refer to the base by way of the root."""
     files = {f"{base}/kustomization.yaml": overlay("all.yaml"), f"{base}/all.yaml": CONFIG}
     for folder in overlays.values():
         up = "/".join([".."] * len(folder.split("/")))
@@ -69,7 +69,7 @@ def kustomized(base: str, overlays: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
-def test_bases_with_overlays_are_apps_in_every_usual_layout() -> None:
+def test_bases_with_overlays_are_found_in_all_common_layouts() -> None:
     layouts = {
         "apps/web/base": ("apps/web/overlays/qa", "apps/web/overlays/prod"),
         "web/base": ("web/overlays/qa", "web/overlays/prod"),
@@ -86,14 +86,14 @@ def test_bases_with_overlays_are_apps_in_every_usual_layout() -> None:
         assert only.environments == ("prod", "qa")
 
 
-def test_a_repository_may_be_one_app() -> None:
+def test_a_repository_can_be_a_single_app() -> None:
     files = kustomized("base", {"us": "envs/us", "eu": "envs/eu"})
     [only] = found(files).findings
     assert (only.name, only.where) == ("shop", ".")
     assert only.overlays == {"us": "envs/us", "eu": "envs/eu"}
 
 
-def test_kustomizations_that_only_list_apps_are_none() -> None:
+def test_kustomizations_that_only_list_apps_are_not_apps() -> None:
     files = {
         **kustomized("base/web", {"prod": "overlays/prod/web"}),
         **kustomized("base/api", {"prod": "overlays/prod/api"}),
@@ -105,7 +105,7 @@ def test_kustomizations_that_only_list_apps_are_none() -> None:
     assert not there.refusals
 
 
-def test_what_others_take_in_is_no_app() -> None:
+def test_kustomizations_included_by_others_are_not_apps() -> None:
     files = {
         **kustomized("web/base", {"prod": "web/overlays/prod"}),
         "web/overlays/prod/kustomization.yaml": overlay("../../base", "../../../parts/ingress"),
@@ -116,7 +116,7 @@ def test_what_others_take_in_is_no_app() -> None:
     assert [each.name for each in found(files).findings] == ["web"]
 
 
-def test_charts_with_the_values_of_environments() -> None:
+def test_charts_are_found_with_the_values_files_of_environments() -> None:
     files = {
         "charts/web/Chart.yaml": CHART,
         "charts/web/values.yaml": "",
@@ -145,7 +145,7 @@ def test_a_chart_for_each_environment_is_refused() -> None:
     assert "a different chart" in refusal(there, "web").reason
 
 
-def test_folders_of_manifests_and_jsonnet() -> None:
+def test_folders_of_manifests_and_jsonnet_are_found() -> None:
     files = {
         "web/all.yaml": CONFIG,
         "job/job.yaml": "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: j-}\n",
@@ -175,14 +175,14 @@ def test_manifests_in_folders_beside_other_apps_are_apps() -> None:
     assert [each.where for each in there.refusals] == ["deploy"]
 
 
-def test_plain_manifests_of_environments_get_a_kustomization_each() -> None:
+def test_plain_manifests_get_a_kustomization_per_environment() -> None:
     files = {f"environments/{each}/web/all.yaml": CONFIG for each in ("qa", "prod")}
     [only] = found(files).findings
     assert only.overlays == {each: f"environments/{each}/web" for each in ("qa", "prod")}
     assert b"all.yaml" in only.generated["environments/qa/web/kustomization.yaml"]
 
 
-def test_an_application_for_each_environment_is_one_app() -> None:
+def test_applications_per_environment_are_one_app() -> None:
     files = {
         **kustomized(
             "apps/web/base", {"qa": "apps/web/overlays/qa", "prod": "apps/web/overlays/prod"}
@@ -196,7 +196,7 @@ def test_an_application_for_each_environment_is_one_app() -> None:
     assert "become web" in only.notes[0]
 
 
-def test_what_is_left_of_a_name_says_what_it_is() -> None:
+def test_a_generic_application_name_is_replaced_by_the_folder_name() -> None:
     files = kustomized("shop/base", {"qa": "shop/overlays/qa", "prod": "shop/overlays/prod"})
     for each in ("qa", "prod"):
         files[f"{each}.yaml"] = application(f"{each}-app", {"path": f"shop/overlays/{each}"})
@@ -204,14 +204,14 @@ def test_what_is_left_of_a_name_says_what_it_is() -> None:
     assert (only.name, only.environments) == ("shop", ("prod", "qa"))
 
 
-def test_where_it_was_found_has_a_line() -> None:
+def test_the_location_of_a_finding_has_a_line() -> None:
     files = {
         "a.yaml": "# x\n---\n# y\n" + application("web", {"chart": "web", "repoURL": "https://c"})
     }
     assert found(files).findings[0].where == "a.yaml:4"
 
 
-def test_values_of_an_application_are_merged_as_helm_does() -> None:
+def test_values_of_an_application_are_merged_as_helm_merges_them() -> None:
     helm = {
         "valueFiles": ["values.yaml", "../../values/all.yaml", "values-prod.yaml"],
         "values": "a: {three: 3}\n",
@@ -235,7 +235,7 @@ def test_values_of_an_application_are_merged_as_helm_does() -> None:
     )
 
 
-def test_one_values_file_of_the_chart_stays_where_it_is() -> None:
+def test_a_single_values_file_of_the_chart_is_referenced_in_place() -> None:
     files = {
         "web/Chart.yaml": CHART,
         "web/values-qa.yaml": "",
@@ -245,7 +245,7 @@ def test_one_values_file_of_the_chart_stays_where_it_is() -> None:
     assert only.values == {"qa": "values-qa.yaml"}
 
 
-def test_charts_and_repositories_from_elsewhere() -> None:
+def test_remote_charts_and_repositories_are_found() -> None:
     chart = {"chart": "web", "repoURL": "registry.example.org/charts", "targetRevision": "1.2.3"}
     other = {
         "path": "deploy",
@@ -272,7 +272,7 @@ def test_charts_and_repositories_from_elsewhere() -> None:
     assert api.remote == RemoteSource("https://elsewhere.example.org/api", "v1")
 
 
-def test_several_sources_one_of_which_holds_values() -> None:
+def test_a_source_of_an_application_can_provide_only_values() -> None:
     sources = [
         {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"},
         {"repoURL": "git@git.example.org:team/platform", "ref": "values"},
@@ -291,8 +291,8 @@ def test_several_sources_one_of_which_holds_values() -> None:
     assert only.values == {"": b"replicas: 2\n"}
 
 
-def test_sources_of_one_application_are_an_app_each() -> None:
-    """In the namespace of the Application, as they know each other by names."""
+def test_each_source_of_an_application_becomes_an_app() -> None:
+    """All are in the Application's namespace, since they refer to each other by name."""
     chart = {"repoURL": "https://charts.example.org", "chart": "db", "targetRevision": "1.0.0"}
 
     def sources(environment: str) -> Any:
@@ -344,7 +344,7 @@ def test_values_of_another_repository_are_fetched() -> None:
     assert only.advice.startswith("copy it to a file, then ucp app add web --chart web")
 
 
-def test_what_a_hydrator_reads_is_the_source() -> None:
+def test_the_dry_source_of_a_source_hydrator_is_imported() -> None:
     dry = {"repoURL": URL, "path": "web", "targetRevision": "HEAD"}
     files = {
         f"{each}.yaml": document(
@@ -357,14 +357,14 @@ def test_what_a_hydrator_reads_is_the_source() -> None:
     assert (web.path, web.environments) == ("web", ("prod", "qa"))
 
 
-def test_branches_that_something_else_renders_are_no_apps_of_apps() -> None:
+def test_rendered_branches_are_not_mistaken_for_an_app_of_apps() -> None:
     source = {"repoURL": URL, "path": "./", "targetRevision": "env/qa"}
     files = {"argo/web.yaml": application("web", source), "web/web.yaml": CONFIG}
     assert refusal(found(files), "web").reason.startswith("its targetRevision is env/qa")
 
 
-def test_a_folder_without_repository_is_where_its_values_are() -> None:
-    """No other source names a folder of it."""
+def test_without_a_repository_values_references_are_resolved_in_the_folder() -> None:
+    """No other source refers to a path in the folder."""
     chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
     files = {"envs/qa/web.yaml": "replicas: 1\n", "envs/prod/web.yaml": "replicas: 3\n"}
 
@@ -384,7 +384,7 @@ def test_a_folder_without_repository_is_where_its_values_are() -> None:
         assert web.values == {"qa": b"replicas: 1\n", "prod": b"replicas: 3\n"}
 
 
-def test_values_that_are_not_here_come_with_the_command() -> None:
+def test_values_that_cannot_be_read_are_refused_with_the_command_that_adds_the_app() -> None:
     chart = {"repoURL": "https://charts.example.org", "chart": "web", "targetRevision": "1.0.0"}
     chart["helm"] = {"valueFiles": ["$values/web.yaml"]}  # type: ignore[assignment]
     for source, reason in (
@@ -401,8 +401,8 @@ def test_values_that_are_not_here_come_with_the_command() -> None:
         )
 
 
-def test_applications_of_one_name_come_with_the_commands_that_add_them() -> None:
-    """One that deploys the same is no other."""
+def test_applications_with_the_same_name_are_refused_with_the_commands_that_add_them() -> None:
+    """One that deploys the same source is a duplicate, which isn't refused."""
     files = {
         "a.yaml": application("web", {"path": "web"}),
         "b.yaml": application("web", {"path": "web"}),
@@ -416,7 +416,7 @@ def test_applications_of_one_name_come_with_the_commands_that_add_them() -> None
     )
 
 
-def test_what_an_application_has_that_an_app_can_not() -> None:
+def test_unsupported_settings_of_an_application_are_refused() -> None:
     cases = {
         "plugin": ({"path": "web", "plugin": {"name": "x"}}, "plugin"),
         "patched": ({"path": "web", "kustomize": {"version": "v4"}}, "kustomize.version"),
@@ -445,7 +445,7 @@ def test_what_an_application_has_that_an_app_can_not() -> None:
         assert only.advice
 
 
-def test_versions_of_a_chart_may_differ_between_environments_and_commits_may_not() -> None:
+def test_chart_versions_may_differ_between_environments_but_commits_may_not() -> None:
     def of(version: str, **more: str) -> dict[str, str]:
         return {"repoURL": "https://c.example.org", "targetRevision": version, **more}
 
@@ -461,7 +461,7 @@ def test_versions_of_a_chart_may_differ_between_environments_and_commits_may_not
     assert "different versions" in refusal(found(files), "web").reason
 
 
-def test_sets_over_lists_and_folders() -> None:
+def test_applicationsets_over_lists_and_directories_are_expanded() -> None:
     template = {
         "metadata": {"name": "{{path.basename}}-{{env}}"},
         "spec": {
@@ -487,11 +487,11 @@ def test_sets_over_lists_and_folders() -> None:
     assert (api.name, web.name) == ("api", "web")
     assert web.overlays == {each: f"apps/web/overlays/{each}" for each in ("qa", "blue")}
     assert web.where == "set.yaml:1"
-    # What the set leaves out is an app by its folders.
+    # The directory that the set excludes is found by its layout.
     assert there.findings[1].where == "apps/old"
 
 
-def test_go_templates_and_files() -> None:
+def test_applicationsets_over_files_with_go_templates_are_expanded() -> None:
     template = {
         "metadata": {"name": "{{ index .path.segments 1 | lower }}-{{ .env }}"},
         "spec": {
@@ -517,7 +517,7 @@ def test_go_templates_and_files() -> None:
     assert only.values == {"qa": "values-qa.yaml", "prod": "values-prod.yaml"}
 
 
-def test_sets_that_nobody_can_expand_here() -> None:
+def test_applicationsets_that_cannot_be_expanded_are_refused() -> None:
     template = {"metadata": {"name": "{{name}}"}, "spec": {"source": {"repoURL": URL, "path": "x"}}}
     folders = [{"path": "*"}]
     cases: dict[str, tuple[Any, Any, str]] = {
@@ -541,14 +541,14 @@ def test_sets_that_nobody_can_expand_here() -> None:
 
 
 def applications_of(generator: Any, template: Any, **more: Any) -> list[Any]:
-    """The sources of the Applications that a set stands for, with stage and prod as clusters."""
+    """The specs of the Applications that a set generates for the clusters stage and prod."""
     tree = RepositoryTree(place({"apps/web/a.yaml": CONFIG, "config/x.json": '{"of": [{"a": 1}]}'}))
     [declared] = read_documents(application_set("all", generator, template, **more).encode(), "s")
     context = SetContext(tree, lambda url: url == URL, ("stage", "prod"), {"stage", "prod", "qa"})
     return [each.document.content["spec"] for each in expand(declared, context)]
 
 
-def test_clusters_are_the_environments() -> None:
+def test_cluster_generators_yield_the_environments() -> None:
     template = {"spec": {"path": "{{metadata.labels.environment}}/{{values.a}}"}}
     every = {"clusters": {"values": {"a": "of-{{name}}"}}}
     assert applications_of(every, template) == [
@@ -573,7 +573,7 @@ def test_clusters_are_the_environments() -> None:
     ]
 
 
-def test_clusters_are_left_out_by_names() -> None:
+def test_cluster_generators_exclude_clusters_by_name() -> None:
     def chosen(*rules: Mapping[str, Any]) -> list[Any]:
         generator = {"clusters": {"selector": {"matchExpressions": list(rules)}}}
         return [each["path"] for each in applications_of(generator, {"spec": {"path": "{{name}}"}})]
@@ -598,7 +598,7 @@ def cluster(name: str, labels: Mapping[str, str]) -> str:
     return dump_all([{**head, "stringData": said}])
 
 
-def test_clusters_of_the_repository_are_chosen_by_their_labels() -> None:
+def test_cluster_generators_select_cluster_secrets_in_the_repository_by_labels() -> None:
     path = "{{metadata.labels.tier}}/{{metadata.annotations.at}}"
     source = {"source": {"repoURL": URL, "path": f"web/{path}"}}
     selector = {"selector": {"matchLabels": {"web": "true"}}}
@@ -621,7 +621,7 @@ def test_clusters_of_the_repository_are_chosen_by_their_labels() -> None:
     assert refusal(found(files), "all").advice == "--map c=ENV, or --skip-env c"
 
 
-def test_generators_are_merged_and_chosen_from() -> None:
+def test_generators_are_merged_and_filtered_by_selectors() -> None:
     template = {"spec": {"env": "{{env}}", "tag": "{{tag}}"}}
     elements = [{"env": "stage", "tag": "1"}, {"env": "prod", "tag": "1"}]
     some = [{"env": "prod", "tag": "2"}, {"env": "eu", "tag": "3"}]
@@ -641,7 +641,7 @@ def test_generators_are_merged_and_chosen_from() -> None:
         assert applications_of(generator, template) == [{"env": "prod", "tag": "1"}]
 
 
-def test_templates_are_patched_and_filled_by_functions() -> None:
+def test_template_patches_and_template_functions_are_evaluated() -> None:
     elements = [{"env": "stage"}, {"env": "prod", "tag": "2", "site": "eu-west"}]
     found = applications_of(
         {"list": {"elements": elements}},
@@ -664,7 +664,7 @@ def test_templates_are_patched_and_filled_by_functions() -> None:
 
 
 @pytest.mark.parametrize("text", ['{{ default "x" }}', "{{ last .labels }}"])
-def test_a_template_that_is_called_wrongly_is_refused(text: str) -> None:
+def test_a_template_function_with_wrong_arguments_is_refused(text: str) -> None:
     only = refusal(found_set(text, [{"env": "stage", "labels": {"a": "b"}}]), "all")
     assert text.replace("{{ ", "{{").replace(" }}", "}}") in only.reason
 
@@ -675,7 +675,7 @@ def found_set(text: str, elements: Any) -> Discovery:
     return found({"s.yaml": application_set("all", generator, template, goTemplate=True)})
 
 
-def test_parameters_of_paths_and_of_files_that_hold_lists() -> None:
+def test_parameters_of_paths_and_of_lists_in_files_are_evaluated() -> None:
     files = {"repoURL": URL, "files": [{"path": "config/*.json"}], "pathParamPrefix": "from"}
     elements = {"list": {"elementsYaml": "{{ .of | toJson }}"}}
     generator = {"matrix": {"generators": [{"git": files}, elements]}}
@@ -683,7 +683,7 @@ def test_parameters_of_paths_and_of_files_that_hold_lists() -> None:
     assert applications_of(generator, template, goTemplate=True) == [{"a": "1", "path": "config"}]
 
 
-def test_charts_of_applications_are_rendered() -> None:
+def test_charts_that_contain_applications_are_rendered() -> None:
     files = {
         "root.yaml": application("root", {"path": "apps"}),
         "apps/Chart.yaml": CHART,
@@ -710,7 +710,7 @@ def test_charts_of_applications_are_rendered() -> None:
     assert "nil pointer" in refusal(found(files, fail), "apps").reason
 
 
-def test_charts_of_applications_are_rendered_with_what_their_application_gives() -> None:
+def test_charts_that_contain_applications_are_rendered_with_their_applications_values() -> None:
     files = {
         "argo/root.yaml": application(
             "root",
@@ -734,7 +734,7 @@ def test_charts_of_applications_are_rendered_with_what_their_application_gives()
     assert given == [dump_all([{"a": "b", "spec": {"server": "here"}}]).encode()]
 
 
-def test_an_overlay_that_is_called_as_its_app_is_no_environment() -> None:
+def test_an_overlay_named_like_its_app_is_not_an_environment() -> None:
     files = {
         **kustomized("apps/bgd/base", {"": "apps/bgd/overlays/bgd"}),
         "argo/bgd.yaml": application("bgd-app", {"path": "apps/bgd/overlays/bgd"}, "bgd"),
@@ -743,7 +743,7 @@ def test_an_overlay_that_is_called_as_its_app_is_no_environment() -> None:
     assert (bgd.name, bgd.environments, bgd.path) == ("bgd-app", (), "apps/bgd/overlays/bgd")
 
 
-def test_an_application_of_another_repository_is_no_app_of_apps() -> None:
+def test_an_application_of_another_repository_is_not_an_app_of_apps() -> None:
     other = "https://git.example.org/team/other.git"
     files = {
         "argocd/root.yaml": application("root", {"path": "argocd"}),
@@ -755,8 +755,8 @@ def test_an_application_of_another_repository_is_no_app_of_apps() -> None:
     assert {each.name for each in there.refusals} == {"root", "all"}
 
 
-def test_folders_beside_an_application_are_taken_from_there() -> None:
-    """idpbuilder's packages name them by `cnoe://`."""
+def test_cnoe_urls_refer_to_folders_beside_the_application() -> None:
+    """Packages of idpbuilder use such URLs."""
     chart = {"repoURL": "https://charts.example.org", "chart": "db", "targetRevision": "1.0.0"}
     files = {
         "stacks/web.yaml": application("web", {"repoURL": "cnoe://web/manifests", "path": "."}),
@@ -788,7 +788,7 @@ def test_folders_beside_an_application_are_taken_from_there() -> None:
     assert refusal(there, "lost").reason == "the repository has no folder stacks/lost"
 
 
-def test_what_is_not_argocds() -> None:
+def test_flux_releases_in_kustomizations_and_appprojects_are_refused() -> None:
     flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: web}\n"
     project = document("AppProject", "team", {})
     app = application("api", {"chart": "api", "repoURL": "https://c.example.org"})
@@ -810,7 +810,7 @@ def flux(kind: str, name: str, spec: Mapping[str, Any]) -> str:
     return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
 
 
-def test_releases_of_flux_are_apps() -> None:
+def test_flux_helmreleases_become_apps() -> None:
     charts = {"kind": "HelmRepository", "name": "charts"}
     nginx = {"chart": {"spec": {"chart": "nginx", "version": "2.x", "sourceRef": charts}}}
     here = {"chart": "./charts/shop", "sourceRef": {"kind": "GitRepository", "name": "all"}}
@@ -861,7 +861,7 @@ def test_releases_of_flux_are_apps() -> None:
     assert not there.refusals
 
 
-def test_a_release_from_a_commit_of_another_repository_is_of_that_commit() -> None:
+def test_a_flux_release_from_a_commit_of_another_repository_keeps_that_commit() -> None:
     away = {"chart": "./charts/shop", "sourceRef": {"kind": "GitRepository", "name": "all"}}
     release = flux("HelmRelease", "shop", {"chart": {"spec": away}})
 
@@ -874,7 +874,7 @@ def test_a_release_from_a_commit_of_another_repository_is_of_that_commit() -> No
     assert "ref.semver" in refusal(of({"branch": "main", "semver": "1.x"}), "shop").reason
 
 
-def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
+def test_unsupported_flux_releases_are_refused_with_the_command_that_adds_them() -> None:
     charts = {"kind": "HelmRepository", "name": "charts"}
     there = found(
         {
@@ -919,7 +919,7 @@ def test_releases_of_flux_come_with_the_command_that_adds_them() -> None:
     }
 
 
-def test_folders_of_flux_are_named_where_nothing_in_them_is() -> None:
+def test_flux_folders_without_found_apps_are_refused_with_the_command_that_adds_them() -> None:
     def kustomization(name: str, path: str) -> str:
         head = {"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization"}
         return dump_all([{**head, "metadata": {"name": name}, "spec": {"path": path}}])
@@ -940,12 +940,12 @@ def test_folders_of_flux_are_named_where_nothing_in_them_is() -> None:
     }
 
 
-def test_apps_of_one_name_are_told_apart() -> None:
+def test_apps_with_the_same_name_are_distinguished_by_their_parent_folder() -> None:
     files = {"team-a/web/all.yaml": CONFIG, "team-b/web/all.yaml": CONFIG}
     assert [each.name for each in found(files).findings] == ["team-a-web", "team-b-web"]
 
 
-def test_as_many_folders_tell_apps_apart_as_it_takes() -> None:
+def test_app_names_include_as_many_parent_folders_as_needed() -> None:
     paths = ("a/tools/web/all.yaml", "b/tools/web/all.yaml", "c/base/web/base/all.yaml")
     files = dict.fromkeys(paths, CONFIG)
     names = {each.where: each.name for each in found(files).findings}
@@ -956,7 +956,7 @@ def test_as_many_folders_tell_apps_apart_as_it_takes() -> None:
     }
 
 
-def test_folders_that_are_called_as_their_content_name_no_app() -> None:
+def test_folder_names_that_describe_their_content_are_not_used_as_app_names() -> None:
     files = {
         "src/cart/k8s/all.yaml": CONFIG,
         "src/front/deploy/k8s/all.yaml": CONFIG,
@@ -975,7 +975,7 @@ def test_folders_that_are_called_as_their_content_name_no_app() -> None:
     }
 
 
-def test_a_file_that_is_no_yaml_costs_its_folder_alone() -> None:
+def test_an_invalid_yaml_file_excludes_only_the_app_of_its_folder() -> None:
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a\n"
     template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}}\n"
     files = {
@@ -992,7 +992,7 @@ def test_a_file_that_is_no_yaml_costs_its_folder_alone() -> None:
     assert "not valid YAML" in refusal(there, "api").reason
 
 
-def test_manifests_beside_other_apps_are_named() -> None:
+def test_manifests_beside_other_apps_are_refused_with_the_command_that_adds_them() -> None:
     template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Name }}}\n"
     files = {"apps/all.yaml": CONFIG, "apps/web/Chart.yaml": CHART}
     there = found({**files, "apps/web/templates/all.yaml": template})
@@ -1002,7 +1002,7 @@ def test_manifests_beside_other_apps_are_named() -> None:
     assert only.advice.startswith("ucp app add apps apps/all.yaml")
 
 
-def test_a_folder_without_repository_trusts_what_sets_look_at() -> None:
+def test_without_a_repository_its_url_is_inferred_from_applicationset_generators() -> None:
     files = {
         "apps/web/all.yaml": CONFIG,
         "set.yaml": application_set(
@@ -1019,7 +1019,7 @@ def test_a_folder_without_repository_trusts_what_sets_look_at() -> None:
     assert not there.refusals
 
 
-def test_a_folder_without_repository_trusts_what_most_applications_name() -> None:
+def test_without_a_repository_its_url_is_inferred_from_most_applications() -> None:
     files = {
         **kustomized("web/base", {"prod": "web/overlays/prod"}),
         "web.yaml": application("web", {"path": "web/overlays/prod"}),
@@ -1032,7 +1032,7 @@ def test_a_folder_without_repository_trusts_what_most_applications_name() -> Non
     assert api.remote == RemoteSource("https://other.example.org/x")
 
 
-def test_an_address_may_be_written_in_several_ways() -> None:
+def test_equivalent_repository_urls_are_recognized() -> None:
     words = (
         "https://git.example.org/team/platform",
         "git@git.example.org:team/platform.git",
@@ -1042,7 +1042,7 @@ def test_an_address_may_be_written_in_several_ways() -> None:
     assert {normal_url(each) for each in words} == {normal_url(URL)}
 
 
-def test_what_charts_make_says_which_repository_is_meant() -> None:
+def test_without_a_repository_its_url_is_inferred_from_rendered_charts() -> None:
     files = {
         "apps/Chart.yaml": CHART,
         "apps/templates/all.yaml": "apiVersion: argoproj.io/v1alpha1\nkind: Application\n",
@@ -1056,13 +1056,13 @@ def test_what_charts_make_says_which_repository_is_meant() -> None:
     assert (only.remote, only.path) == (None, "web")
 
 
-def test_a_base_may_lie_anywhere() -> None:
+def test_a_base_can_be_in_any_folder() -> None:
     files = kustomized("base/web", {"prod": "clusters/prod/web", "dev": "clusters/dev/web"})
     [only] = found(files).findings
     assert only.path == "base/web"
 
 
-def test_environments_that_tanka_renders_are_named_as_that() -> None:
+def test_tanka_environments_are_refused_with_the_reason() -> None:
     spec = '{"apiVersion": "tanka.dev/v1alpha1", "kind": "Environment"}'
     files = {"main.jsonnet": "{}", "spec.json": spec}
     there = found(
@@ -1072,7 +1072,7 @@ def test_environments_that_tanka_renders_are_named_as_that() -> None:
     assert [each.reason for each in there.refusals] == ["Tanka renders its environments"]
 
 
-def test_what_lies_beside_other_apps_is_proposed_by_a_file_of_manifests() -> None:
+def test_the_command_for_manifests_beside_other_apps_names_a_manifest_file() -> None:
     there = found(
         {
             "k8s/Makefile": "all:\n",
@@ -1085,12 +1085,12 @@ def test_what_lies_beside_other_apps_is_proposed_by_a_file_of_manifests() -> Non
     assert refusal(there, "shop").advice == "ucp app add shop k8s/all.yaml, and so on for each file"
 
 
-def test_folders_that_many_repositories_have_name_no_app() -> None:
+def test_common_folder_names_are_not_used_as_app_names() -> None:
     for folder in ("k8s-specifications", "deploy/helm-chart", "release"):
         assert [each.name for each in found({f"{folder}/a.yaml": CONFIG}).findings] == ["shop"]
 
 
-def test_files_of_other_tools_are_listed_and_never_passed_over() -> None:
+def test_files_of_unsupported_tools_are_reported() -> None:
     files = {
         "web/fleet.yaml": "helm: {chart: web, repo: 'https://charts.example.org'}\n",
         "shop/fleet.yaml": "defaultNamespace: shop\n",
@@ -1104,11 +1104,11 @@ def test_files_of_other_tools_are_listed_and_never_passed_over() -> None:
     assert [each.where for each in there.refusals] == ["db/helmfile.yaml", "web/fleet.yaml"]
     advice = "ucp app add web --chart web --repo https://charts.example.org"
     assert refusal(there, "web").advice == advice
-    # Beside what is found it is for developers.
+    # Beside other findings a compose file isn't reported, since it is for developers.
     assert refusal(found({"compose.yaml": "services: {}\n"}), "shop").where == "compose.yaml"
 
 
-def test_files_that_an_application_does_not_deploy_are_not_taken() -> None:
+def test_files_that_an_application_does_not_deploy_are_not_imported() -> None:
     job = CONFIG.replace("settings", "job")
     files = {"web/all.yaml": CONFIG, "web/jobs/job.yaml": job}
     for directory, reason in (
@@ -1129,7 +1129,7 @@ def test_files_that_an_application_does_not_deploy_are_not_taken() -> None:
         assert [each.path for each in found({**files, "argo/web.yaml": whole}).findings] == ["web"]
 
 
-def test_files_that_a_set_excludes_are_not_taken() -> None:
+def test_files_that_an_applicationset_excludes_are_not_imported() -> None:
     rules = [{"path": "apps/*/config.yaml"}, {"path": "apps/old/config.yaml", "exclude": True}]
     declared = application_set(
         "all",
@@ -1148,7 +1148,7 @@ def test_files_that_a_set_excludes_are_not_taken() -> None:
     assert "declared-old" not in names
 
 
-def test_differences_that_an_application_ignores_are_named() -> None:
+def test_ignored_differences_of_an_application_are_reported() -> None:
     spec = {
         "source": {"repoURL": URL, "path": "web"},
         "ignoreDifferences": [{"kind": "ConfigMap", "jsonPointers": ["/data"]}],
@@ -1186,7 +1186,7 @@ def test_proposed_commands_name_the_repository() -> None:
         assert proposed["api"] == f"ucp app add api {word}"
 
 
-def test_one_of_different_versions_is_proposed_as_a_command() -> None:
+def test_different_versions_are_refused_with_a_command_that_adds_one_of_them() -> None:
     files = {
         f"{each}.yaml": application(
             f"db-{each}",
@@ -1200,7 +1200,7 @@ def test_one_of_different_versions_is_proposed_as_a_command() -> None:
     )
 
 
-def test_what_an_application_sets_is_written_to_the_kustomization() -> None:
+def test_kustomize_settings_of_an_application_are_written_to_the_kustomization() -> None:
     files = kustomized("web/base", {"qa": "web/overlays/qa", "prod": "web/overlays/prod"})
     for each, image in (("qa", "web:2"), ("prod", "web:1")):
         source = {"path": f"web/overlays/{each}", "kustomize": {"images": [image]}}
@@ -1225,7 +1225,7 @@ def test_what_an_application_sets_is_written_to_the_kustomization() -> None:
     assert "component ../more does not exist" in refusal(found(files), "web").reason
 
 
-def test_settings_of_one_environment_change_no_other() -> None:
+def test_kustomize_settings_of_one_environment_on_a_shared_folder_are_refused() -> None:
     files = {"web/kustomization.yaml": overlay("all.yaml"), "web/all.yaml": CONFIG}
     for each in ("qa", "prod"):
         source = {"path": "web", "kustomize": {"images": [f"web:{each}"]}}
@@ -1242,8 +1242,8 @@ def test_settings_of_one_environment_change_no_other() -> None:
     assert "commonLabels to $ARGOCD_APP_NAME" in refusal(found(files), "web").reason
 
 
-def test_a_lone_overlay_called_default_is_of_every_environment() -> None:
-    """As many catalogues have it: the folder above is no kustomization by itself."""
+def test_a_single_overlay_named_default_is_used_for_every_environment() -> None:
+    """Many catalogues have this layout; the parent folder is not a kustomization."""
     [web] = found(kustomized("web/base", {"": "web/overlays/default"})).findings
     assert (web.path, web.overlays, web.environments) == ("web/overlays/default", {}, ())
     declared = {"argo/web.yaml": application("web", {"path": "web/overlays/default"})}
@@ -1254,7 +1254,7 @@ def test_a_lone_overlay_called_default_is_of_every_environment() -> None:
     assert (web.path, list(web.overlays)) == ("web/overlays/default", ["prod"])
 
 
-def test_a_pipeline_of_kargo_is_no_app() -> None:
+def test_a_kargo_pipeline_is_not_an_app() -> None:
     stage = "apiVersion: kargo.akuity.io/v1alpha1\nkind: Stage\nmetadata: {name: test}\n"
     check = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: test}\n"
     files = {"kargo/stages.yaml": stage, "kargo/check.yaml": check, "app/config.yaml": CONFIG}

@@ -1,4 +1,4 @@
-"""Which files Argo CD takes by `directory.include` and `directory.exclude`."""
+"""Files that Argo CD selects with `directory.include` and `directory.exclude`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("all.yaml", "jobs/job.yml")
         {"exclude": "*.[!y]*"},
     ],
 )
-def test_all_files_are_taken(directory: dict[str, str]) -> None:
+def test_patterns_that_select_all_files_are_recognized(directory: dict[str, str]) -> None:
     assert takes_all(directory, NAMES)
 
 
@@ -35,17 +35,17 @@ def test_all_files_are_taken(directory: dict[str, str]) -> None:
         {"include": "{all,jobs}.yaml"},
         {"exclude": "jobs/*"},
         {"exclude": "*.[xy]ml"},
-        # What can't be told for sure takes nothing, and leaves out everything.
+        # An unclear pattern is assumed to include no file, or to exclude every file.
         {"include": "{*.yaml,*"},
         {"include": "*}"},
         {"include": "[*"},
         {"exclude": "[z"},
     ],
 )
-def test_not_all_files_are_taken(directory: dict[str, str]) -> None:
+def test_patterns_that_do_not_select_all_files_are_recognized(directory: dict[str, str]) -> None:
     assert not takes_all(directory, NAMES)
 
 
-def test_a_pattern_knows_no_folders() -> None:
+def test_a_pattern_matches_across_folders() -> None:
     assert takes_all({"include": "*.yml"}, ["jobs/job.yml"])
     assert not takes_all({"exclude": "*.yml"}, ["jobs/job.yml"])

@@ -1,4 +1,4 @@
-"""Which files an app takes for the environments of the topology."""
+"""Mapping of an imported app's environments to those of the topology."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEB = DiscoveredApp(
 FILES = place(kustomized("base/web", WEB.overlays) | {"other/all.yaml": ""})
 
 
-def test_equal_names_need_no_word() -> None:
+def test_environments_with_equal_names_are_mapped_automatically() -> None:
     assert unmapped([WEB], OURS, {}) == ["staging"]
     assert unmapped([WEB], OURS, {"staging": None}) == []
     assert mapped({"staging": "stage"}, OURS, ["prod", "staging"]) == {
@@ -32,13 +32,13 @@ def test_equal_names_need_no_word() -> None:
     assert mapped({"prod": "stage"}, OURS, ["prod"]) == {"stage": "prod"}
 
 
-def test_what_is_said_of_another_app_s_environment_leaves_an_equal_name() -> None:
+def test_a_mapping_for_another_app_does_not_replace_an_equal_name() -> None:
     said = {"production": "prod", "staging": "stage"}
     assert mapped(said, OURS, ["prod"]) == {"stage": "stage", "prod": "prod"}
     assert mapped(said, OURS, ["prod", "production"])["prod"] == "production"
 
 
-def test_two_names_are_one_environment_if_no_app_has_both() -> None:
+def test_two_names_can_map_to_one_environment_if_no_app_has_both() -> None:
     said = {"staging": "stage", "qa": "stage"}
     assert mapped(said, OURS, ["staging"])["stage"] == "staging"
     assert mapped(said, OURS, ["qa", "prod"])["stage"] == "qa"
@@ -46,7 +46,7 @@ def test_two_names_are_one_environment_if_no_app_has_both() -> None:
         mapped(said, OURS, ["qa", "staging"])
 
 
-def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
+def test_overlays_keep_their_paths_below_the_nearest_common_folder() -> None:
     found = request_of(WEB, FILES, {"stage": "staging", "prod": "prod"}, OURS, pinned=False)
     assert found.path == ""
     assert found.overlays == {"stage": "overlays/staging/web", "prod": "overlays/prod/web"}
@@ -57,18 +57,18 @@ def test_overlays_keep_their_place_below_the_nearest_common_folder() -> None:
     assert pinned.files is None
 
 
-def test_an_environment_without_overlay_takes_the_base_and_is_told() -> None:
+def test_an_environment_without_an_overlay_uses_the_base_and_is_reported() -> None:
     found = request_of(WEB, FILES, {"prod": "prod"}, OURS, pinned=False)
     assert found.overlays["stage"] == "base/web"
     assert found.notes == ("stage has no overlay of its own and uses the common one",)
 
 
-def test_an_app_of_other_environments_is_not_taken() -> None:
+def test_an_app_without_a_mapped_environment_is_refused() -> None:
     with pytest.raises(NotImportable, match="only on prod, staging"):
         request_of(WEB, FILES, {}, OURS, pinned=False)
 
 
-def test_names_that_the_topology_has_need_no_overlay() -> None:
+def test_overlays_named_like_environments_need_no_entry_in_ucp_yaml() -> None:
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
     files = place(kustomized("web/base", overlays))
@@ -76,7 +76,7 @@ def test_names_that_the_topology_has_need_no_overlay() -> None:
     assert (found.path, found.overlays, found.notes) == ("web", {}, ())
 
 
-def test_values_follow_their_environment_or_those_of_all() -> None:
+def test_values_are_mapped_by_environment_with_the_common_ones_as_default() -> None:
     app = DiscoveredApp(
         "web",
         "helm",
@@ -89,8 +89,8 @@ def test_values_follow_their_environment_or_those_of_all() -> None:
     assert found.values == {"stage": "a.yaml", "prod": b"b"}
 
 
-def test_what_is_left_out_is_not_found_by_its_name() -> None:
-    """An environment of ucp.yaml with the name of one that is left out takes what is common."""
+def test_a_skipped_environment_is_not_mapped_to_an_equal_name() -> None:
+    """The environment of that name in ucp.yaml uses the base or the common values."""
     mapping = mapped({"prod": None}, OURS, OURS)
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)
@@ -105,7 +105,7 @@ def test_what_is_left_out_is_not_found_by_its_name() -> None:
     assert isinstance(values["prod"], bytes) and b":" not in values["prod"]
 
 
-def test_a_kustomization_that_an_application_changes_is_taken_as_changed() -> None:
+def test_a_kustomization_that_an_application_changes_is_imported_with_the_changes() -> None:
     files = place({"web/kustomization.yaml": "resources: [x.yaml]\n", "web/x.yaml": "kind: X\n"})
     new = {"web/kustomization.yaml": b"resources: [x.yaml]\nnamePrefix: a-\n"}
     app = replace(WEB, path="web", overlays={}, environments=(), generated=new)

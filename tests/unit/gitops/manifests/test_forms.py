@@ -1,4 +1,4 @@
-"""What people bring is recognised: kustomizations, charts, manifests, jsonnet."""
+"""Detection of the form of an app: kustomization, chart, manifests or jsonnet."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ CHART = b"apiVersion: v2\nname: podinfo\nversion: 1.2.3\n"
         ({"web.jsonnet": b"{}", "p.libsonnet": b"{}"}, "jsonnet", "jsonnet, rendered by Argo CD"),
     ],
 )
-def test_forms(files: dict[str, bytes], form: str, words: str) -> None:
+def test_the_form_of_a_folder_is_detected(files: dict[str, bytes], form: str, words: str) -> None:
     found = find_form(files)
     assert (found.form, found.words) == (form, words)
 
 
-def test_what_kustomize_cant_hold_is_a_directory() -> None:
+def test_manifests_that_kustomize_cannot_load_make_a_directory() -> None:
     assert unkustomizable({"web.yaml": SERVICE}) is None
     found = find_form({"a.yaml": SERVICE + b"---\n" + JOB})
     assert found.form == "directory"
@@ -57,8 +57,8 @@ def test_what_kustomize_cant_hold_is_a_directory() -> None:
     assert "duplicate object Service web" in twice.words
 
 
-def test_a_key_that_stands_twice_makes_a_directory() -> None:
-    """kustomize refuses it without naming the file; kubectl and Argo CD take the last one."""
+def test_a_duplicate_key_makes_a_directory() -> None:
+    """kustomize refuses it without naming the file; kubectl and Argo CD use the last value."""
     twice = SERVICE + b"data: {a: 1}\ndata: {b: 1}\n"
     found = find_form({"a.yaml": SERVICE, "b/c.yaml": twice.replace(b"web", b"api")})
     assert found.form == "directory"
@@ -68,14 +68,14 @@ def test_a_key_that_stands_twice_makes_a_directory() -> None:
     assert repeated_key(b"a: &a\n  b: *a\n  c: 1\n", "a.yaml") is None
 
 
-def test_a_person_s_word_counts() -> None:
+def test_a_requested_form_takes_precedence() -> None:
     both = {"Chart.yaml": CHART, "kustomization.yaml": b"", "web.yaml": SERVICE}
     assert find_form(both).form == "kustomize"
     assert find_form(both, "helm").words == "Helm chart podinfo, version 1.2.3"
     assert find_form(both, "directory").form == "directory"
 
 
-def test_variants_in_folders_below_are_left_out() -> None:
+def test_variants_in_subfolders_are_left_out() -> None:
     files = {"web.yaml": SERVICE, "all-in-one/web.yaml": SERVICE, "values.yaml": b"replicas: 1\n"}
     assert manifest_files(files) == ["web.yaml"]
 
@@ -90,13 +90,13 @@ def test_variants_in_folders_below_are_left_out() -> None:
         ({"web.yaml": b"kind: {"}, "web.yaml is not valid YAML"),
     ],
 )
-def test_what_is_none_of_them(files: dict[str, bytes], words: str) -> None:
+def test_folders_without_a_supported_form_are_refused(files: dict[str, bytes], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         find_form(files)
 
 
 @pytest.mark.parametrize("name", ["compose.yaml", "docker-compose.yml", "x/compose.prod.yaml"])
-def test_who_has_docker_compose_only_is_told_a_way(name: str) -> None:
+def test_docker_compose_files_are_refused_with_the_command_that_converts_them(name: str) -> None:
     with pytest.raises(UsageError) as refused:
         find_form({name: b"services: {web: {image: nginx}}\n", "Dockerfile": b""})
     assert f"{name} of Docker Compose is not read" in refused.value.message
@@ -134,7 +134,7 @@ REPOSITORIES = b"repositories: [{name: far, url: 'https://charts.example.org'}]\
         ),
     ],
 )
-def test_files_of_other_tools_are_named_with_what_to_type(
+def test_files_of_other_tools_are_refused_with_the_next_command(
     name: str, content: bytes, advice: str
 ) -> None:
     with pytest.raises(UsageError, match="is not read") as refused:
@@ -142,7 +142,7 @@ def test_files_of_other_tools_are_named_with_what_to_type(
     assert str(refused.value.next).startswith(advice)
 
 
-def test_folders_below_are_told_as_a_person_names_them() -> None:
+def test_subfolders_with_apps_are_named_in_the_refusal() -> None:
     kustomized = ("k8s/base", "k8s/overlays/dev", "k8s/components/tls", "tools/x")
     files = {f"{each}/kustomization.yaml": b"" for each in kustomized}
     files |= {"plain/web.yaml": SERVICE, "chart/Chart.yaml": CHART, "docs/list.yaml": b"- a\n"}
@@ -154,7 +154,7 @@ def test_folders_below_are_told_as_a_person_names_them() -> None:
         find_form(many)
 
 
-def test_the_likeliest_folder_is_named_first() -> None:
+def test_the_most_likely_folder_is_named_first() -> None:
     folders = ("extras/apigee", "hack", "cmd/kubernetes", "kubernetes-manifests", "src/web")
     with pytest.raises(UsageError) as refused:
         find_form({f"{each}/Chart.yaml": CHART for each in folders})
@@ -179,13 +179,13 @@ def test_data_beside_manifests_need_not_be_yaml() -> None:
         "tanka.dev/v1alpha1",
     ],
 )
-def test_settings_of_tools_are_no_manifests(version: str) -> None:
+def test_configuration_files_of_tools_are_not_manifests(version: str) -> None:
     files = {"web.yaml": SERVICE, "tool.yaml": f"apiVersion: {version}\nkind: Config\n".encode()}
     assert manifest_files(files) == ["web.yaml"]
     assert find_form(files).form == "kustomize"
 
 
-def test_what_lies_beside_a_chart_is_named_as_helm_reads_it() -> None:
+def test_local_dependencies_of_a_chart_are_resolved_as_helm_does() -> None:
     chart = """
 name: web
 version: 1.0.0

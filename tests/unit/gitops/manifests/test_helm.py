@@ -1,4 +1,4 @@
-"""What of helm's output is shown."""
+"""The part of helm's output that is shown."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ from k8s_ucp.gitops.manifests.helm import own_words
         ),
     ],
 )
-def test_an_error_is_shown_with_what_it_announces(said: str, shown: str) -> None:
+def test_an_error_is_shown_with_its_details(said: str, shown: str) -> None:
     assert own_words(said) == shown

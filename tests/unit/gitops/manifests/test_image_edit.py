@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (tables read better on one line)
-"""The edit changes one line, keeps what people wrote, and refuses what it can't do safely."""
+"""The edit of an image's version changes one line, keeps the rest, and refuses unsafe edits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load(text: str) -> Any:
 
 
 def differing_lines(old: str, new: str) -> tuple[list[str], list[str]]:
-    """(lines that went, lines that came), line ends included."""
+    """(removed lines, added lines), including line ends."""
     lines = list(difflib.ndiff(old.splitlines(keepends=True), new.splitlines(keepends=True)))
     return (
         [each[2:] for each in lines if each.startswith("- ")],
@@ -74,7 +74,9 @@ KEPT = {
 
 
 @pytest.mark.parametrize(("text", "old", "new"), KEPT.values(), ids=KEPT.keys())
-def test_one_line_differs_and_the_rest_is_kept(text: str, old: str | None, new: str | None) -> None:
+def test_only_one_line_changes_and_the_rest_is_kept(
+    text: str, old: str | None, new: str | None
+) -> None:
     changed = set_pin(text, "echo", Pin("2.0.0"), WHERE)
 
     if old is not None and new is not None:
@@ -161,7 +163,7 @@ TURNED = {
 
 
 @pytest.mark.parametrize(("text", "pin", "expected"), TURNED.values(), ids=TURNED.keys())
-def test_tags_and_digests_give_way_to_each_other(text: str, pin: Pin, expected: str) -> None:
+def test_tags_and_digests_replace_each_other(text: str, pin: Pin, expected: str) -> None:
     assert set_pin(text, "echo", pin, WHERE) == expected
 
 
@@ -171,7 +173,7 @@ def test_the_same_pin_changes_nothing() -> None:
     assert set_pin(text, "echo", Pin("1.0"), WHERE) == text
 
 
-def test_an_alias_gives_way_to_a_value_of_its_own() -> None:
+def test_an_alias_is_replaced_by_a_value() -> None:
     text = "images:\n- name: other\n  newTag: &v 1.0.0\n- name: echo\n  newTag: *v\n"
 
     changed = set_pin(text, "echo", Pin("2.0.0"), WHERE)
@@ -179,7 +181,7 @@ def test_an_alias_gives_way_to_a_value_of_its_own() -> None:
     assert changed == text.replace("*v", "2.0.0")
 
 
-def test_a_merged_name_is_understood() -> None:
+def test_an_image_name_from_a_merge_key_is_recognized() -> None:
     text = "x: &x {name: echo, newName: e}\nimages:\n- <<: *x\n  newTag: 1.0.0\n"
 
     assert set_pin(text, "echo", Pin("2.0.0"), WHERE) == text.replace("1.0.0", "2.0.0")
@@ -224,14 +226,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_can_not_be_edited_safely_is_refused(text: str, said: str) -> None:
+def test_files_that_cannot_be_edited_safely_are_refused(text: str, said: str) -> None:
     with pytest.raises(NotEditable, match=said):
         set_pin(text, "echo", Pin("2.0.0"), WHERE)
 
 
 @settings(deadline=None, derandomize=True)
 @given(st.from_regex(TAG, fullmatch=True))
-def test_a_tag_stays_text_for_old_and_new_yaml(tag: str) -> None:
+def test_a_quoted_tag_is_a_string_in_yaml_1_1_and_1_2(tag: str) -> None:
     for version in ("1.1", "1.2"):
         for style in ("", "'", '"'):
             yaml = YAML(typ="safe", pure=True)
@@ -244,18 +246,18 @@ def test_a_tag_stays_text_for_old_and_new_yaml(tag: str) -> None:
     ["1", "1.0", "1e3", "12345e7", "0x1F", "0o17", "0b1", "1_000", "2024-01-02", "yes", "No", "on",
      "null", "true", "y", "1.", "_1", "007", "1e", "0x1p-2"],
 )  # fmt: skip
-def test_tags_that_a_parser_may_take_for_something_else_are_quoted(tag: str) -> None:
+def test_tags_that_yaml_may_read_as_another_type_are_quoted(tag: str) -> None:
     assert not reads_as_text(tag)
 
 
 @pytest.mark.parametrize(
     "tag", ["0.9.2", "v1", "main", "1.2-rc1", "3fa9c1d", "sha-1.2", "20240102a"]
 )
-def test_ordinary_tags_stay_plain(tag: str) -> None:
+def test_ordinary_tags_are_not_quoted(tag: str) -> None:
     assert reads_as_text(tag)
 
 
-# A model: kustomizations as people may write them, edited, compared with what they mean.
+# Model-based test: generated kustomizations are edited, and their parsed contents compared.
 
 names = st.sampled_from(["echo", "ghcr.io/a/b", "registry:5000/x", "quay.io/c.d/e-f"])
 tags = st.from_regex(TAG, fullmatch=True).filter(lambda tag: len(tag) < 30)
@@ -266,7 +268,7 @@ styles = st.sampled_from(["", "'", '"'])
 
 @st.composite
 def entries(draw: st.DrawFn, name: str, indent: str) -> str:
-    """One image, as a block or on one line."""
+    """One image, in block style or flow style."""
     facts = {"name": quoted(name, draw(styles))}
     if draw(st.booleans()):
         facts["newName"] = quoted("example.org/x", draw(styles))

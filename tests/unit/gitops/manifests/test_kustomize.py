@@ -1,4 +1,4 @@
-"""What of kustomize's output is shown."""
+"""The part of kustomize's output that is shown."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ START = "Error: accumulating resources: accumulation err='accumulating resources
         (f"{START}'web.yaml': malformed", "web.yaml: malformed"),
     ],
 )
-def test_of_folders_in_folders_the_cause_is_shown(said: str, shown: str) -> None:
+def test_the_innermost_cause_of_a_nested_error_is_shown(said: str, shown: str) -> None:
     assert innermost(said) == shown
 
 
-def test_a_file_outside_of_a_kustomization_is_told_with_both_places() -> None:
+def test_a_file_outside_of_a_kustomization_is_reported_with_both_paths() -> None:
     said = (
         "Error: accumulating resources: loading KV pairs: file sources: [../values/a.yaml]: "
         "security; file '/a/values/a.yaml' is not in or below '/a/app'\n"

@@ -1,4 +1,4 @@
-"""What kustomizations take in, also from folders beside their own."""
+"""Files that kustomizations load, including those outside of their own folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(files: dict[str, bytes]) -> FolderTree:
     return FolderTree(names, files.get)
 
 
-def test_everything_that_is_needed_comes_along() -> None:
+def test_all_files_that_a_kustomization_loads_are_included() -> None:
     files = taken_in(place(TREE), ["overlays/prod"])
     assert sorted(files) == [
         "base/kustomization.yml",
@@ -49,7 +49,7 @@ def test_everything_that_is_needed_comes_along() -> None:
     )
 
 
-def test_nothing_outside_of_the_tree_is_looked_at() -> None:
+def test_nothing_outside_of_the_tree_is_read() -> None:
     asked = []
 
     def read(path: str) -> bytes | None:

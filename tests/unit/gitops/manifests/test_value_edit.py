@@ -1,4 +1,4 @@
-"""One value changes, everything else stays as people wrote it, and what isn't safe is refused."""
+"""The edit of a value changes nothing else, refuses unsafe edits, and can be undone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EDITED = {
 
 
 @pytest.mark.parametrize("name", EDITED)
-def test_what_changes(name: str) -> None:
+def test_only_the_value_changes(name: str) -> None:
     old, new = EDITED[name]
     assert set_value(old, ("image", "tag"), "2.0.0", "values.yaml") == new
 
@@ -61,23 +61,23 @@ def test_what_changes(name: str) -> None:
         ("image: [\n", "not valid YAML"),
     ],
 )
-def test_what_is_refused(text: str, words: str) -> None:
+def test_unsafe_edits_are_refused(text: str, words: str) -> None:
     with pytest.raises(NotEditable, match=words):
         set_value(text, ("image", "tag"), "2.0.0", "values.yaml")
 
 
-def test_one_document_of_several() -> None:
+def test_one_of_several_documents_is_edited() -> None:
     text = "a: {b: 1}\n---\n# two\na:\n  b: 1\n"
     assert set_value(text, ("a", "b"), "2.x", "x.yaml", 1) == text.replace("  b: 1", "  b: 2.x")
 
 
-def test_an_item_of_a_list() -> None:
+def test_an_item_of_a_list_is_edited() -> None:
     text = "tlas:\n- {name: tag, value: one}\n- name: x\n  value: two\n"
     path = parse_path("tlas.1.value")
     assert set_value(text, path, "three", "x.yaml") == text.replace("two", "three")
 
 
-def test_paths_as_people_write_them() -> None:
+def test_paths_are_parsed_and_formatted() -> None:
     assert parse_path(r"a\.b.c.0.d") == ("a.b", "c", 0, "d")
     assert path_text(("a.b", "c", 0)) == r"a\.b.c.0"
 
@@ -91,10 +91,10 @@ values: Any = st.recursive(
 
 
 @given(st.dictionaries(keys, values, max_size=4), st.lists(keys, min_size=1, max_size=3), st.data())
-def test_a_value_there_and_back_is_the_same_text(
+def test_setting_a_value_and_restoring_it_yields_the_same_text(
     content: dict[str, Any], way: list[str], data: st.DataObject
 ) -> None:
-    """What is set is read, nothing else changes, and setting the old value again undoes it."""
+    """The set value is read back, nothing else changes, and the old value restores the text."""
     import io
 
     flow = data.draw(st.booleans())

@@ -1,4 +1,4 @@
-"""YAML is read where kubectl and kustomize read it."""
+"""YAML is accepted where kubectl and kustomize accept it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, nodes
     ],
     ids=["tabs", "tabs-at-the-end", "crlf", "bom", "utf-16", "blank-line", "anchor"],
 )
-def test_odd_but_right(content: bytes) -> None:
+def test_unusual_but_valid_yaml_is_accepted(content: bytes) -> None:
     found = documents(content, "a.yaml")[-1]
     assert (found["kind"], found["name"]) == ("A", "web")
 
 
-def test_anchors_and_a_lone_equals_sign() -> None:
+def test_anchors_and_a_plain_equals_sign_are_read() -> None:
     [found] = documents(b"a: &x {n: 1}\nb: {<<: *x}\nenum: [=, '>']\n", "a.yaml")
     assert found["b"] == {"n": 1}
     assert found["enum"] == ["=", ">"]
 
 
 @pytest.mark.parametrize("content", [b"a: [\n", b"\xff\x00", b"a: *nothing\n"])
-def test_what_is_wrong_is_said(content: bytes) -> None:
+def test_invalid_yaml_is_reported_with_its_file(content: bytes) -> None:
     with pytest.raises(UsageError, match=r"a\.yaml is not valid YAML"):
         documents(content, "a.yaml")
 
 
 @pytest.mark.parametrize("level", ["[", "- ", "{a: "])
-def test_deep_nesting_is_refused_and_ends_no_process(level: str) -> None:
+def test_deep_nesting_is_refused_and_does_not_crash_the_process(level: str) -> None:
     with pytest.raises(UsageError, match="nested more than 1000 levels deep"):
         documents((200_000 * level).encode(), "a.yaml")
     assert nodes(200_000 * level) == []
@@ -50,7 +50,7 @@ def test_brackets_in_text_are_not_nesting() -> None:
     assert found["text"] == 2000 * "["
 
 
-def test_numbers_as_go_writes_them() -> None:
+def test_numbers_in_gos_exponent_notation_are_read() -> None:
     text = b"{a: 1e+06, b: 12e4567, c: '1e6', d: 1.5E3, e: x1e6}"
     assert documents(text, "a.yaml") == [
         {"a": 1000000, "b": "12e4567", "c": "1e6", "d": 1500, "e": "x1e6"}

@@ -1,4 +1,4 @@
-"""Releases of Flux that kustomizations change, as kustomize and Flux make them."""
+"""Flux HelmReleases that kustomizations change, as kustomize and Flux build them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OURS = ("stage", "prod")
 
 
 def release(values: Mapping[str, Any], version: str = "1.0.0", **more: Any) -> dict[str, Any]:
-    """As kustomize makes it of the base and a patch."""
+    """The HelmRelease as kustomize builds it from the base and a patch."""
     chart = {"spec": {**RELEASE["chart"]["spec"], "version": version}}
     spec = {"chart": chart, "values": {**RELEASE["values"], **values}, **more}
     [content] = documents(flux("HelmRelease", "web", spec).encode(), "")
@@ -50,7 +50,7 @@ def patched(*environments: str) -> dict[str, str]:
 
 
 def makes(by_folder: Mapping[str, list[dict[str, Any]]]) -> Build:
-    """A kustomize that makes these objects, of what it is given."""
+    """A fake of `kustomize build` that returns these objects by folder."""
 
     def build(files: Mapping[str, bytes], folder: str) -> str:
         assert f"{folder}/kustomization.yaml" in files
@@ -64,7 +64,7 @@ def of_flux(name: str, spec: Mapping[str, Any]) -> str:
     return dump_all([{**head, "metadata": {"name": name}, "spec": spec}])
 
 
-def test_a_release_that_overlays_patch_is_one_app_with_the_values_of_each() -> None:
+def test_a_release_that_overlays_patch_is_one_app_with_values_per_environment() -> None:
     build = makes(
         {
             "apps/stage": [release({"host": "stage"})],
@@ -83,7 +83,7 @@ def test_a_release_that_overlays_patch_is_one_app_with_the_values_of_each() -> N
     assert "patched by kustomizations" in refusal(found(patched(*OURS)), "web").reason
 
 
-def test_a_kustomization_that_can_not_be_built_says_why() -> None:
+def test_a_kustomization_that_cannot_be_built_is_refused_with_the_reason() -> None:
     def build(files: Mapping[str, bytes], folder: str) -> str:
         raise UcpError("kustomize failed to build it: no such field")
 
@@ -95,7 +95,7 @@ def test_a_kustomization_that_can_not_be_built_says_why() -> None:
     assert "loads https://git.example.org/x, which is not in the repository" in reason
 
 
-def test_versions_that_overlays_set_begin_as_the_last_environment_has_it() -> None:
+def test_an_app_with_different_versions_starts_with_that_of_the_last_environment() -> None:
     build = makes({"apps/stage": [release({}, "2.0.0")], "apps/prod": [release({}, "1.0.0")]})
     [web] = found(patched(*OURS), build=build).findings
     assert web.versions == {"stage": "2.0.0", "prod": "1.0.0"}
@@ -113,7 +113,7 @@ def test_versions_that_overlays_set_begin_as_the_last_environment_has_it() -> No
     assert request.notes[-1].endswith("--chart-version VERSION")
 
 
-def test_values_come_from_config_maps_and_never_from_secrets() -> None:
+def test_values_are_read_from_configmaps_and_never_from_secrets() -> None:
     files = patched("stage")
     files["apps/stage/secret.yaml"] = CONFIG
     generated = config_map("web-values-1a2b", **{"values.yaml": "host: map\nmore: yes\n"})
@@ -135,7 +135,7 @@ def test_values_come_from_config_maps_and_never_from_secrets() -> None:
         assert reason in refusal(there, "web").reason
 
 
-def test_a_config_map_with_values_beside_a_release_needs_no_build() -> None:
+def test_values_in_a_configmap_beside_a_release_require_no_build() -> None:
     spec = {**RELEASE, "valuesFrom": [{"kind": "ConfigMap", "name": "settings"}]}
     files = {
         "web/charts.yaml": CHARTS,
@@ -147,7 +147,7 @@ def test_a_config_map_with_values_beside_a_release_needs_no_build() -> None:
 
 
 def deployed(spec: Mapping[str, Any], *objects: dict[str, Any]) -> tuple[Discovery, dict[str, Any]]:
-    """What is found of a folder that Flux deploys so, and the kustomization that was built."""
+    """Deploy a folder with a Flux Kustomization: (discovery, the kustomization that was built)."""
     files = patched()
     files["flux/web.yaml"] = of_flux("web", {"path": "./apps/base/web", **spec})
     files["parts/backup/kustomization.yaml"] = dump_all([{"kind": "Component"}])
@@ -161,7 +161,7 @@ def deployed(spec: Mapping[str, Any], *objects: dict[str, Any]) -> tuple[Discove
     return found(files, build=build), seen
 
 
-def test_what_a_kustomization_of_flux_lays_over_a_folder_counts() -> None:
+def test_settings_of_a_flux_kustomization_are_applied_to_its_folder() -> None:
     spec = {
         "targetNamespace": "shop",
         "components": ["../../../parts/backup"],
@@ -201,7 +201,7 @@ def test_what_a_kustomization_of_flux_lays_over_a_folder_counts() -> None:
     assert sorted(request.files) == ["kustomization.yaml", "objects.yaml"]
 
 
-def test_what_clusters_may_say_is_left_open() -> None:
+def test_variables_that_clusters_may_substitute_are_left_unresolved() -> None:
     spec = {"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "settings"}]}}
     there, _ = deployed(spec, release({"host": "${HOST:=usual}"}))
     [web] = there.findings
@@ -209,7 +209,9 @@ def test_what_clusters_may_say_is_left_open() -> None:
 
 
 @pytest.mark.parametrize("environments", [OURS, ("prod",)])
-def test_what_is_beside_a_release_on_each_environment(environments: tuple[str, ...]) -> None:
+def test_objects_beside_a_release_become_an_app_with_an_overlay_per_environment(
+    environments: tuple[str, ...],
+) -> None:
     build = makes(
         {f"apps/{each}": [release({}), config_map("own", env=each)] for each in environments}
     )
@@ -220,7 +222,7 @@ def test_what_is_beside_a_release_on_each_environment(environments: tuple[str, .
     assert more.overlays == {each: f"apps/{each}/beside-releases/{each}" for each in environments}
 
 
-def test_folders_of_other_repositories_come_with_the_command() -> None:
+def test_folders_of_other_repositories_are_refused_with_the_command_that_adds_them() -> None:
     there = found(
         {
             "a.yaml": flux(
@@ -239,7 +241,7 @@ def test_folders_of_other_repositories_come_with_the_command() -> None:
     }
 
 
-def test_flux_itself_is_no_app() -> None:
+def test_flux_system_is_not_an_app() -> None:
     folder = "clusters/prod/flux-system"
     files = {
         f"{folder}/kustomization.yaml": overlay("gotk-components.yaml"),
