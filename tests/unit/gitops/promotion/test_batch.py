@@ -1,4 +1,4 @@
-"""The batch file."""
+"""Parsing of batch files of promotions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHA = "sha256:" + "ab" * 32
 DEFAULTS = Intent("", "", order=Order(sequence=9), force=True)
 
 
-def test_items_say_what_and_the_command_says_the_rest() -> None:
+def test_items_override_the_defaults_from_the_command_line() -> None:
     text = f"""
 - {{app: a, env: stage, tag: 1.10}}
 - {{app: b, env: stage, digest: "{SHA}", sequence: 3, expect: 1.9}}
@@ -36,7 +36,7 @@ def test_items_say_what_and_the_command_says_the_rest() -> None:
     ]  # fmt: skip
 
 
-def test_json_is_understood() -> None:
+def test_a_json_batch_is_read() -> None:
     text = '{"promotions": [{"app": "a", "env": "stage", "tag": "1"}]}'
 
     assert [intent.app for intent in read_batch(text, "f", DEFAULTS)] == ["a"]

@@ -1,4 +1,4 @@
-"""What each CI system's variables tell."""
+"""Facts about a run, read from the environment variables of CI systems."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ GITLAB = {
 }
 
 
-def test_nothing_outside_a_ci() -> None:
+def test_a_run_outside_of_ci_is_empty() -> None:
     assert find_run({"HOME": "/root", "CI": "true"}) == Run()
 
 
-def test_github() -> None:
+def test_a_github_actions_run_is_recognized() -> None:
     assert find_run(GITHUB) == Run(
         42,
         "octo/shop/.github/workflows/build.yml",
@@ -36,7 +36,7 @@ def test_github() -> None:
     )
 
 
-def test_gitlab() -> None:
+def test_a_gitlab_pipeline_is_recognized() -> None:
     assert find_run(GITLAB) == Run(
         7,
         "octo/shop",
@@ -59,12 +59,12 @@ def test_gitlab() -> None:
         ("GITHUB_RUN_NUMBER", "3"),
     ],
 )
-def test_a_number_alone_is_a_sequence(name: str, value: str) -> None:
+def test_a_build_number_is_used_as_the_sequence(name: str, value: str) -> None:
     assert find_run({name: value}) == Run(sequence=3)
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "1.2", "1_0", "9" * 30, "٣", "1\n"])
-def test_other_numbers_are_no_sequence(number: str) -> None:
+def test_invalid_build_numbers_are_ignored(number: str) -> None:
     assert find_run({"GITHUB_RUN_NUMBER": number}) == Run()
 
 
@@ -78,11 +78,11 @@ def test_other_numbers_are_no_sequence(number: str) -> None:
         "file:///",
     ],
 )
-def test_links_that_would_do_harm_are_left_out(link: str) -> None:
+def test_unsafe_links_are_left_out(link: str) -> None:
     assert find_run({**GITLAB, "CI_PIPELINE_URL": link}).link == ""
 
 
-def test_names_stay_on_their_line() -> None:
+def test_control_characters_are_removed_from_names() -> None:
     run = find_run({**GITLAB, "GITLAB_USER_NAME": "a\nUcp-App: x", "CI_PROJECT_PATH": "a\x1bb"})
 
     assert (run.person, run.source) == ("aUcp-App: x", "ab")

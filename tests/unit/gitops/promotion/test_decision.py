@@ -1,4 +1,4 @@
-"""What an intent comes to at one commit."""
+"""The decision about an intent at one commit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_only_the_tag_is_written_without_an_order() -> None:
     assert decision.writes == {STAGE: kustomization(echo="2").encode()}
 
 
-def test_an_order_is_remembered_in_the_same_commit() -> None:
+def test_an_order_is_recorded_in_the_same_commit() -> None:
     decision = decide(shop(stage="1"), intent("2", order=Order(sequence=5)))
 
     assert set(decision.writes) == {STAGE, MARKS}
@@ -56,7 +56,7 @@ def test_the_same_tag_is_unchanged() -> None:
 
 
 def test_the_same_tag_with_a_higher_sequence_raises_the_mark() -> None:
-    """Else a promotion in between could come after and win although it is older."""
+    """Otherwise a delayed promotion with a sequence in between could land later and win."""
     there = shop(stage="1")
     there = after(there, decide(there, intent("2", order=Order(sequence=5))))
     again = decide(there, intent("2", order=Order(sequence=7)))
@@ -83,11 +83,11 @@ def test_expect_is_compare_and_set() -> None:
     assert "has 3" in lost.reason
 
 
-def test_what_is_reached_already_is_no_conflict() -> None:
+def test_an_intent_that_is_already_met_is_not_a_conflict() -> None:
     assert decide(shop(stage="2"), intent("2", expect="1")).status == "unchanged"
 
 
-def test_from_takes_what_the_other_environment_has() -> None:
+def test_promoting_from_an_environment_copies_its_tag() -> None:
     decision = decide(shop(stage="2", prod="1"), intent(env="prod", source="stage"))
 
     assert [(each.old, each.new) for each in decision.note.changes] == [(Pin("1"), Pin("2"))]
@@ -109,7 +109,7 @@ def test_a_tag_is_pinned_to_its_digest() -> None:
     assert decide(there, pinned).status == "unchanged"
 
 
-def test_from_takes_tag_and_digest_and_leaves_own_images() -> None:
+def test_promoting_from_an_environment_copies_tag_and_digest_of_shared_images() -> None:
     sha = "sha256:" + "0" * 64
     there = tip(
         {
@@ -130,7 +130,7 @@ class TestGate:
         files = {path: text.decode() for path, text in shop(stage=stage, prod=prod).content.items()}
         return tip({**files, **({"environments.yaml": environments} if environments else {})})
 
-    def test_prod_takes_only_what_stage_has(self) -> None:
+    def test_prod_accepts_only_what_stage_has(self) -> None:
         assert decide(self.there(), intent("2", env="prod")).status == "promoted"
         shut = decide(self.there(), intent("3", env="prod"))
         assert (shut.status, shut.writes) == ("gated", {})
@@ -139,11 +139,11 @@ class TestGate:
     def test_stage_has_no_gate(self) -> None:
         assert decide(self.there(), intent("9")).status == "promoted"
 
-    def test_without_the_file_there_is_no_default_gate(self) -> None:
+    def test_without_environments_yaml_there_is_no_default_gate(self) -> None:
         there = self.there(environments=None)
         assert decide(there, intent("9", env="prod")).status == "promoted"
 
-    def test_an_app_without_the_environment_before_is_let_through(self) -> None:
+    def test_an_app_without_the_earlier_environment_is_not_gated(self) -> None:
         there = self.there()
         only = {path: text for path, text in there.content.items() if path != STAGE}
         assert decide(MemoryTip(only), intent("9", env="prod")).status == "promoted"
@@ -151,14 +151,14 @@ class TestGate:
         with pytest.raises(UcpError, match="no overlay for the environment stage"):
             decide(MemoryTip(only), asked)
 
-    def test_a_gate_can_be_asked_for(self) -> None:
+    def test_a_gate_can_be_requested(self) -> None:
         there = self.there(environments=None)
         assert decide(there, intent("9", env="prod", require_env="stage")).status == "gated"
 
-    def test_what_is_there_already_needs_no_gate(self) -> None:
+    def test_an_unchanged_tag_is_not_gated(self) -> None:
         assert decide(self.there(), intent("1", env="prod")).status == "unchanged"
 
-    def test_the_gate_wants_the_same_pin_not_only_the_tag(self) -> None:
+    def test_the_gate_requires_the_same_pin_and_not_only_the_same_tag(self) -> None:
         sha = "sha256:" + "0" * 64
         there = MemoryTip(
             {
@@ -169,17 +169,17 @@ class TestGate:
         assert decide(there, intent("2", env="prod")).status == "gated"
         assert decide(there, intent(env="prod", pin=Pin(digest=sha))).status == "promoted"
 
-    def test_an_environment_can_not_gate_itself(self) -> None:
+    def test_an_environment_cannot_gate_itself(self) -> None:
         with pytest.raises(UsageError):
             decide(self.there(), intent("9", env="prod", require_env="prod"))
 
     def test_a_batch_does_not_open_its_own_gate(self) -> None:
-        """The gate is on what stage has in git, not on what the same commit would bring it."""
+        """The gate checks what stage has in git, not what the same commit would write to it."""
         decisions = decide_all(self.there(), [intent("3"), intent("3", env="prod")])
         assert [each.status for each in decisions] == ["gated", "gated"]
         assert not any(each.writes for each in decisions)
 
-    def test_what_has_to_be_healthy_is_named_as_pods_have_it(self) -> None:
+    def test_images_required_to_be_healthy_are_named_as_in_pods(self) -> None:
         there = self.there()
         renamed = there.content[STAGE].replace(b"newTag", b"newName: ghcr.io/echo\n  newTag")
         there = MemoryTip({**there.content, STAGE: renamed})
@@ -196,7 +196,7 @@ class TestSeveralImages:
         assert found.value.next is not None
         assert "--image web=2 --image worker=2" in found.value.next
 
-    def test_a_bare_tag_means_the_one_that_is_called_as_the_app(self) -> None:
+    def test_a_bare_tag_selects_the_image_named_like_the_app(self) -> None:
         for name in ("echo", "registry.example.org:5000/team/echo"):
             there = tip(
                 {STAGE: f"images:\n- {{name: db, newTag: a}}\n- {{name: '{name}', newTag: b}}\n"}
@@ -208,18 +208,18 @@ class TestSeveralImages:
         with pytest.raises(UsageError, match="2 images"):
             decide(both, intent("2"))
 
-    def test_each_is_named(self) -> None:
+    def test_several_images_are_promoted_by_name(self) -> None:
         both = intent(images={"web": Pin("2"), "worker": Pin("3")})
         decision = decide(self.there, both)
         assert decision.writes == {STAGE: kustomization(web="2", worker="3").encode()}
 
-    def test_each_has_its_own_mark(self) -> None:
+    def test_each_image_has_its_own_mark(self) -> None:
         web = intent(images={"web": Pin("2")}, order=Order(sequence=9))
         there = after(self.there, decide(self.there, web))
         worker = intent(images={"worker": Pin("2")}, order=Order(sequence=4))
         assert decide(there, worker).status == "promoted"
 
-    def test_one_that_is_newer_does_not_stop_the_other(self) -> None:
+    def test_a_newer_image_does_not_block_the_others(self) -> None:
         web = intent(images={"web": Pin("2")}, order=Order(sequence=9))
         there = after(self.there, decide(self.there, web))
         both = intent(images={"web": Pin("x"), "worker": Pin("x")}, order=Order(sequence=4))
@@ -227,7 +227,7 @@ class TestSeveralImages:
         assert decision.status == "promoted"
         assert decision.writes[STAGE] == kustomization(web="2", worker="x").encode()
 
-    def test_the_new_name_names_it_too(self) -> None:
+    def test_an_image_is_also_selected_by_its_new_name(self) -> None:
         there = tip({STAGE: "images:\n- {name: web, newName: ghcr.io/web, newTag: a}\n"})
         assert decide(there, intent(images={"ghcr.io/web": Pin("2")})).status == "promoted"
 
@@ -240,26 +240,26 @@ class TestSeveralImages:
             ("index.docker.io/me/web", "me/web"),
         ],
     )
-    def test_docker_hub_s_images_have_several_spellings(self, there: str, typed: str) -> None:
+    def test_docker_hub_images_are_selected_by_any_spelling(self, there: str, typed: str) -> None:
         decision = decide(
             tip({STAGE: f"images:\n- {{name: {there}, newTag: a}}\n"}),
             intent(images={typed: Pin("b")}),
         )
         assert decision.writes == {STAGE: f"images:\n- {{name: {there}, newTag: b}}\n".encode()}
 
-    def test_another_registry_s_image_is_another_one(self) -> None:
+    def test_an_image_of_another_registry_is_a_different_image(self) -> None:
         there = tip({STAGE: "images:\n- {name: ghcr.io/library/redis, newTag: a}\n"})
         with pytest.raises(UcpError, match="no image redis"):
             decide(there, intent(images={"redis": Pin("2")}))
 
-    def test_one_without_a_version_is_given_its_first(self) -> None:
+    def test_an_image_without_a_version_gets_its_first_one(self) -> None:
         there = tip({STAGE: "images:\n- name: web\n- name: db\n  newTag: a\n"})
         decision = decide(there, intent(images={"web": Pin("v2")}))
         assert decision.status == "promoted"
         text = "images:\n- name: web\n  newTag: v2\n- name: db\n  newTag: a\n"
         assert decision.writes == {STAGE: text.encode()}
 
-    def test_an_unknown_image_of_a_chart_is_not_taken_for_the_chart(self) -> None:
+    def test_an_unknown_image_of_a_chart_is_not_mistaken_for_the_chart(self) -> None:
         folder = "apps/echo/overlays/stage"
         there = tip({f"{folder}/Chart.yaml": "name: echo\nversion: 1.0.0\n"})
         with pytest.raises(UcpError, match="no image team/echo") as found:
@@ -268,7 +268,7 @@ class TestSeveralImages:
             "name it in apps/echo/.promotion.yaml: targets: [{image: team/echo, path: image.tag}]"
         )
 
-    def test_an_unknown_image_names_the_nearest(self) -> None:
+    def test_an_unknown_image_suggests_the_nearest_one(self) -> None:
         with pytest.raises(UcpError, match="no image wbe") as found:
             decide(self.there, intent(images={"wbe": Pin("2")}))
         assert found.value.next == "did you mean web?"
@@ -282,7 +282,7 @@ class TestBatch:
         }
     )
 
-    def test_all_land_together(self) -> None:
+    def test_all_items_are_promoted_together(self) -> None:
         decisions = decide_all(
             self.there,
             [
@@ -299,7 +299,7 @@ class TestBatch:
         )
         assert written["apps/b/overlays/stage/.promotion.yaml"].count(b"sequence: 1") == 2
 
-    def test_one_that_is_refused_stops_all(self) -> None:
+    def test_one_refused_item_stops_the_batch(self) -> None:
         decisions = decide_all(
             self.there, [intent("2", app="a"), intent(app="b", images={"x": Pin("2")}, expect="9")]
         )
@@ -317,7 +317,7 @@ class TestBadInput:
             ("zzz", "stage", "the app zzz does not exist", "known: echo"),
         ],
     )
-    def test_unknown_names_come_with_the_nearest(
+    def test_unknown_names_suggest_the_nearest_one(
         self, app: str, env: str, message: str, advice: str
     ) -> None:
         with pytest.raises(UcpError, match=message) as found:
@@ -341,7 +341,7 @@ class TestBadInput:
         ["", ".x", "-x", "a b", "a\n", "a:b", "a/b", "x" * 129, "$(id)", "`id`", "'x", '"', "a#b",
          "a\nnewTag: b", "../x", "é", "a;b", "{a", "*x", "&x", "a@b"],
     )  # fmt: skip
-    def test_what_is_no_tag_is_refused(self, tag: str) -> None:
+    def test_invalid_tags_are_refused(self, tag: str) -> None:
         for parse in (parse_tag, parse_version):
             with pytest.raises(UsageError):
                 parse(tag)
@@ -350,7 +350,7 @@ class TestBadInput:
         "digest",
         ["", "sha256:", "sha256:" + "0" * 63, "sha256:" + "G" * 64, "md5:" + "0" * 32, "x"],
     )
-    def test_what_is_no_digest_is_refused(self, digest: str) -> None:
+    def test_invalid_digests_are_refused(self, digest: str) -> None:
         with pytest.raises(UsageError):
             parse_digest(digest)
 
@@ -359,22 +359,22 @@ class TestBadInput:
         with pytest.raises(NotEditable, match="only one"):
             decide(there, intent("2"))
 
-    def test_a_folder_without_images_is_named(self) -> None:
+    def test_a_folder_without_images_is_refused(self) -> None:
         there = tip({"apps/echo/overlays/stage/deployment.yaml": "kind: Deployment"})
         with pytest.raises(NotEditable, match="no image whose version can be promoted"):
             decide(there, intent("2"))
 
-    def test_of_jsonnet_its_arguments_are_proposed(self) -> None:
+    def test_arguments_of_jsonnet_are_suggested_as_targets(self) -> None:
         there = tip({"apps/echo/overlays/stage/main.jsonnet": "function(image) image"})
         with pytest.raises(NotEditable) as failed:
             decide(there, intent("2"))
         assert "path: directory.jsonnet.tlas.0.value}]" in str(failed.value.next)
 
-    def test_text_that_is_no_utf8_is_refused(self) -> None:
+    def test_text_that_is_not_utf8_is_refused(self) -> None:
         with pytest.raises(NotEditable, match="UTF-8"):
             decide(MemoryTip({STAGE: b"images:\n- name: \xff\n"}), intent("2"))
 
-    def test_from_itself_or_without_shared_image(self) -> None:
+    def test_promoting_from_the_same_environment_or_without_a_shared_image_is_refused(self) -> None:
         with pytest.raises(UsageError, match="also the target environment"):
             decide(shop(stage="1"), intent(source="stage"))
         there = tip(

@@ -1,4 +1,4 @@
-"""The gates: who takes tags from whom, and when an environment counts as well."""
+"""Gates: the environment to promote from, and the health that is required of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WANTED = {"ealen/echo": Pin("2")}
         ("environments:\n- {name: prod, promotesFrom: }\n", ""),
     ],
 )
-def test_promotes_from(text: str | None, expected: str) -> None:
+def test_promotes_from_is_read_from_environments_yaml(text: str | None, expected: str) -> None:
     assert promotes_from(text, "prod") == expected
 
 
@@ -48,20 +48,22 @@ def test_promotes_from(text: str | None, expected: str) -> None:
         (set(), ""),
     ],
 )
-def test_the_nearest_earlier_environment_that_an_app_has(known: set[str], expected: str) -> None:
+def test_the_nearest_earlier_environment_that_has_the_app_is_found(
+    known: set[str], expected: str
+) -> None:
     chain = (
         "- {name: dev}\n- {name: stage, promotesFrom: dev}\n- {name: prod, promotesFrom: stage}\n"
     )
 
     assert earlier_environment(chain, "prod", known) == expected
-    # A circle ends.
+    # The search ends in a cycle too.
     assert (
         earlier_environment(chain.replace("dev}", "dev, promotesFrom: stage}", 1), "prod", {"prod"})
         == ""
     )
 
 
-def test_a_broken_environments_file_opens_no_gate() -> None:
+def test_an_invalid_environments_file_opens_no_gate() -> None:
     for text in ("environments: [\n", "environments: stage\n", "a: 1\n---\nb: 1\n"):
         with pytest.raises(NotEditable, match=r"environments\.yaml"):
             promotes_from(text, "prod")
@@ -102,7 +104,9 @@ def application(
         ({"status": {"sync": None, "health": None, "summary": None}}, "waiting"),
     ],
 )
-def test_judging_an_application(there: Mapping[str, Any], state: str) -> None:
+def test_an_application_is_classified_by_sync_health_and_images(
+    there: Mapping[str, Any], state: str
+) -> None:
     assert classify(there, WANTED).state == state
 
 
@@ -115,14 +119,14 @@ def test_digests_are_compared_as_digests() -> None:
     assert classify(application(images=(f"ealen/echo:2@{SHA}",)), wanted).state == "open"
 
 
-def test_well_since_the_latest_change() -> None:
+def test_healthy_since_is_the_time_of_the_latest_change() -> None:
     assert classify(application(), WANTED).since == datetime.datetime(
         2026, 1, 1, 10, tzinfo=datetime.UTC
     )
 
 
 class World:
-    """An Application that changes as time passes."""
+    """A fake of an Application whose state changes over time."""
 
     def __init__(self, states: list[tuple[float, dict[str, Any] | None]]) -> None:
         self.now = 1_800_000_000.0
@@ -156,7 +160,7 @@ DECISION = Decision(
 )
 
 
-def test_without_a_soak_the_gate_looks_once() -> None:
+def test_without_a_soak_the_gate_checks_once() -> None:
     world = World([(0, application(health="Progressing")), (5, application())])
 
     decision = world.gate(0).hold_up(DECISION)
@@ -169,7 +173,7 @@ def test_without_a_soak_the_gate_looks_once() -> None:
     assert world.gate(0).hold_up(DECISION) == DECISION
 
 
-def test_a_soak_counts_the_time_that_has_passed_already() -> None:
+def test_a_soak_includes_the_time_already_spent_healthy() -> None:
     world = World([])
     world.states = [(0, application(since=world.stamp(-400)))]
 
@@ -177,7 +181,7 @@ def test_a_soak_counts_the_time_that_has_passed_already() -> None:
     assert world.now - world.start == pytest.approx(200, abs=3)
 
 
-def test_a_soak_starts_again_after_a_relapse() -> None:
+def test_a_soak_restarts_after_a_relapse() -> None:
     world = World([])
     world.states = [
         (0, application(since=world.stamp(0))),
@@ -189,7 +193,7 @@ def test_a_soak_starts_again_after_a_relapse() -> None:
     assert world.now - world.start == pytest.approx(100, abs=3)
 
 
-def test_a_soak_ends_at_once_when_it_goes_bad() -> None:
+def test_a_soak_fails_at_once_if_the_app_degrades() -> None:
     world = World([(0, application()), (30, application(health="Degraded"))])
     world.states[0] = (0, application(since=world.stamp(0)))
 
@@ -197,14 +201,14 @@ def test_a_soak_ends_at_once_when_it_goes_bad() -> None:
     assert world.now - world.start == pytest.approx(30, abs=3)
 
 
-def test_a_soak_does_not_wait_for_ever() -> None:
+def test_a_soak_times_out() -> None:
     world = World([(0, application(sync="OutOfSync"))])
 
     assert world.gate(60).hold_up(DECISION).status == "gated"
     assert world.now - world.start == pytest.approx(160, abs=5)
 
 
-def test_what_was_soaked_is_only_looked_at_again() -> None:
+def test_a_completed_soak_is_checked_again_without_waiting() -> None:
     world = World([])
     world.states = [(0, application(since=world.stamp(0))), (90, application(health="Degraded"))]
     gate = world.gate(60)
@@ -217,7 +221,7 @@ def test_what_was_soaked_is_only_looked_at_again() -> None:
     assert gate.hold_up(DECISION).status == "gated"
 
 
-def test_a_missing_application_shuts_the_gate() -> None:
+def test_a_missing_application_closes_the_gate() -> None:
     decision = World([(0, None)]).gate(60).hold_up(DECISION)
 
     assert decision.status == "gated"
@@ -235,11 +239,11 @@ def test_one_unhealthy_app_stops_a_batch() -> None:
     assert not any(each.writes for each in decisions)
 
 
-def test_nothing_to_be_healthy_is_a_usage_error() -> None:
+def test_requiring_health_without_an_earlier_environment_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no environment before"):
         World([]).gate(0).hold_up(Decision("promoted", PromotionNote("promote", "echo", "stage")))
 
 
-def test_no_kubeconfig_names_both_places(tmp_path: Any) -> None:
+def test_a_missing_kubeconfig_is_reported_with_both_locations(tmp_path: Any) -> None:
     with pytest.raises(UsageError, match=r"\.ucp/x nor KUBECONFIG"):
         find_kubeconfig({".ucp/x": tmp_path / "missing", "KUBECONFIG": None})

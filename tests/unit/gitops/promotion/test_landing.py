@@ -1,4 +1,4 @@
-"""Landing among others: nothing is lost, the newest wins, and every wait ends."""
+"""Landing with concurrent pushes: no change is lost, the newest wins, and every wait ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tag_of(tip: MemoryTip) -> str:
 
 @dataclass
 class Promoter:
-    """One of many, with those that come in between each of its tries."""
+    """One of many promoters, with the rivals that push between its attempts."""
 
     sequence: int | None
     rivals: list[list[Promoter]]
@@ -55,10 +55,10 @@ promoters = st.recursive(
 @settings(max_examples=1000, deadline=None, derandomize=True)
 @given(st.lists(promoters, min_size=1, max_size=4))
 def test_an_older_sequence_never_replaces_a_newer_one(everybody: list[Promoter]) -> None:
-    """Random interleavings, against a model: the commits that landed, in their order.
+    """Random interleavings, compared with a model: the landed commits in order.
 
-    A promoter's push can be overtaken by whole promotions, which can be overtaken themselves:
-    that is every way in which pushes to one branch can interleave.
+    A promoter's push can be overtaken by whole promotions, which can be overtaken in turn:
+    this covers every way in which pushes to one branch can interleave.
     """
     history = [shop(stage="first")]
     numbers = [0]
@@ -95,7 +95,7 @@ def test_an_older_sequence_never_replaces_a_newer_one(everybody: list[Promoter])
         assert status == "promoted" or (promoter.sequence or 0) < (mark or 0)
 
 
-def test_a_late_push_decides_again_on_what_is_there_now() -> None:
+def test_a_rejected_push_is_decided_again_at_the_new_tip() -> None:
     branch = MemoryBranch([shop(stage="1")])
     rival = MemoryBranch(branch.history, numbers=branch.numbers)
     waves = iter([wanting("2", 2), wanting("3", 3)])
@@ -112,7 +112,7 @@ def test_a_late_push_decides_again_on_what_is_there_now() -> None:
     assert [tag_of(tip) for tip in branch.history] == ["1", "2", "3", "4"]
 
 
-def test_one_that_became_old_on_the_way_is_superseded() -> None:
+def test_a_promotion_overtaken_by_a_newer_one_is_superseded() -> None:
     branch = MemoryBranch([shop(stage="1")])
     rival = MemoryBranch(branch.history, numbers=branch.numbers)
     branch.between = lambda: (
@@ -131,9 +131,9 @@ def void(_: object) -> None:
 
 @dataclass
 class Troubled(MemoryBranch):
-    """A branch whose pushes fail first, in the given ways.
+    """A branch whose first pushes fail with the given errors.
 
-    lands: the push gets there although its answer doesn't.
+    lands: the push succeeds although its response is lost.
     """
 
     troubles: Sequence[UcpError] = ()
@@ -155,8 +155,8 @@ class Troubled(MemoryBranch):
 
 
 @pytest.mark.parametrize("answer", [Interrupted("hung up"), Rejected("late"), Unexplained("?")])
-def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
-    """Rejected: HTTP repeats a push by itself, and the second one comes after the first."""
+def test_a_push_with_a_lost_response_is_verified_and_not_repeated(answer: UcpError) -> None:
+    """Rejected: an HTTP client repeats a push automatically, and the second one is rejected."""
     branch = Troubled([shop(stage="1")], troubles=[answer], lands=True)
 
     result = promote(branch, wanting("2"))
@@ -165,8 +165,8 @@ def test_a_lost_answer_is_looked_up_not_pushed_twice(answer: UcpError) -> None:
     assert result.commit == branch.history[-1].commit
 
 
-def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
-    """Promoting again would put the older tag over the newer one."""
+def test_a_push_with_a_lost_response_is_found_below_a_foreign_commit() -> None:
+    """Promoting again would replace the newer tag with the older one."""
     branch = Troubled([shop(stage="1")], troubles=[Interrupted("")], lands=True, moves=True)
 
     result = promote(branch, wanting("2"))
@@ -175,14 +175,14 @@ def test_a_lost_answer_is_found_below_somebody_elses_commit() -> None:
     assert [tag_of(tip) for tip in branch.history] == ["1", "2", "rival0"]
 
 
-def test_a_push_that_broke_before_it_landed_is_made_again() -> None:
+def test_a_push_interrupted_before_it_landed_is_repeated() -> None:
     branch = Troubled([shop(stage="1")], troubles=[Interrupted(""), Interrupted("")])
 
     assert promote(branch, wanting("2")).attempts == 3
     assert [tag_of(tip) for tip in branch.history] == ["1", "2"]
 
 
-def test_a_connection_that_keeps_breaking_ends_the_command() -> None:
+def test_repeated_interruptions_end_the_command() -> None:
     branch = Troubled([shop(stage="1")], troubles=[Interrupted("hung up")] * 10)
 
     with pytest.raises(Interrupted, match="hung up"):
@@ -190,7 +190,7 @@ def test_a_connection_that_keeps_breaking_ends_the_command() -> None:
     assert len(branch.history) == 1
 
 
-def test_unknown_words_mean_late_where_the_branch_moved() -> None:
+def test_an_unknown_error_is_retried_if_the_branch_moved() -> None:
     branch = Troubled(
         [shop(stage="1")], troubles=[Unexplained("TF999: computer says no")], moves=True
     )
@@ -199,7 +199,7 @@ def test_unknown_words_mean_late_where_the_branch_moved() -> None:
     assert tag_of(branch.history[-1]) == "2"
 
 
-def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
+def test_an_unknown_error_is_final_if_the_branch_did_not_move() -> None:
     branch = Troubled([shop(stage="1")], troubles=[Unexplained("TF999: computer says no")] * 9)
 
     with pytest.raises(UcpError, match="computer says no"):
@@ -207,7 +207,7 @@ def test_unknown_words_are_final_where_the_branch_did_not_move() -> None:
     assert branch.pushes == 1
 
 
-def test_a_lock_that_was_left_behind_ends_the_command() -> None:
+def test_a_stale_lock_on_the_remote_ends_the_command() -> None:
     branch = Troubled([shop(stage="1")], troubles=[Rejected("cannot lock ref")] * 99)
 
     with pytest.raises(UcpError, match="cannot lock ref"):
@@ -215,7 +215,7 @@ def test_a_lock_that_was_left_behind_ends_the_command() -> None:
     assert branch.pushes < 9
 
 
-def test_another_refusal_is_final_at_once() -> None:
+def test_any_other_refusal_is_final() -> None:
     branch = Troubled([shop(stage="1")], troubles=[UcpError("hook declined")] * 9)
 
     with pytest.raises(UcpError, match="hook declined"):
@@ -255,7 +255,7 @@ def test_the_deadline_is_kept() -> None:
     assert clock.now <= 20
 
 
-def test_tries_are_bounded() -> None:
+def test_the_number_of_attempts_is_bounded() -> None:
     clock = Clock()
     branch, pace = always_late(clock, Pace(tries=5, random=lambda: 0.0))
 
@@ -264,7 +264,7 @@ def test_tries_are_bounded() -> None:
     assert branch.pushes == 5
 
 
-def test_pauses_grow_with_the_rivals_met_and_stay_bounded() -> None:
+def test_pauses_grow_with_each_overtaken_push_and_stay_bounded() -> None:
     clock = Clock()
     branch, pace = always_late(clock, Pace(tries=12, longest_pause=3, random=lambda: 1.0))
 
@@ -274,7 +274,7 @@ def test_pauses_grow_with_the_rivals_met_and_stay_bounded() -> None:
     assert clock.slept[-1] == 3
 
 
-def test_decisions_that_write_nothing_end_it() -> None:
+def test_decisions_without_writes_push_nothing() -> None:
     branch = MemoryBranch([shop(stage="1")])
 
     def refuse(tip: MemoryTip) -> list[Decision]:

@@ -1,4 +1,4 @@
-"""The commit in words, and the words read back."""
+"""Messages of promotion commits, and the trailers that are read back from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHA = "sha256:" + "ab" * 32
 ONE = PromotionNote("promote", "echo", "stage", (Change("ealen/echo", Pin("1"), Pin("2")),), 42)
 
 
-def test_one_promotion() -> None:
+def test_a_promotion_has_a_subject_and_trailers() -> None:
     assert message([ONE], "https://ci.example/runs/7") == (
         "promote echo to stage: 1 -> 2\n"
         "\n"
@@ -63,7 +63,7 @@ def test_the_one_of_several_images_that_changes_is_named() -> None:
     assert from_to((web, db), most=2) == ("web=1, example.org/db=7", "web=2, example.org/db=8")
 
 
-def test_a_batch_is_one_commit() -> None:
+def test_a_batch_has_one_message() -> None:
     notes = [ONE, PromotionNote("promote", "shop", "stage", (Change("web", Pin("1"), Pin("2")),))]
 
     assert message(notes).startswith(
@@ -73,7 +73,7 @@ def test_a_batch_is_one_commit() -> None:
     assert message(notes * 30).splitlines()[0] == "promote 60 overlays"
 
 
-def test_digests_are_cut_in_the_subject_only() -> None:
+def test_digests_are_shortened_only_in_the_subject() -> None:
     note = PromotionNote("rollback", "echo", "prod", (Change("echo", Pin(digest=SHA), Pin("1")),))
     text = message([note])
 
@@ -81,7 +81,7 @@ def test_digests_are_cut_in_the_subject_only() -> None:
     assert f"Ucp-From: {SHA}" in text
 
 
-def test_subjects_of_the_rest() -> None:
+def test_releases_holds_and_marks_have_their_own_subjects() -> None:
     assert message([PromotionNote("release", "a", "b")]).startswith("release the hold on a in b\n")
     assert message([PromotionNote("hold", "a", "b")]).startswith("hold a in b\n")
     assert message([PromotionNote("mark", "a", "b", sequence=3)]).startswith(
@@ -98,12 +98,12 @@ def test_trailers_are_read_back() -> None:
     ]
 
 
-def test_other_messages_say_nothing() -> None:
+def test_other_messages_have_no_trailers() -> None:
     assert read_trailers("fix a typo\n\nUcp-App: in the middle\n\nSigned-off-by: x\n") == []
     assert read_trailers("") == []
 
 
-def test_trailers_that_a_forge_adds_after_ours_hide_nothing() -> None:
+def test_trailers_added_by_a_forge_do_not_hide_ours() -> None:
     ours = message([ONE], "https://ci.example/runs/7")
     squashed = f"{ours}\nCo-authored-by: A <a@example.org>\nSigned-off-by: B <b@example.org>\n"
     assert read_trailers(squashed) == read_trailers(ours) != []

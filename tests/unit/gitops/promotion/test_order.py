@@ -1,4 +1,4 @@
-"""Which promotion may replace which; what a hold lets through; the marks file."""
+"""Order of promotions, holds, and the file that records both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_lower_sequence_is_superseded(mark: int | None, sequence: int, expecte
     assert kind(Mark(sequence=mark), Order(sequence=sequence)) == expected
 
 
-def test_force_passes_and_counts_on_from_there() -> None:
+def test_force_passes_and_sets_the_mark_to_its_sequence() -> None:
     verdict = weigh(Mark(sequence=7), Order(sequence=3), OLD, NEW, force=True)
 
     assert (verdict.kind, verdict.mark.sequence) == ("passes", 3)
@@ -58,13 +58,13 @@ def test_force_passes_and_counts_on_from_there() -> None:
         (Order(sequence=8), False, "passes"),
     ],
 )
-def test_a_hold_gives_way_only_to_a_sequence_above_the_mark(
+def test_only_a_sequence_above_the_mark_passes_a_hold(
     order: Order, force: bool, expected: str
 ) -> None:
     assert kind(Mark(sequence=7, held=("1.1.0",)), order, force=force) == expected
 
 
-def test_what_passes_a_hold_ends_it() -> None:
+def test_a_promotion_that_passes_a_hold_releases_it() -> None:
     verdict = weigh(Mark(sequence=7, held=("1.1.0",)), Order(sequence=8), OLD, Pin("1.2.0"))
 
     assert verdict.mark == Mark(sequence=8)
@@ -77,7 +77,7 @@ def test_a_rollback_keeps_the_mark() -> None:
     assert release(mark) == Mark(sequence=7, version="1.1.0")
 
 
-def test_rolling_back_to_a_held_version_ends_its_hold() -> None:
+def test_rolling_back_to_a_held_version_releases_its_hold() -> None:
     assert hold(Mark(held=("1.0.0",)), NEW, OLD).held == ("1.1.0",)
 
 
@@ -104,7 +104,7 @@ def test_a_version_that_was_promoted_without_an_order_counts() -> None:
     assert kind(mark, Order(semver=True), Pin("nightly"), Pin("1.5.0")) == "passes"
 
 
-def test_semver_remembers_the_highest_beyond_a_rollback() -> None:
+def test_semver_keeps_the_highest_version_across_a_rollback() -> None:
     mark = hold(Mark(version="2.0.0"), Pin("2.0.0"), OLD)
 
     assert kind(mark, Order(semver=True), OLD, Pin("1.5.0")) == "superseded"
@@ -112,7 +112,7 @@ def test_semver_remembers_the_highest_beyond_a_rollback() -> None:
     assert kind(mark, Order(semver=True), OLD, Pin("2.0.1")) == "passes"
 
 
-def test_semver_does_not_bring_a_held_version_back_that_had_no_mark() -> None:
+def test_semver_does_not_restore_a_held_version_without_a_mark() -> None:
     mark = hold(Mark(), Pin("2.0.0"), OLD)
 
     assert kind(mark, Order(semver=True), OLD, Pin("2.0.0")) == "held"
@@ -124,7 +124,7 @@ def test_semver_refuses_other_tags(tag: str) -> None:
         weigh(Mark(), Order(semver=True), OLD, Pin(tag))
 
 
-def test_two_counters_can_not_be_compared() -> None:
+def test_sequences_of_different_sources_are_not_compared() -> None:
     mark, order = Mark(sequence=900, source="shop/build.yml"), Order(3, "shop/deploy.yml")
 
     with pytest.raises(UsageError, match=r"shop/build\.yml.*shop/deploy\.yml"):
@@ -159,7 +159,7 @@ def test_marks_survive_writing_and_reading(known: dict[str, Mark]) -> None:
     assert read_marks(write_marks(known), ".promotion.yaml") == known
 
 
-def test_no_file_is_no_marks() -> None:
+def test_a_missing_or_empty_file_has_no_marks() -> None:
     assert read_marks(None, "x") == {}
     assert read_marks("", "x") == {}
 
@@ -172,6 +172,6 @@ def test_no_file_is_no_marks() -> None:
         "images: {a: {sequence: 99999999999999999999}}",
     ],
 )  # fmt: skip
-def test_a_broken_marks_file_is_named(text: str) -> None:
+def test_an_invalid_marks_file_is_reported_with_its_path(text: str) -> None:
     with pytest.raises(NotEditable, match=r"apps/x/\.promotion\.yaml"):
         read_marks(text, "apps/x/.promotion.yaml")

@@ -1,4 +1,4 @@
-"""What goes on of an open pull request on a newer base."""
+"""Changes of an open pull request that are kept on a newer base."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BASE = tip({STAGE: kustomization(web="1", db="7")})
 
 
 def after(there: MemoryTip, name: str, tag: str, order: Order = UNORDERED) -> MemoryTip:
-    """As a promotion of one image leaves it."""
+    """The tip after the promotion of one image."""
     decision = decide(there, Intent("shop", "stage", images={name: Pin(tag)}, order=order))
     assert decision.status == "promoted"
     return MemoryTip({**there.content, **decision.writes})
@@ -46,7 +46,7 @@ def pending(base: MemoryTip, head: MemoryTip, origins: Mapping[str, str]) -> Pen
         (Order(semver=True), ("2.0.1", Order(semver=True)), False),
     ],
 )
-def test_it_goes_on_unless_the_base_has_something_newer(
+def test_a_proposal_is_kept_unless_the_base_has_something_newer(
     ours: Order, theirs: tuple[str, Order] | None, kept: bool
 ) -> None:
     head = after(BASE, "web", "2.0.0", ours)
@@ -60,17 +60,17 @@ def test_it_goes_on_unless_the_base_has_something_newer(
     assert {**base.content, **found.writes} == expected.content
 
 
-def test_what_the_base_has_already_or_nobody_proposed_is_no_part_of_it() -> None:
+def test_images_that_are_in_the_base_or_were_not_proposed_are_not_pending() -> None:
     head = after(BASE, "web", "2")
 
     assert pending(after(BASE, "web", "2"), head, {"web": "1"}) == Pending({}, (), ())
     # The base has a newer db than the branch, which proposes nothing for it.
     assert pending(after(BASE, "db", "8"), head, {"web": "1"}).dropped == ()
-    # The image is gone.
+    # The image was removed.
     assert pending(tip({STAGE: kustomization(db="7")}), head, {"web": "1"}) == Pending({}, (), ())
 
 
-def test_a_hold_that_came_meanwhile_ends_a_proposal_without_an_order() -> None:
+def test_a_later_hold_drops_a_proposal_without_an_order() -> None:
     hold = decide_rollback(BASE, Rollback("shop", "stage", hold=True))
     base = MemoryTip({**BASE.content, **hold.writes})
 
@@ -79,7 +79,7 @@ def test_a_hold_that_came_meanwhile_ends_a_proposal_without_an_order() -> None:
     assert (found.kept, len(found.dropped)) == ((), 1)
 
 
-def test_an_older_image_among_several_does_not_replace_what_is_proposed() -> None:
+def test_an_older_image_among_several_does_not_replace_a_newer_proposed_one() -> None:
     head = after(BASE, "web", "3", Order(sequence=9))
     both = {"web": Pin("2"), "db": Pin("8")}
     intent = Intent("shop", "stage", images=both, order=Order(sequence=5))
@@ -91,7 +91,7 @@ def test_an_older_image_among_several_does_not_replace_what_is_proposed() -> Non
     assert [(each.image, str(each.new)) for each in decision.kept] == [("web", "3")]
 
 
-def test_the_message_of_a_proposal_says_what_was_there() -> None:
+def test_the_message_of_a_proposal_contains_the_replaced_versions() -> None:
     intent = Intent("shop", "stage", images={"web": Pin("2")}, order=Order(sequence=5))
     text = message([decide(BASE, intent).note])
 

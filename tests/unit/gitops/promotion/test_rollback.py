@@ -1,4 +1,4 @@
-"""Rolling back: to what, what is held, and what happens to it meanwhile."""
+"""Rollbacks: the target version, the hold on the bad one, and concurrent changes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def status(there: MemoryTip, tag: str, sequence: int | None = None) -> str:
     return decide(there, intent).status
 
 
-def test_the_bad_tag_is_held_until_something_newer_comes() -> None:
+def test_the_bad_tag_is_held_until_a_newer_one_is_promoted() -> None:
     there = shop(stage="1")
     wanted = Intent("echo", "stage", Pin("2"), order=Order(sequence=7))
     there = MemoryTip({**there.content, **decide(there, wanted).writes})
@@ -58,7 +58,7 @@ def test_the_bad_tag_is_held_until_something_newer_comes() -> None:
     assert status(there, "1") == "unchanged"
 
 
-def test_release_lets_promotions_through_again() -> None:
+def test_a_release_allows_promotions_again() -> None:
     there = rolled(shop(stage="2"), back("1", "2"))
 
     there = rolled(there, Rollback("echo", "stage", release_hold=True))
@@ -69,7 +69,7 @@ def test_release_lets_promotions_through_again() -> None:
     assert (again.status, again.writes) == ("unchanged", {})
 
 
-def test_what_is_there_is_held_until_it_is_released() -> None:
+def test_a_hold_keeps_the_current_tag_until_it_is_released() -> None:
     there = rolled(shop(stage="2"), Rollback("echo", "stage", hold=True))
 
     assert there.text(STAGE) == kustomization(echo="2")
@@ -98,7 +98,7 @@ def test_what_is_there_is_held_until_it_is_released() -> None:
         Rollback("echo", "stage", release_hold=True, seen={"echo": "2"}),
     ],
 )
-def test_what_somebody_saw_must_still_be_there(wanted: Rollback) -> None:
+def test_a_rollback_conflicts_if_the_seen_version_changed(wanted: Rollback) -> None:
     found = decide_rollback(shop(stage="3"), wanted)
 
     assert (found.status, found.writes) == ("conflict", {})
@@ -108,7 +108,7 @@ def test_what_somebody_saw_must_still_be_there(wanted: Rollback) -> None:
     )
 
 
-def test_a_promotion_replaces_only_what_was_seen() -> None:
+def test_a_promotion_replaces_only_the_seen_version() -> None:
     intent = Intent("echo", "stage", Pin("2"), seen={"echo": "1"})
 
     assert decide(shop(stage="1"), intent).status == "promoted"
@@ -122,7 +122,7 @@ def test_rolling_back_with_a_release_leaves_no_hold() -> None:
     assert status(there, "2") == "promoted"
 
 
-def test_a_version_that_came_meanwhile_is_not_rolled_back() -> None:
+def test_a_version_deployed_in_the_meantime_is_not_rolled_back() -> None:
     decision = decide_rollback(shop(stage="3"), back("1", "2"))
 
     assert (decision.status, decision.writes) == ("conflict", {})
@@ -134,20 +134,20 @@ def test_a_rerun_is_unchanged() -> None:
     assert decide_rollback(there, back("1", "2")).status == "unchanged"
 
 
-def test_the_previous_version_is_the_one_before_the_present_one() -> None:
+def test_the_previous_version_is_the_one_before_the_current_one() -> None:
     overlay = read_overlay(shop(stage="3"), "echo", "stage")
 
     assert previous(overlay, past("3", "3", "2", "1")) == {"echo": Pin("2")}
 
 
-def test_going_back_twice_goes_further_back() -> None:
+def test_a_second_rollback_goes_one_version_further_back() -> None:
     there = rolled(shop(stage="3"), back("2", "3"))
 
     overlay = read_overlay(there, "echo", "stage")
     assert previous(overlay, past("2", "3", "2", "1")) == {"echo": Pin("1")}
 
 
-def test_all_images_go_back_together() -> None:
+def test_all_images_are_rolled_back_together() -> None:
     there = tip({STAGE: kustomization(web="2", worker="2", new="1")})
     overlay = read_overlay(there, "echo", "stage")
     before = PinsAtCommit("c", {"web": Pin("1"), "worker": Pin("1")})
@@ -155,14 +155,14 @@ def test_all_images_go_back_together() -> None:
     assert previous(overlay, [before]) == {"web": Pin("1"), "worker": Pin("1")}
 
 
-def test_no_earlier_version() -> None:
+def test_a_rollback_without_an_earlier_version_is_refused() -> None:
     overlay = read_overlay(shop(stage="1"), "echo", "stage")
 
     with pytest.raises(UcpError, match="no earlier version"):
         previous(overlay, past("1", "1"))
 
 
-def test_a_named_version_has_to_have_been_there() -> None:
+def test_a_named_version_must_have_been_deployed_before() -> None:
     overlay = read_overlay(shop(stage="3"), "echo", "stage")
 
     assert named(overlay, past("3", "2.0", "1.0"), "1.0") == {"echo": Pin("1.0")}

@@ -20,7 +20,7 @@ def kustomization(**tags: str) -> str:
 
 @dataclass(frozen=True)
 class MemoryTip:
-    """A commit: its files."""
+    """A commit with its files."""
 
     content: Mapping[str, bytes]
     commit: str = "c0"
@@ -53,9 +53,9 @@ def shop(**tags: str) -> MemoryTip:
 
 @dataclass
 class MemoryBranch:
-    """A branch that takes a push only onto the commit it holds: what every git host does.
+    """A branch that accepts a push only on top of its newest commit, as every git host does.
 
-    between: called before each push is looked at, so that others can be faster.
+    between: called before each push is evaluated, so that rivals can push first.
     """
 
     history: list[MemoryTip]

@@ -1,4 +1,4 @@
-"""Lists in generated files, merged item by item."""
+"""Three-way merge of lists in generated files, item by item."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text(*names: str, tail: str = "") -> str:
 
 
 def only_equal(base: str, ours: str, theirs: str) -> str:
-    """A merge of text that knows the trivial cases."""
+    """A text merge that resolves only the trivial cases."""
     if base == theirs:
         return ours
     if base == ours or ours == theirs:
@@ -38,27 +38,27 @@ def merged(base: str, ours: str, theirs: str, *, keep: frozenset[str] = frozense
     )
 
 
-def test_both_sides_add() -> None:
+def test_items_added_on_both_sides_are_kept() -> None:
     result = merged(text("stage"), text("stage", "eu"), text("stage", "qa"))
     assert result == text("stage", "qa", "eu")
 
 
-def test_the_same_item_comes_once() -> None:
+def test_an_item_added_on_both_sides_is_listed_once() -> None:
     assert merged(text("a"), text("a", "b"), text("a", "b")) == text("a", "b")
 
 
-def test_what_a_person_removed_stays_away() -> None:
+def test_an_item_removed_by_a_person_stays_removed() -> None:
     assert merged(text("a", "b"), text("a"), text("a", "b", "c")) == text("a", "c")
 
 
-def test_what_the_render_drops_goes_unless_it_is_kept() -> None:
+def test_an_item_dropped_by_the_render_is_removed_unless_it_is_kept() -> None:
     before = text("a", "b")
     assert merged(before, before, text("a")) == text("a")
     assert merged(before, before, text("a"), keep=frozenset({"b"})) == before
     assert merged(before, text("a", "b", "c"), text("a")) == text("a", "c")
 
 
-def test_an_empty_list_on_either_side() -> None:
+def test_an_empty_list_on_either_side_is_merged() -> None:
     assert merged(text(), text("eu"), text("qa")) == text("eu", "qa")
     assert merged(text("a"), text(), text("a", "b")) == text("b")
     assert merged(text("a"), text("a"), text()) == text()
@@ -76,7 +76,7 @@ def test_another_indentation_is_kept() -> None:
     assert "\n- overlays/a\n- overlays/b\n" in merged(text("a"), ours, text("a", "b"))
 
 
-def test_items_of_several_lines() -> None:
+def test_items_of_several_lines_are_merged() -> None:
     base = "environments:\n  - {name: a}\n"
     ours = "environments:\n  - {name: a}\n  - name: eu\n    promotesFrom: a\n"
     theirs = "environments:\n  - {name: a}\n  - {name: b, promotesFrom: a}\n"
@@ -86,14 +86,14 @@ def test_items_of_several_lines() -> None:
     )
 
 
-def test_an_item_that_only_the_render_changed() -> None:
+def test_an_item_changed_only_by_the_render_is_updated() -> None:
     base = "environments:\n  - {name: a}\n  - {name: b, promotesFrom: a}\n"
     theirs = base.replace("promotesFrom: a", "promotesFrom: c")
     ours = base + "  - {name: eu}\n"
     assert merged(base, ours, theirs) == theirs + "  - {name: eu}\n"
 
 
-def test_an_item_that_both_changed() -> None:
+def test_an_item_changed_on_both_sides_is_a_conflict() -> None:
     base = "environments:\n  - {name: b, promotesFrom: a}\n"
     with pytest.raises(ItemConflict):
         merged(base, base.replace(": a", ": x"), base.replace(": a", ": y"))
@@ -119,7 +119,7 @@ def test_text_around_the_lists_is_merged_as_text() -> None:
         "\n\n",
     ],
 )
-def test_a_text_without_usable_lists_is_text(odd: str) -> None:
+def test_a_text_without_usable_lists_is_merged_as_text(odd: str) -> None:
     assert merged(odd, odd, odd + "# x\n") == odd + "# x\n"
 
 

@@ -1,4 +1,4 @@
-"""What a render may change in a repository, decided without git."""
+"""Three-way merge of a render into a repository, decided without git."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
 
 
 def never(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
-    """A merge of text in which everything conflicts."""
+    """A text merge in which everything conflicts."""
     return b"<<<<<<< repository\n" + ours + b"=======\n" + theirs + b">>>>>>> new render\n", False
 
 
@@ -64,7 +64,7 @@ A, B, C = b"a\n", b"b\n", b"c\n"
         ({}, {OVERLAY: A}, {OVERLAY: B}, {}),
     ],
 )
-def test_no_question(
+def test_changes_on_one_side_are_merged_without_a_conflict(
     base: dict[str, bytes],
     ours: dict[str, bytes],
     theirs: dict[str, bytes],
@@ -81,7 +81,7 @@ def test_no_question(
         ({}, {"f": A}, {"f": B}, B),
     ],
 )
-def test_a_person_decides(
+def test_a_conflict_is_resolved_by_the_chosen_side(
     base: dict[str, bytes], ours: dict[str, bytes], theirs: dict[str, bytes], taken: bytes | None
 ) -> None:
     conflicts = three(base, ours, theirs)
@@ -100,11 +100,11 @@ def test_a_person_decides(
         "apps/quote/overlays/stage/kustomization.yaml",
     ],
 )
-def test_what_the_topology_does_not_know_is_not_dropped(path: str) -> None:
+def test_files_of_unknown_environments_and_apps_are_not_deleted(path: str) -> None:
     assert three({path: A}, {path: A}, {}) == Merged()
 
 
-def test_a_file_in_the_way_of_a_folder() -> None:
+def test_a_file_in_place_of_a_folder_is_a_conflict() -> None:
     assert three({}, {"a": A}, {"a/b": B}).conflicts[0].path == "a/b"
     assert three({}, {"a/b": A}, {"a": B}).conflicts[0].path == "a"
 
@@ -116,7 +116,7 @@ def overlay(tag: str, image: str = "ealen/echo-server", count: int = 1) -> bytes
     ).encode()
 
 
-def test_no_render_changes_a_tag() -> None:
+def test_a_render_never_changes_a_tag() -> None:
     assert three({OVERLAY: overlay("1")}, {OVERLAY: overlay("1")}, {OVERLAY: overlay("2")}) == (
         Merged()
     )
@@ -145,8 +145,8 @@ DIGEST = f"sha256:{'d' * 64}"
         ("  - name:  ealen/echo-server\n    newName: mine/echo\n    newTag: v7", Pin("v7")),
     ],
 )
-def test_taking_the_renders_side_keeps_what_was_promoted(ours: str, pin: Pin) -> None:
-    """However a person or a promotion has written it."""
+def test_taking_the_renders_side_keeps_promoted_versions(ours: str, pin: Pin) -> None:
+    """In every notation that a person or a promotion may have written."""
     taken = three(
         {OVERLAY: overlay("1")},
         {OVERLAY: f"images:\n{ours}\n".encode()},
@@ -158,7 +158,7 @@ def test_taking_the_renders_side_keeps_what_was_promoted(ours: str, pin: Pin) ->
     assert b"count: 3" in taken
 
 
-def test_a_file_that_nobody_can_read_gives_way_to_the_render() -> None:
+def test_an_unreadable_file_is_replaced_by_the_render() -> None:
     for ours in (b"images: [\n", b"\xff", b"replicas: []\n"):
         found = three(
             {OVERLAY: overlay("1")},
@@ -169,12 +169,12 @@ def test_a_file_that_nobody_can_read_gives_way_to_the_render() -> None:
         assert found == Merged({OVERLAY: overlay("2")})
 
 
-def test_another_image_brings_its_own_tag() -> None:
+def test_a_different_image_gets_its_own_tag() -> None:
     text = overlay("9", image="other")
     assert with_tags(text, overlay("1")) == text
 
 
-def test_an_image_that_is_newly_found_in_an_edited_base_is_not_listed() -> None:
+def test_an_image_newly_found_in_an_edited_base_is_not_listed() -> None:
     version, overlay = "apps/echo/base/envs/stage/version.yml", b"resources: [../../base]\n"
     listed = overlay + b"images:\n  - name: echo\n    newTag: '2'\n"
     base, theirs = {OVERLAY: overlay, version: A}, {OVERLAY: listed, version: A}
@@ -193,7 +193,7 @@ def test_an_image_that_is_newly_found_in_an_edited_base_is_not_listed() -> None:
     assert result.changes == {OVERLAY: changed}
 
 
-def test_conflicts_show_what_they_are_about() -> None:
+def test_a_conflict_shows_the_differing_lines() -> None:
     found = three({"f": A}, {"f": B}, {"f": C}).conflicts
     error = MergeConflict({"apps": found})
     assert "apps: f" in error.message
@@ -211,8 +211,8 @@ def _chart(environment: str, version: str, **files: bytes) -> dict[str, bytes]:
     return {f"{folder}{path}": text for path, text in found.items()}
 
 
-def test_a_chart_that_was_promoted_stays_whole_when_the_topology_raises_its_version() -> None:
-    """Where it was not, the topology's version counts; nowhere does a mixture of two."""
+def test_a_promoted_chart_keeps_its_version_if_the_topology_raises_it() -> None:
+    """Elsewhere the topology's version is rendered. Files of two versions are never mixed."""
     base = _chart("stage", "1.0.0", a=A, old=A) | _chart("prod", "1.0.0", a=A, old=A)
     ours = _chart("stage", "1.2.0", a=A, old=A, more=B) | _chart("prod", "1.0.0", a=A, old=A)
     theirs = _chart("stage", "1.3.0", a=C, new=C) | _chart("prod", "1.3.0", a=C, new=C)
@@ -226,7 +226,7 @@ def test_a_chart_that_was_promoted_stays_whole_when_the_topology_raises_its_vers
     [note] = merged.notes
     assert "web on stage keeps version 1.2.0" in note
     assert note.endswith("ucp promote web --env stage --chart-version 1.3.0")
-    # Once said: the next render has that version already.
+    # The note is given once: the next render is based on that version.
     again = three(theirs, {**ours, **prod_of(theirs)}, theirs, known=known)
     assert (again.changes, again.notes) == ({}, ())
 

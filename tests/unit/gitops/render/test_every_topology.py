@@ -1,4 +1,4 @@
-"""Whatever a topology asks for: every file can be read, and the same bytes come out again."""
+"""For any topology, the rendered files are valid and rendering is deterministic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tests.unit.gitops.topologies import FACTS
 
 @settings(deadline=None, max_examples=20, suppress_health_check=list(HealthCheck))
 @given(topologies())
-def test_any_topology_renders(given_topology: tuple[Topology, bytes]) -> None:
+def test_any_topology_is_rendered_to_valid_files_deterministically(
+    given_topology: tuple[Topology, bytes],
+) -> None:
     topology, text = given_topology
     inputs = replace(
         FACTS, topology_file=text, manifests=read_manifests(topology, Path()), engine={}

@@ -1,4 +1,4 @@
-"""Hosts by the Gateway API: routes in place of Ingresses, on the Gateway of traefik's chart."""
+"""Hosts with the Gateway API: HTTPRoutes on the Gateway of Traefik's chart instead of Ingresses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def files(topology: Topology, folder: Path = Path()) -> dict[str, Any]:
     }
 
 
-def test_routes_take_the_place_of_ingresses() -> None:
+def test_routes_replace_ingresses() -> None:
     found = files(demo(apps=(ECHO, QUOTE, FAR), addons=GATEWAY))
     assert found["apps/echo/base/kustomization.yaml"]["resources"] == [
         "deployment.yaml",
@@ -85,7 +85,7 @@ def test_a_route_names_the_gateway_and_the_service(path: str, service: str) -> N
     assert parent["namespace"] == traefik.namespace
 
 
-def test_gke_brings_the_kinds_itself() -> None:
+def test_gke_installs_the_gateway_api_crds_itself() -> None:
     found = files(on_clouds(addons=GATEWAY))
     for base in ("gke", "gke-autopilot"):
         cluster = found[f"clusters/base/{base}/cluster.yaml"]["spec"]["forProvider"]
@@ -99,7 +99,7 @@ def test_gke_brings_the_kinds_itself() -> None:
     assert "gatewayApiConfig" not in calm["clusters/base/gke/cluster.yaml"]["spec"]["forProvider"]
 
 
-def test_on_a_simulated_cluster_nothing_takes_a_route() -> None:
+def test_a_route_on_a_simulated_cluster_is_marked_as_simulated() -> None:
     found = files(demo(apps=(ECHO,), addons=GATEWAY))
     annotations = found["apps/echo/overlays/stage/hosts.yaml"]["metadata"]["annotations"]
     assert annotations == {"k8s-ucp.io/simulated": "true"}
@@ -123,5 +123,5 @@ metadata: {name: bare}
 @pytest.mark.parametrize(
     ("name", "port"), [("web", 8080), ("other", 7000), ("bare", 80), ("nobody", 80)]
 )
-def test_the_port_of_a_service(name: str, port: int) -> None:
+def test_the_port_of_a_service_is_read_from_its_manifest(name: str, port: int) -> None:
     assert service_port(name, {"a.yaml": SERVICE, "README.md": b"{"}) == port

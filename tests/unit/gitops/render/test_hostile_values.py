@@ -1,9 +1,9 @@
-"""Whatever text a topology holds: it is refused, or it stays in the field that it was meant for.
+"""Any text in a topology is refused, or stays in the field that it was meant for.
 
-Two ways. Through the front door a value gets something hostile put into it: the file is refused
-with a message that names the place, or the repositories differ from those of the calm topology in
-that value and in nothing else. Past validation, which the render doesn't rely on, the same must
-hold for every value that isn't a part of a path.
+Two tests. With validation, a hostile text is put into a value: the file is refused with a message
+that names the place, or the repositories differ from those of the baseline topology in that value
+only. Without validation, which the render doesn't rely on, the same must hold for every value that
+isn't part of a path.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKAGES = {
     "functions": ["calm.example.net/function-calm:v1.2.5"],
 }
 
-# Every text is there once: what is written where can be told by it.
+# Each text is unique, so that it identifies its value in the rendered files.
 CLOUDS: dict[str, Any] = {
     "domain": "calm-domain.net",
     "core": {"provider": "kind"},
@@ -165,16 +165,16 @@ WORLDS = {"clouds": CLOUDS, "local": LOCAL}
 OWN = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
 CHOICES = frozenset(["provider", "ingress", "eks-calm"])
-"""Keys whose values are words of ours: anything else is refused."""
+"""Keys whose values are enumerations: anything else is refused."""
 COUNTED = frozenset(["pollInterval", "syncInterval", "tokenLifetime"])
 GITLAB = ("apps/ci/release.yml", "apps/.gitlab-ci.yml")
-"""Where $ begins a variable, so that one of a value is written twice."""
+"""Files where $ starts a variable, so that a $ in a value is written as $$."""
 MADE_INTO_OTHERS = (
     COUNTED
     | {"region", "version", "calmquotes", "calmorders", "calmpad"}
     | {each for references in PACKAGES.values() for each in references}
 )
-"""Keys and values that are cut, completed or counted before they are written."""
+"""Keys and values that are shortened, completed or converted before they are written."""
 
 TOKENS = st.sampled_from(
     [
@@ -210,7 +210,7 @@ def written(spec: dict[str, Any]) -> str:
 
 
 def texts(part: Any, at: Place = ()) -> Iterator[Place]:
-    """Where the texts of a spec are; a last "" stands for the key itself."""
+    """Paths to the texts of a spec; a final "" means the key itself."""
     if isinstance(part, dict):
         for key, value in part.items():
             if at and at[-1] in ("labels", "keys"):
@@ -232,7 +232,7 @@ def calm_text(spec: Any, place: Place) -> str:
 
 
 def everywhere(part: Any, old: str, new: str) -> Any:
-    """A spec with another text: wherever it is named, too."""
+    """The spec with `old` replaced by `new`, including all references to it."""
     if isinstance(part, dict):
         return {
             new if key == old else key: everywhere(value, old, new) for key, value in part.items()
@@ -267,7 +267,7 @@ PLACES = [(world, place) for world, spec in WORLDS.items() for place in texts(sp
 
 @st.composite
 def hostile(draw: st.DrawFn, text: str) -> str:
-    """Something hostile in place of a text, or inside it."""
+    """A hostile text that replaces the given one or is inserted into it."""
     token = draw(TOKENS)
     if draw(st.booleans()):
         return token
@@ -284,7 +284,7 @@ def files(found: Rendered) -> dict[str, bytes]:
 
 
 def readings(path: str, content: bytes) -> list[Any]:
-    """A file as its readers see it: patches are YAML in YAML."""
+    """The documents of a file as its readers parse them, including patches (YAML in YAML)."""
     found: list[Any] = objects(content.decode())
     if path.endswith("kustomization.yaml"):
         for each in found[0].get("patches") or ():
@@ -311,7 +311,7 @@ def shapes(documents: list[Any]) -> list[str]:
 
 
 def with_text(value: Any, old: str, new: str) -> Any:
-    """What the calm file becomes when only the text changes."""
+    """The baseline value with only the text replaced."""
     if isinstance(value, dict):
         return {with_text(key, old, new): with_text(each, old, new) for key, each in value.items()}
     if isinstance(value, list):
@@ -320,7 +320,7 @@ def with_text(value: Any, old: str, new: str) -> Any:
 
 
 def assert_stays(world: str, key: str, old: str, new: str, found: Rendered) -> None:
-    """Both repositories are the calm ones but for one value."""
+    """Assert that both repositories differ from the baseline in one value only."""
     before = files(calm(world)[1])
     after = files(found)
     names = {path.replace(old, new): path for path in before}
@@ -333,7 +333,7 @@ def assert_stays(world: str, key: str, old: str, new: str, found: Rendered) -> N
         if {key, old} & MADE_INTO_OTHERS:
             assert shape(now) == shape(then), path
         elif path.startswith("core/platform/reconciler/"):
-            # In the order of the namespaces, and without those that something else makes.
+            # Ordered by namespace, and without namespaces that something else creates.
             assert shapes(now) == shapes(then), path
         elif path in GITLAB:
             assert now == with_text(then, old, new.replace("$", "$$")), path
@@ -343,7 +343,7 @@ def assert_stays(world: str, key: str, old: str, new: str, found: Rendered) -> N
 
 @settings(deadline=None, max_examples=100)
 @given(st.data())
-def test_through_the_front_door(data: st.DataObject) -> None:
+def test_a_hostile_value_is_refused_or_stays_in_its_field(data: st.DataObject) -> None:
     world, place = data.draw(st.sampled_from(PLACES))
     old = calm_text(WORLDS[world], place)
     new = data.draw(hostile(old))
@@ -360,7 +360,7 @@ def test_through_the_front_door(data: st.DataObject) -> None:
 
 
 def changed(part: Any, place: Place, value: str) -> Any:
-    """A topology with another value, not validated."""
+    """The topology with one value replaced, without validation."""
     if not place:
         return value
     key, *rest = place
@@ -375,7 +375,7 @@ def changed(part: Any, place: Place, value: str) -> Any:
 
 
 PATHS = frozenset(["name", "database", "promotesFrom", "environments", "sourceNamespaces", ""])
-"""Ends of the places whose values are parts of paths, or name such."""
+"""Last elements of places whose values are parts of paths, or refer to such values."""
 
 
 def is_unguarded(place: Place) -> bool:
@@ -398,7 +398,7 @@ ANY = st.text(
 
 @settings(deadline=None, max_examples=60)
 @given(st.data())
-def test_past_validation(data: st.DataObject) -> None:
+def test_a_value_that_was_not_validated_stays_in_its_field(data: st.DataObject) -> None:
     world, place = data.draw(st.sampled_from(UNGUARDED))
     old = calm_text(WORLDS[world], place)
     new = data.draw(ANY)

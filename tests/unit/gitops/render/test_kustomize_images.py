@@ -1,4 +1,4 @@
-"""Images as kustomizations make them: of bases, components, patches and `images`."""
+"""Images that kustomizations produce from bases, components, patches and `images`."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ spec: {template: {spec: {containers: [{name: web, image: reg/worker:1}]}}}
 }
 
 
-def test_images_are_those_that_come_out() -> None:
+def test_images_are_those_of_the_build_output() -> None:
     assert images_of(TREE, "base") == [("reg/side", "3"), ("reg/web", "1")]
     assert images_of(TREE, "overlays/prod") == [("far/web", "5"), ("reg/side", "3")]
     assert images_of(TREE, "overlays/pinned") == [("reg/side", "3"), ("reg/web", "@sha256:1")]
 
 
-def test_a_component_changes_what_its_parent_has() -> None:
+def test_a_component_changes_the_images_of_its_parent() -> None:
     files = {
         **TREE,
         "kustomization.yaml": b"resources: [base]\ncomponents: [release]\n",
@@ -63,7 +63,7 @@ def test_a_component_changes_what_its_parent_has() -> None:
         "[{op: replace, path: /a/image, value: reg/web:9}]",
     ],
 )
-def test_what_a_patch_sets_otherwise_is_left_to_it(patch: str) -> None:
+def test_an_image_that_a_patch_without_a_known_target_sets_is_not_listed(patch: str) -> None:
     inline = f"resources: [base]\npatches:\n  - patch: |-\n      {patch}\n"
     files = {**TREE, "kustomization.yaml": inline.encode()}
     assert images_of(files) == [("reg/side", "3")]
@@ -71,7 +71,7 @@ def test_what_a_patch_sets_otherwise_is_left_to_it(patch: str) -> None:
     assert images_of({**files, "p.yaml": patch.encode()}) == [("reg/side", "3")]
 
 
-def test_images_without_a_version_are_known_but_no_placeholders() -> None:
+def test_images_without_a_version_are_listed_and_placeholders_are_not() -> None:
     pods = [b"web", b"reg/side", b"reg/side:3", b"reg/two:1", b"reg/two:2", b"$(IMAGE)", b"<yours>"]
     containers = b", ".join(b"{image: '%s'}" % each for each in pods)
     files = {"pods.yaml": b"kind: Pod\nspec: {containers: [%s]}\n" % containers}
@@ -80,14 +80,14 @@ def test_images_without_a_version_are_known_but_no_placeholders() -> None:
     assert images_of(kustomization) == images_in(files)
 
 
-def test_images_of_a_remote_base_are_those_that_are_named() -> None:
+def test_images_of_a_remote_base_are_those_listed_in_the_kustomization() -> None:
     address = "https://example.org/base.git//deploy?ref=v1"
     images = "images: [{name: reg/web, newTag: '2'}, {name: reg/side, digest: 'sha256:1'}]"
     files = {"kustomization.yaml": f"resources: ['{address}']\n{images}\n".encode()}
     assert images_of(files) == [("reg/side", "@sha256:1"), ("reg/web", "2")]
 
 
-def test_a_circle_ends() -> None:
+def test_a_cycle_of_kustomizations_ends() -> None:
     assert images_of({"a/kustomization.yaml": b"resources: [../a]"}, "a") == []
 
 
@@ -123,19 +123,19 @@ spec: {template: {spec: {containers: [{name: web, image: reg/web:2.0}]}}}
     }
     expected = [("reg/web", "2.0") if name == "reg/web" else (name, v) for name, v in AS_BEFORE]
     assert images_of(files, "prod") == expected
-    # What is written for another kustomization above is applied last.
+    # The `images` of an outer kustomization are applied last.
     files["top/kustomization.yaml"] = (
         b"resources: [../prod]\nimages: [{name: reg/web, newTag: '3'}]\n"
     )
     assert ("reg/web", "3") in images_of(files, "top")
 
 
-def test_a_patch_of_an_object_that_is_not_known_for_sure_replaces_nothing() -> None:
+def test_an_image_that_an_ambiguous_patch_sets_is_not_listed() -> None:
     operation = "{op: replace, path: /spec/template/spec/containers/0/image, value: reg/web:2}"
     left = [each for each in AS_BEFORE if each[0] != "reg/web"]
     for target in ("{labelSelector: app=web}", "{name: (}", "{kind: StatefulSet}", "{}"):
         assert _patched(f"{{patch: '[{operation}]', target: {target}}}") == left
-    # A container that is new is one more.
+    # A patch can add a container.
     more = "{kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [%s]}}}}"
     added = [*AS_BEFORE, ("reg/proxy", "4")]
     assert _patched(f"{{patch: '{more % '{name: proxy, image: reg/proxy:4}'}'}}") == sorted(added)

@@ -26,13 +26,13 @@ def drawn(apps: int) -> str:
 
 
 @pytest.mark.parametrize("apps", [0, 1, MOST_APPS])
-def test_apps_are_drawn_one_by_one(apps: int) -> None:
+def test_up_to_a_limit_each_app_is_drawn(apps: int) -> None:
     text = drawn(apps)
     assert text.count("    app_app") == apps
     assert text.count("```") == 2
 
 
-def test_many_apps_are_counted() -> None:
+def test_above_the_limit_only_the_number_of_apps_is_drawn() -> None:
     text = drawn(MOST_APPS + 1)
     assert f'"{MOST_APPS + 1} apps"' in text
     assert "app_app" not in text

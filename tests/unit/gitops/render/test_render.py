@@ -1,4 +1,4 @@
-"""The render: which files, that values stay in their fields, that it is a function."""
+"""The render: its files, the quoting of values, and determinism."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def documents(rendered: Rendered) -> list[Any]:
     return [parse(text) for path, text in files.items() if path.endswith(".yaml")]
 
 
-def test_the_layout() -> None:
+def test_the_expected_files_are_rendered() -> None:
     rendered = render(demo(), FACTS)
     assert {
         "ucp.yaml",
@@ -52,7 +52,7 @@ def test_the_layout() -> None:
     } <= set(rendered.apps)
 
 
-def test_a_function() -> None:
+def test_the_render_is_deterministic() -> None:
     assert render(demo(), FACTS) == render(demo(), FACTS)
 
 
@@ -90,7 +90,7 @@ def test_an_app_without_hosts_has_no_ingress() -> None:
     assert "patches" not in parse(rendered.apps["apps/job/overlays/stage/kustomization.yaml"])
 
 
-def test_projects_restrict() -> None:
+def test_projects_restrict_sources_and_destinations() -> None:
     core = render(demo(), FACTS).core
     projects = {
         name: parse(core[f"projects/{name}.yaml"])["spec"]
@@ -110,8 +110,8 @@ def test_projects_restrict() -> None:
     }
 
 
-def test_nothing_but_generated_applications_reads_the_app_repository() -> None:
-    """Whoever may write what Argo CD's namespace receives is admin of the core cluster."""
+def test_only_generated_applications_read_the_app_repository() -> None:
+    """Write access to Argo CD's namespace amounts to admin rights on the core cluster."""
     for topology in (demo(), demo(core=CoreCluster(provider="kind"))):
         rendered = render(topology, FACTS)
         for path, text in rendered.core.items():
@@ -127,7 +127,7 @@ def test_nothing_but_generated_applications_reads_the_app_repository() -> None:
         )
 
 
-def test_an_app_has_a_project_with_what_it_may_do() -> None:
+def test_an_app_has_a_project_with_its_permissions() -> None:
     web = App(
         name="web",
         image="i",
@@ -156,8 +156,8 @@ def test_an_app_has_a_project_with_what_it_may_do() -> None:
     )
 
 
-def test_an_app_that_leaves_keeps_its_project_to_the_end() -> None:
-    """What a project doesn't admit, Argo CD doesn't delete."""
+def test_a_removed_app_keeps_its_project_until_it_is_deleted() -> None:
+    """Argo CD doesn't delete objects that the project doesn't permit."""
     web = App(name="web", image="i", tag="1", cluster_kinds=("ClusterRole",))
     whole = render(demo(apps=(*demo().spec.apps, web)), FACTS)
     leaving = render(demo(), replace(FACTS, departing=(web,)))
@@ -176,7 +176,7 @@ def test_without_apps_every_application_has_the_common_project() -> None:
     assert template["destination"]["namespace"] == "{{ index .path.segments 1 }}"
 
 
-def test_application_sets_by_protection() -> None:
+def test_only_the_applicationset_of_unprotected_clusters_may_delete_applications() -> None:
     core = render(demo(), FACTS).core
     found = {}
     for name in ("unprotected", "protected"):
@@ -206,7 +206,7 @@ def test_a_stopped_environment_keeps_its_declaration() -> None:
     assert "clusters/overlays/prod/kustomization.yaml" in core
 
 
-def test_nothing_at_all_is_a_topology_too() -> None:
+def test_an_empty_topology_is_rendered() -> None:
     rendered = render(demo(environments=(), apps=()), FACTS)
     assert parse(rendered.core["clusters/kustomization.yaml"])["resources"] == []
     assert parse(rendered.apps["environments.yaml"])["environments"] == []
@@ -241,7 +241,7 @@ hostile = st.text(
 
 @settings(deadline=None)
 @given(hostile)
-def test_a_scalar_is_read_as_what_it_was(value: str) -> None:
+def test_a_scalar_is_read_back_unchanged(value: str) -> None:
     text = scalar(value)
     assert "\n" not in text
     assert parse(f"key: {text}\n".encode()) == {"key": value}
@@ -253,25 +253,25 @@ def test_a_scalar_is_read_as_what_it_was(value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["true", "No", "null", "~", "1.10", "0x1", "1e3", "", " a", "a: b"]
 )
-def test_a_scalar_stays_text(value: str) -> None:
+def test_a_scalar_stays_a_string(value: str) -> None:
     assert parse(f"key: {scalar(value)}".encode()) == {"key": value}
 
 
-def test_a_scalar_of_no_known_type_is_a_bug() -> None:
+def test_a_scalar_of_an_unsupported_type_or_encoding_is_refused() -> None:
     with pytest.raises(TypeError):
         scalar(None)
     with pytest.raises(UsageError):
         scalar("\ud800")
 
 
-def test_an_address_that_argo_cd_would_render_is_refused() -> None:
+def test_a_url_that_argo_cd_would_render_as_a_template_is_refused() -> None:
     with pytest.raises(UsageError, match="template"):
         render(
             demo(), RenderInputs(machine="m", core_url="u", apps_url="a{{ . }}", topology_file=b"")
         )
 
 
-def test_checks_are_in_the_app_repository_for_its_pipeline() -> None:
+def test_checks_are_written_to_the_app_repository_for_its_pipeline() -> None:
     entry = {"rule": "image-untagged", "app": "echo", "reason": "a trial"}
     checks = Checks.model_validate({"deny": ["warnings"], "ignore": [entry]})
     text = render(demo(checks=checks), FACTS).apps["checks.yaml"]

@@ -1,4 +1,4 @@
-"""Apps that people bring: what is found to promote, what is written, and what is refused."""
+"""Promotion targets of apps with their own charts, manifests or kustomizations."""
 
 from __future__ import annotations
 
@@ -62,36 +62,36 @@ def images_of(there: MemoryTip) -> list[str]:
 
 
 def written(decision: Decision) -> dict[str, str]:
-    """Texts by the name in the environment's folder."""
+    """Written texts by file name in the environment's folder."""
     assert decision.status == "promoted", decision.reason
     return {path.split("/", 4)[4]: text.decode() for path, text in decision.writes.items()}
 
 
 class TestCharts:
-    def test_the_tag_in_the_values_of_the_environment(self) -> None:
+    def test_the_tag_is_written_to_the_values_of_the_environment(self) -> None:
         decision = promote(chart())
         assert written(decision) == {"values-stage.yaml": OWN.replace("1.0.0", "2.0.0")}
         assert decision.places == ("image.tag in values-stage.yaml",)
         (change,) = decision.note.changes
         assert change == type(change)("example.org/web", Pin("1.0.0"), Pin("2.0.0"))
 
-    def test_the_same_again_is_unchanged(self) -> None:
+    def test_the_same_tag_is_unchanged(self) -> None:
         assert promote(chart(), "1.0.0").status == "unchanged"
 
-    def test_a_tag_of_the_chart_alone_is_set_for_the_environment(self) -> None:
+    def test_a_tag_found_only_in_the_charts_defaults_is_set_for_the_environment(self) -> None:
         there = chart("# Values of web on stage, over those of its chart.\n{}\n")
         assert written(promote(there))["values-stage.yaml"] == (
             "# Values of web on stage, over those of its chart.\nimage:\n  tag: 2.0.0\n"
         )
 
-    def test_a_digest_goes_before_the_tag_until_a_tag_is_promoted(self) -> None:
+    def test_a_digest_overrides_the_tag_until_a_tag_is_promoted(self) -> None:
         first = written(promote(chart(), SHA))["values-stage.yaml"]
         assert first == OWN + f"  digest: {SHA}\n"
         assert promote(chart(first), SHA).status == "unchanged"
         second = written(promote(chart(first), "2.0.0"))["values-stage.yaml"]
         assert second == OWN.replace("1.0.0", "2.0.0") + '  digest: ""\n'
 
-    def test_no_digest_where_the_chart_knows_none(self) -> None:
+    def test_a_digest_is_refused_if_the_chart_has_no_value_for_it(self) -> None:
         with pytest.raises(NotEditable, match=r"no digest beside image\.tag"):
             promote(chart(defaults="image: {repository: web, tag: x}\n"), SHA)
 
@@ -109,7 +109,7 @@ class TestCharts:
             ("jobs:\n- image: {name: web, tag: 1}\n", "jobs:\n- image: {name: web, tag: 2.0.0}\n"),
         ],
     )
-    def test_other_ways_to_write_it(self, own: str, new: str) -> None:
+    def test_images_in_other_notations_are_promoted(self, own: str, new: str) -> None:
         assert written(promote(chart(own, "{}\n"))) == {"values-stage.yaml": new}
 
     @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ class TestCharts:
             ("global: {imageRegistry: m.org}\nimage: {repository: a/b, tag: v1}\n", "a/b"),
         ],
     )
-    def test_the_image_is_named_by_what_is_beside_its_version(self, own: str, name: str) -> None:
+    def test_the_image_name_is_read_beside_its_version(self, own: str, name: str) -> None:
         assert images_of(chart(own, "{}\n")) == [name]
 
     @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ class TestCharts:
             "imageVersion: v1\n",
         ],
     )
-    def test_what_names_no_image_is_none(self, own: str) -> None:
+    def test_versions_without_an_image_name_are_not_images(self, own: str) -> None:
         assert images_of(chart(own, "{}\n")) == []
 
-    def test_what_argo_cd_sets_itself_counts_most(self) -> None:
+    def test_parameters_set_in_argo_cd_take_precedence(self) -> None:
         settings = (
             SETTINGS.format("stage") + "  parameters:\n    - name: image.tag\n      value: x\n"
         )
@@ -153,7 +153,7 @@ class TestCharts:
         new = settings.replace("value: x", "value: 2.0.0")
         assert written(promote(there)) == {".argocd-source.yaml": new}
 
-    def test_several_images_have_to_be_named(self) -> None:
+    def test_several_images_must_be_named(self) -> None:
         there = chart(
             "a: {image: {repository: x, tag: 1}}\nb: {image: {name: y, tag: 1}}\n", "{}\n"
         )
@@ -166,7 +166,7 @@ class TestCharts:
         new = written(promote(there, images={"y": Pin("2")}))["values-stage.yaml"]
         assert new.endswith("b: {image: {name: y, tag: 2}}\n".replace(": 2}", ': "2"}'))
 
-    def test_one_image_in_two_places_has_to_be_named(self) -> None:
+    def test_an_image_in_two_places_must_be_named(self) -> None:
         own = "a: {image: {repository: x, tag: 1}}\nb: {image: {repository: x, tag: 1}}\n"
         with pytest.raises(UsageError, match="x in 2 places") as error:
             promote(chart(own, "{}\n"), images={"x": Pin("2")})
@@ -180,19 +180,19 @@ class TestCharts:
             "b: {image: {repository: x, tag: 3.x}}\n"
         )
 
-    def test_any_path_that_is_named(self) -> None:
+    def test_a_configured_path_is_written(self) -> None:
         there = named(chart(), r"targets: [{image: web, path: a\.b.version}]")
         new = written(promote(there))["values-stage.yaml"]
         assert new == OWN + '"a.b":\n  version: 2.0.0\n'
 
-    def test_from_one_environment_to_the_next(self) -> None:
+    def test_a_tag_is_promoted_from_one_environment_to_the_next(self) -> None:
         there = chart(OWN.replace("1.0.0", "2.0.0"))
         decision = promote(there, env="prod", source="stage")
         assert written(decision) == {"values-prod.yaml": OWN.replace("1.0.0", "2.0.0")}
         mirrored = chart(OWN.replace("1.0.0", "2.0.0") + "  repository: mirror/web\n")
         assert written(promote(mirrored, env="prod", source="stage"))
 
-    def test_the_gate_and_health_know_the_image(self) -> None:
+    def test_the_gate_and_the_required_health_name_the_image(self) -> None:
         environments = "environments: [{name: stage}, {name: prod, promotesFrom: stage}]\n"
         there = MemoryTip({**chart().content, "environments.yaml": environments.encode()})
         assert promote(there, env="prod").status == "gated"
@@ -200,7 +200,7 @@ class TestCharts:
         decision = promote(after, env="prod")
         assert decision.required == (("stage", {"example.org/web": Pin("2.0.0")}),)
 
-    def test_values_as_text_are_refused(self) -> None:
+    def test_values_in_a_block_of_text_are_refused(self) -> None:
         settings = "helm:\n  values: |\n    image: {tag: 3}\n"
         path = "apps/web/overlays/stage/.argocd-source.yaml"
         there = MemoryTip({**chart().content, path: settings.encode()})
@@ -225,7 +225,7 @@ def pod(name: str, image: str, kind: str = "Deployment") -> str:
 
 
 class TestManifests:
-    def test_every_container_with_the_image(self) -> None:
+    def test_every_container_with_the_image_is_changed(self) -> None:
         files = {
             "web.yaml": pod("web", "a/web:1") + "---\nkind: Service\n---\n" + pod("x", "a/web:1"),
             "job.json": '{"kind": "Job", "spec": {"initContainers": [{"image": "a/web:1"}]}}',
@@ -238,11 +238,11 @@ class TestManifests:
         }
         assert "spec.template.spec.containers.0.image in web.yaml" in decision.places[0]
 
-    def test_a_digest(self) -> None:
+    def test_a_digest_replaces_the_tag_in_a_manifest(self) -> None:
         there = plain({"web.yaml": pod("web", "a/web:1")})
         assert written(promote(there, SHA))["web.yaml"] == pod("web", f"a/web@{SHA}")
 
-    def test_different_versions_of_one_image_have_to_be_named(self) -> None:
+    def test_different_versions_of_one_image_must_be_named(self) -> None:
         files = {"web.yaml": pod("web", "a/web:1") + "---\n" + pod("old", "a/web:0")}
         with pytest.raises(UsageError, match="2 places") as error:
             promote(plain(files), images={"a/web": Pin("2")})
@@ -253,12 +253,12 @@ class TestManifests:
             "web:0", "web:2.0.0"
         )
 
-    def test_several_images_are_named(self) -> None:
+    def test_one_of_several_images_is_promoted_by_name(self) -> None:
         files = {"web.yaml": pod("web", "a/web:1") + "---\n" + pod("db", "b/db:1")}
         new = written(promote(plain(files), images={"b/db": Pin("2.x")}))["web.yaml"]
         assert new == files["web.yaml"].replace("db:1", "db:2.x")
 
-    def test_a_value_of_any_file(self) -> None:
+    def test_a_value_in_any_file_is_promoted_by_its_path(self) -> None:
         settings = "directory:\n  jsonnet:\n    tlas:\n      - {name: tag, value: one}\n"
         there = plain(
             {"main.jsonnet": "{}", ".argocd-source.yaml": settings},
@@ -268,7 +268,7 @@ class TestManifests:
         new = settings.replace("one", "2.0.0")
         assert written(promote(there)) == {".argocd-source.yaml": new}
 
-    def test_nothing_to_promote(self) -> None:
+    def test_a_folder_without_images_is_refused(self) -> None:
         with pytest.raises(NotEditable, match="no image") as error:
             promote(plain({"main.jsonnet": "{}"}))
         assert "apps/web/.promotion.yaml: targets:" in error.value.next
@@ -285,12 +285,12 @@ class TestManifests:
         ("targets: [{image: a, path: x.tag}, {image: a, path: y.tag}]\n", "several targets"),
     ],
 )
-def test_a_config_that_is_refused(config: str, words: str) -> None:
+def test_an_invalid_config_is_refused(config: str, words: str) -> None:
     with pytest.raises(UcpError, match=words):
         promote(named(chart(), config))
 
 
-def test_kustomizations_know_names_and_paths_too() -> None:
+def test_targets_in_a_kustomization_are_selected_by_name_or_path() -> None:
     text = "images:\n- {name: a, newTag: '1'}\n- {name: b, newTag: '1'}\nlabels: {v: one}\n"
     there = plain({"kustomization.yaml": text}, "targets: [{image: b}]")
     new = text.replace("b, newTag: '1'", "b, newTag: '2.0.0'")
@@ -311,7 +311,7 @@ tags = st.from_regex(r"[a-z][a-z0-9._-]{0,8}", fullmatch=True).filter(reads_as_t
 
 
 @given(st.sampled_from(sorted(FORMS)), tags, tags, st.integers(0, 9) | st.none())
-def test_promote_then_rollback_is_the_same_bytes(
+def test_a_promotion_and_its_rollback_restore_the_same_bytes(
     form: str, old: str, new: str, sequence: int | None
 ) -> None:
     there = FORMS[form](old)
@@ -334,8 +334,8 @@ def test_promote_then_rollback_is_the_same_bytes(
     assert promote(held, new, order=Order(sequence=sequence)).status == "held"
 
 
-def test_a_rollback_of_the_first_promotion_goes_back_to_the_charts_default() -> None:
-    """What `helm create` makes: an empty tag, for which the template takes the appVersion."""
+def test_a_rollback_of_the_first_promotion_restores_the_charts_default() -> None:
+    """`helm create` generates an empty tag, for which the template uses the appVersion."""
     before = chart(own="replicas: 2\n")
     start = read_overlay(before, "web", "stage").pins
     there = MemoryTip({**before.content, **promote(before).writes})

@@ -1,4 +1,4 @@
-"""Versions of charts: one line where Argo CD fetches them, else the files in the folder."""
+"""Promotion of chart versions: one line if Argo CD fetches the chart, otherwise its files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chart_files(version: str, **more: str) -> dict[str, str]:
 
 
 def charts(stage: str = "1.0.0", prod: str = "1.0.0") -> MemoryTip:
-    """web as a copied chart, with values of its own on each environment."""
+    """web as a copied chart, with its own values in each environment."""
     files = {"environments.yaml": ENVIRONMENTS}
     for env, version in (("stage", stage), ("prod", prod)):
         own = {
@@ -71,7 +71,7 @@ def folder(there: MemoryTip, env: str) -> dict[str, bytes]:
     return {path[len(start) :]: text for path, text in there.content.items() if start in path}
 
 
-def test_a_version_that_was_fetched_takes_the_place_of_the_other() -> None:
+def test_a_fetched_version_replaces_the_files_of_the_old_one() -> None:
     there = charts()
     decision = promote(there, "1.2.0", contents=fetched("1.2.0"))
     files = folder(after(there, decision), "stage")
@@ -85,13 +85,13 @@ def test_a_version_that_was_fetched_takes_the_place_of_the_other() -> None:
     assert "Ucp-Chart: web\nUcp-From: 1.0.0\nUcp-To: 1.2.0" in text
 
 
-def test_a_version_that_nobody_has_has_to_be_fetched() -> None:
+def test_a_version_that_is_not_available_must_be_fetched() -> None:
     with pytest.raises(ChartMissing) as error:
         promote(charts(), "1.2.0")
     assert (error.value.chart, error.value.version) == ("web", "1.2.0")
 
 
-def test_the_next_environment_gets_the_files_of_the_one_before() -> None:
+def test_a_promotion_copies_the_chart_of_the_earlier_environment() -> None:
     there = charts(stage="1.2.0")
     for decision in (
         promote(there, "1.2.0", "prod"),
@@ -104,7 +104,7 @@ def test_the_next_environment_gets_the_files_of_the_one_before() -> None:
         own = "values-prod.yaml"
         assert folder(found, "prod")[own] == folder(there, "prod")[own]
         assert "values-stage.yaml" not in folder(found, "prod")
-        # Pods don't have the version of a chart: nothing of it is asked of their images.
+        # Pods don't show the version of a chart, so no image is required of them.
         assert decision.required == (("stage", {}),)
 
 
@@ -115,14 +115,14 @@ def test_charts_of_two_apps_with_the_same_version_are_not_mixed_up() -> None:
     assert missing.value.key == ("web", "web", "1.2.0")
 
 
-def test_the_gate_and_the_same_again() -> None:
+def test_a_new_version_is_gated_and_the_same_version_is_unchanged() -> None:
     there = charts()
     more = fetched("1.2.0")
     assert promote(there, "1.2.0", "prod", contents=more).status == "gated"
     assert promote(there, "1.0.0").status == "unchanged"
 
 
-def test_tags_and_versions_from_one_environment_are_one_commit() -> None:
+def test_tags_and_chart_versions_are_promoted_together() -> None:
     there = charts(stage="1.2.0")
     path = "apps/web/overlays/stage/values-stage.yaml"
     there = MemoryTip({**there.content, path: b"image: {tag: '2'}\n"})
@@ -133,7 +133,7 @@ def test_tags_and_versions_from_one_environment_are_one_commit() -> None:
     assert b"1.2.0" in files["Chart.yaml"]
 
 
-def test_values_that_would_be_lost_are_refused() -> None:
+def test_a_version_that_would_overwrite_the_environments_values_is_refused() -> None:
     there = charts()
     path = "apps/web/overlays/stage/.argocd-source.yaml"
     there = MemoryTip({**there.content, path: b"helm: {valueFiles: [values.yaml]}\n"})
@@ -151,7 +151,7 @@ dependencies:
 """
 
 
-def test_a_chart_that_argo_cd_fetches_is_one_line() -> None:
+def test_the_version_of_a_chart_that_argo_cd_fetches_is_one_line() -> None:
     there = tip({"apps/web/overlays/stage/Chart.yaml": DEPENDENCIES})
     with pytest.raises(UsageError, match="2 charts") as error:
         promote(there, "1.2.0")
@@ -166,7 +166,7 @@ def test_a_chart_that_argo_cd_fetches_is_one_line() -> None:
         promote(MemoryTip(locked), "1.2.0")
 
 
-def test_charts_of_a_kustomization() -> None:
+def test_the_version_of_a_chart_in_a_kustomization_is_one_line() -> None:
     text = "helmCharts:\n- name: web\n  version: 1.0.0\n  repo: https://charts.example.org\n"
     there = tip({"apps/web/overlays/stage/kustomization.yaml": text})
     assert list(promote(there, "1.2.0+b.1").writes.values()) == [
@@ -178,7 +178,7 @@ def test_charts_of_a_kustomization() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "latest", "~1.2", "1.2.x", ">=1", "1.2.3\n", "a/b"])
-def test_versions_have_to_be_exact(text: str) -> None:
+def test_chart_versions_must_be_exact(text: str) -> None:
     with pytest.raises(UsageError, match="not a valid chart version"):
         parse_chart_version(text)
 
@@ -187,7 +187,7 @@ names = st.sampled_from(["a.yaml", "templates/b.yaml", "charts/c/Chart.yaml", "R
 
 
 @given(st.dictionaries(names, st.text("xy\n"), max_size=4))
-def test_promote_then_rollback_is_the_same_bytes(more: dict[str, str]) -> None:
+def test_a_promotion_and_its_rollback_restore_the_same_bytes(more: dict[str, str]) -> None:
     there = charts()
     was = content_of(EnvironmentFolder(there, "apps/web/overlays/stage"), "stage")
     decision = promote(there, "2.0.0", contents=fetched("2.0.0", **more))

@@ -1,4 +1,4 @@
-"""Which credentials add-ons wait for, and that the documented mirrors bring them."""
+"""Credentials that add-ons require, and the documented mirrors that provide them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def documented() -> list[Any]:
     return found
 
 
-def test_what_nobody_brings_is_said() -> None:
+def test_missing_credentials_are_reported() -> None:
     dns, velero = warnings(on_stage())
     assert "external-dns on stage needs the Secret gcp-creds in the namespace" in dns
     assert "velero on stage needs the Secret velero-credentials" in velero
 
 
-def test_the_documented_mirrors_bring_it() -> None:
+def test_the_documented_mirrors_provide_the_credentials() -> None:
     topology = on_stage(mirrors=documented())
     assert warnings(topology) == []
     core = render(topology, FACTS).core
@@ -60,7 +60,9 @@ def test_the_documented_mirrors_bring_it() -> None:
         {"targets": {"namespace": "external-dns", "environments": ["prod"]}},
     ],
 )
-def test_a_mirror_of_something_else_doesnt(change: dict[str, Any]) -> None:
+def test_a_mirror_of_another_object_does_not_provide_the_credentials(
+    change: dict[str, Any],
+) -> None:
     mirror = {
         "name": "m",
         "source": {"namespace": "a", "name": "gcp-creds"},
@@ -70,6 +72,6 @@ def test_a_mirror_of_something_else_doesnt(change: dict[str, Any]) -> None:
     assert len(warnings(on_stage(mirrors=[{**mirror, **change}]))) == 2
 
 
-def test_where_no_cloud_is_in_use_nothing_waits() -> None:
+def test_without_clouds_no_credentials_are_required() -> None:
     topology = on_clouds(environments=["dev"], databases=[], addons=BOTH, credentials={})
     assert warnings(topology) == []

@@ -1,4 +1,4 @@
-"""Add-ons: charts by version, on the clusters they belong on, switched by the topology."""
+"""Add-ons: pinned charts, the clusters they are deployed to, and their switches in the topology."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def sources(item: Any) -> list[Any]:
     return list(spec.get("sources") or [spec["source"]])
 
 
-def test_nothing_is_on_by_itself() -> None:
+def test_no_addon_is_enabled_by_default() -> None:
     assert applications(on_clouds()) == {}
     project = documents(render(demo(), FACTS).core, "projects/infrastructure.yaml")[0]
     assert project["spec"]["sourceRepos"] == [FACTS.core_url]
 
 
-def test_each_is_where_it_belongs() -> None:
+def test_each_addon_is_deployed_to_its_clusters() -> None:
     found = set(applications(with_addons(**EVERYTHING)))
     assert found == {
         ("Application", "platform-gateway-api"),
@@ -79,7 +79,7 @@ def test_each_is_where_it_belongs() -> None:
     }
 
 
-def test_every_chart_is_pinned_and_its_project_admits_it() -> None:
+def test_every_chart_is_pinned_and_permitted_by_its_project() -> None:
     topology = with_addons(**EVERYTHING)
     project = documents(render(topology, FACTS).core, "projects/infrastructure.yaml")[0]
     for item in applications(topology).values():
@@ -89,7 +89,7 @@ def test_every_chart_is_pinned_and_its_project_admits_it() -> None:
         assert values == {"repoURL": FACTS.core_url, "targetRevision": "main", "ref": "core"}
 
 
-def test_there_are_values_for_every_cluster() -> None:
+def test_every_cluster_has_a_values_file() -> None:
     topology = with_addons(**EVERYTHING)
     core = render(topology, FACTS).core
     for (kind, _), item in applications(topology).items():
@@ -104,7 +104,7 @@ def test_there_are_values_for_every_cluster() -> None:
             assert isinstance(documents(core, path)[0], dict)
 
 
-def test_records_go_with_their_hosts_and_with_no_others() -> None:
+def test_dns_records_are_owned_and_deleted_only_by_the_cluster_of_their_hosts() -> None:
     topology = with_addons(external_dns=True)
     core = render(topology, FACTS).core
     for provider, name in (("gke", "google"), ("eks", "aws"), ("kind", "google")):
@@ -114,14 +114,14 @@ def test_records_go_with_their_hosts_and_with_no_others() -> None:
     item = applications(topology)["ApplicationSet", "platform-external-dns"]
     parameters = {each["name"]: each["value"] for each in sources(item)[0]["helm"]["parameters"]}
     environment = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
-    # One owner for two clusters, and each would delete the other's records.
+    # With the same owner, each of two clusters would delete the other's records.
     assert parameters == {
         "txtOwnerId": f"ucp-shop-{environment}",
         "domainFilters[0]": f"{environment}.example.org",
     }
 
 
-def test_each_cluster_keeps_its_backups_in_a_folder_of_its_own() -> None:
+def test_each_cluster_stores_its_backups_in_its_own_folder() -> None:
     """A restore in one environment must not offer the backups of another."""
     topology = with_addons(velero=True)
     found = applications(topology)
@@ -134,14 +134,14 @@ def test_each_cluster_keeps_its_backups_in_a_folder_of_its_own() -> None:
         parameters = sources(item)[0]["helm"]["parameters"]
         assert parameters == [{"name": prefix, "value": wanted, "forceString": True}]
     values = documents(render(topology, FACTS).core, "platform/velero/values/eks.yaml")[0]
-    # Velero copies the Schedule's own labels, which are the chart's, where the template has none.
+    # If the template has no labels, Velero copies those of the Schedule, which are the chart's.
     assert values["schedules"]["daily"]["template"]["metadata"]["labels"] == {
         "k8s-ucp.io/topology": "shop",
         "k8s-ucp.io/provider": "eks",
     }
 
 
-def test_velero_s_plugin_for_aws_is_the_repaired_one() -> None:
+def test_veleros_plugin_for_aws_is_a_fixed_version() -> None:
     values = documents(
         render(with_addons(velero=True), FACTS).core, "platform/velero/values/eks.yaml"
     )[0]
@@ -156,10 +156,10 @@ def test_velero_s_plugin_for_aws_is_the_repaired_one() -> None:
     [(("core", "stage"), "core", "environment"), (("kind", "gke"), "kind", "provider")],
     ids=["rendered-now", "rendered-before"],
 )
-def test_velero_that_was_vendored_is_found(
+def test_vendored_manifests_of_velero_are_found_in_new_and_old_folders(
     folders: tuple[str, ...], core: str, environments: str
 ) -> None:
-    """By older versions a folder for each provider; they work until they are rendered anew."""
+    """Older versions vendored a folder per provider, which works until it is rendered again."""
     vendored = {f"platform/velero/vendored/{each}/manifests.yaml": b"a: b\n" for each in folders}
     inputs = RenderInputs(**{**FACTS.__dict__, "vendored": vendored})
     found = applications(with_addons(velero=True), inputs)
@@ -171,7 +171,7 @@ def test_velero_that_was_vendored_is_found(
     )
 
 
-def test_waves_put_kinds_before_what_uses_them() -> None:
+def test_sync_waves_install_crds_before_the_addons_that_use_them() -> None:
     found = applications(with_addons(**EVERYTHING))
     waves = {
         name: int(item["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"])
@@ -195,7 +195,7 @@ def test_a_draining_cluster_loses_its_addons() -> None:
         assert labels["k8s-ucp.io/environment"]
 
 
-def test_no_password_comes_from_a_chart() -> None:
+def test_no_password_is_a_charts_default() -> None:
     core = render(with_addons(**EVERYTHING), FACTS).core
     values = documents(core, "platform/prometheus/values/kind.yaml")[0]
     assert values["grafana"]["admin"]["existingSecret"] == "grafana-admin"
@@ -214,14 +214,14 @@ def test_no_password_comes_from_a_chart() -> None:
 
 
 @pytest.mark.parametrize("name", ["prometheus", "loki"])
-def test_an_embedded_core_has_no_pods_for_them(name: str) -> None:
+def test_an_embedded_core_cannot_run_addons_that_need_pods(name: str) -> None:
     topology = demo(addons={name: True})
     (problem,) = find_unstartable(topology)
     assert f"{name} runs as pods of the core cluster" in problem.message
     assert applications(topology) == {}
 
 
-def test_embedded_environments_have_rollouts_from_the_host() -> None:
+def test_embedded_environments_use_argo_rollouts_of_the_host() -> None:
     assert applications(demo(addons={"argo-rollouts": True})) == {}
     found = applications(with_addons(argo_rollouts=True))
     assert set(found) == {("ApplicationSet", "platform-argo-rollouts")}
@@ -235,7 +235,7 @@ def test_nginx_comes_with_a_warning() -> None:
     assert "no more security fixes" in text
 
 
-def test_vendored_manifests_take_the_place_of_the_chart() -> None:
+def test_vendored_manifests_replace_the_chart() -> None:
     vendored = {
         "platform/traefik/vendored/kind/manifests.yaml": b"kind: Service\n",
         "platform/external-dns/vendored/stage/manifests.yaml": b"kind: Service\n",
@@ -261,12 +261,12 @@ def test_vendored_manifests_take_the_place_of_the_chart() -> None:
         ("kind", "nginx", "nginx"),
         ("kind", "none", None),
         ("kind", None, None),
-        # A cloud's load balancer would show the page to everybody.
+        # A cloud's load balancer would expose the page to the internet.
         ("gke", "traefik", None),
         ("embedded", "traefik", None),
     ],
 )
-def test_the_way_in_to_argocd_is_the_ingress_of_a_core_on_this_machine(
+def test_only_a_core_on_this_machine_exposes_argocd_through_its_ingress(
     core: str, ingress: str | None, expected: str | None
 ) -> None:
     topology = demo(
@@ -287,8 +287,8 @@ def test_the_way_in_to_argocd_is_the_ingress_of_a_core_on_this_machine(
         }
 
 
-def test_no_app_is_called_like_an_application_of_the_platform() -> None:
-    """On an app cluster that name gives rights."""
+def test_apps_cannot_be_named_like_applications_of_the_platform() -> None:
+    """On app clusters these names grant permissions."""
     assert {f"platform-{each.name}" for each in addons.ALL} < PLATFORM_APPLICATIONS
     sets = render(demo(), FACTS).core["applications/unprotected.yaml"].decode()
     for name in PLATFORM_APPLICATIONS:

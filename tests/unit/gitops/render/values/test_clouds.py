@@ -1,4 +1,4 @@
-"""Clouds: packages in use only, accounts, and that every field written is one of a provider."""
+"""Clouds: packages in use, credentials, and fields that exist in the providers' schemas."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def documents(topology: Topology, *folders: str) -> list[Any]:
     ]
 
 
-def test_the_table_is_of_the_packages_that_are_pinned() -> None:
+def test_the_schema_table_matches_the_pinned_packages() -> None:
     assert TABLE["packages"] == {name: each.version for name, each in CLOUDS.items()}
 
 
-def test_bases_use_fields_that_the_providers_have() -> None:
+def test_bases_use_only_fields_of_the_providers() -> None:
     found = [
         each
         for each in documents(on_clouds(), "clusters/", "databases/", "providers/")
@@ -47,7 +47,7 @@ def test_bases_use_fields_that_the_providers_have() -> None:
     assert wrong == []
 
 
-def test_a_misspelt_field_is_seen() -> None:
+def test_a_misspelt_field_is_found() -> None:
     document = {
         "apiVersion": "container.gcp.m.upbound.io/v1beta1",
         "kind": "NodePool",
@@ -59,7 +59,7 @@ def test_a_misspelt_field_is_seen() -> None:
     assert "spec.forProvider.nodeConfig.machinetype: no such field" in wrong
 
 
-def test_compositions_patch_fields_that_the_providers_have() -> None:
+def test_compositions_patch_only_fields_of_the_providers() -> None:
     compositions = [
         each for each in documents(on_clouds(), "api/") if each["kind"] == "Composition"
     ]
@@ -90,7 +90,7 @@ def test_compositions_patch_fields_that_the_providers_have() -> None:
     assert wrong == []
 
 
-def test_what_compositions_make_is_known_by_its_parts() -> None:
+def test_the_listed_parts_are_those_of_the_compositions() -> None:
     found: dict[str, set[str]] = {}
     for each in documents(on_clouds(), "api/"):
         if each["kind"] == "Composition":
@@ -103,8 +103,8 @@ def test_what_compositions_make_is_known_by_its_parts() -> None:
     assert found == {kind: set(parts) for kind, parts in databases.PARTS.items()}
 
 
-def test_a_postgres_on_aws_is_called_the_same_on_every_core() -> None:
-    """Security groups and rules get their names in the cloud from AWS; the backup keeps them."""
+def test_a_postgres_on_aws_has_the_same_resource_names_on_every_core() -> None:
+    """AWS generates the external names of security groups and rules; the backup records them."""
     (composition,) = [
         each
         for each in documents(on_clouds(), "api/")
@@ -121,7 +121,7 @@ def test_a_postgres_on_aws_is_called_the_same_on_every_core() -> None:
     }
 
 
-def test_compositions_read_fields_that_our_kinds_have() -> None:
+def test_compositions_read_only_fields_of_our_kinds() -> None:
     found = documents(on_clouds(), "api/")
     schemas = {
         each["spec"]["names"]["kind"]: each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -140,7 +140,7 @@ def test_compositions_read_fields_that_our_kinds_have() -> None:
         assert "spec.managementPolicies" in text
 
 
-def test_only_clouds_in_use_are_there() -> None:
+def test_only_clouds_in_use_are_rendered() -> None:
     core = render(demo(), FACTS).core
     assert not [path for path in core if path.startswith(("providers/", "api/", "databases/"))]
     core = render(on_clouds(environments=["do"], databases=[]), FACTS).core
@@ -154,7 +154,7 @@ def test_only_clouds_in_use_are_there() -> None:
     assert not [path for path in core if path.startswith("clusters/base/gke")]
 
 
-def test_claims_are_composed_on_this_machine_where_a_cloud_is_simulated() -> None:
+def test_claims_are_composed_on_this_machine_if_a_cloud_is_simulated() -> None:
     simulated = Topology.model_validate(
         {**demo().model_dump(by_alias=True), "spec": {"clouds": {"aws": {"simulated": True}}}}
     )
@@ -172,7 +172,7 @@ def test_claims_are_composed_on_this_machine_where_a_cloud_is_simulated() -> Non
     assert "api/postgres/local.yaml" not in pods
 
 
-def test_a_package_for_each_service_in_use() -> None:
+def test_each_service_in_use_has_its_package() -> None:
     topology = on_clouds(environments=["az"], databases=[])
     assert [each.name for each in clouds.packages(topology, "azure")] == [
         "provider-family-azure",
@@ -184,7 +184,7 @@ def test_a_package_for_each_service_in_use() -> None:
             assert each.reference.endswith(f":{CLOUDS[cloud].version}")
 
 
-def test_providers_get_in_by_the_secrets_that_start_makes() -> None:
+def test_provider_configs_refer_to_the_secrets_that_start_creates() -> None:
     configs = {
         each["apiVersion"].split(".")[0]: each["spec"]
         for each in documents(on_clouds(), "providers/")
@@ -203,7 +203,7 @@ def test_providers_get_in_by_the_secrets_that_start_makes() -> None:
 
 
 @pytest.mark.parametrize("url", ["https://aws.example.net:4566", "http://127.0.0.1:5000"])
-def test_every_service_of_aws_is_asked_at_the_endpoint(url: str) -> None:
+def test_every_aws_service_uses_the_configured_endpoint(url: str) -> None:
     topology = on_clouds(credentials={"aws": {"endpoint": url}, "gcp": {"project": "a"}})
     configs = {
         each["apiVersion"]: each
@@ -221,7 +221,7 @@ def test_every_service_of_aws_is_asked_at_the_endpoint(url: str) -> None:
     assert not [each for each in configs.values() if "endpoint" in each["spec"]]
 
 
-def test_nothing_of_a_database_is_public() -> None:
+def test_databases_are_not_publicly_accessible() -> None:
     bases = {
         each["kind"]: each["spec"]["forProvider"]
         for each in provider_fields.bases(documents(on_clouds(), "api/postgres/"))
@@ -244,11 +244,11 @@ def test_nothing_of_a_database_is_public() -> None:
         ("francecentral", "francecentral"),
     ],
 )
-def test_a_zone_is_in_a_region(place: str, region: str) -> None:
+def test_the_region_is_derived_from_a_zone(place: str, region: str) -> None:
     assert without_zone(place) == region
 
 
-def test_a_database_is_where_its_environment_is() -> None:
+def test_a_database_is_in_the_region_of_its_environment() -> None:
     topology = on_clouds()
     quotes, orders = topology.spec.databases[:2]
     by_name = {each.name: each for each in topology.spec.environments}
@@ -279,7 +279,7 @@ def test_no_password_is_in_the_repository() -> None:
         assert "password" not in each.get("stringData", {})
 
 
-def test_the_name_inside_postgres_is_one() -> None:
+def test_the_name_of_the_postgres_database_is_a_valid_identifier() -> None:
     for name, inside in (("quotes", "quotes"), ("my-db", "my_db"), ("1st", "db_1st")):
         database = Spec.model_validate({"databases": [{"name": name, "provider": "local"}]})
         assert databases.database_name(database.databases[0]) == inside
@@ -297,7 +297,7 @@ def test_an_existing_cluster_is_declared_by_its_context() -> None:
     assert operation == {"op": "add", "path": "/spec/context", "value": "0123"}
 
 
-def test_an_embedded_cluster_has_as_many_nodes_as_are_asked_for() -> None:
+def test_an_embedded_cluster_has_the_requested_number_of_nodes() -> None:
     wide = Environment.model_validate({"name": "stage", "cluster": {"nodes": 3}})
     core = render(demo(environments=(wide,)), FACTS).core
     overlay = YAML(typ="safe").load(core["clusters/overlays/stage/kustomization.yaml"])
@@ -306,7 +306,7 @@ def test_an_embedded_cluster_has_as_many_nodes_as_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("zones", "expected"), [(None, "ab"), (["a", "c"], "ac")])
-def test_the_network_of_eks_is_in_the_zones_that_the_account_has(
+def test_the_eks_network_uses_the_configured_or_default_zones(
     zones: list[str] | None, expected: str
 ) -> None:
     cluster = {"provider": "eks", "region": "ap-northeast-1", "zones": zones}

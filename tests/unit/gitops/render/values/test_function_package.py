@@ -1,4 +1,4 @@
-"""Our composition function as a package: found in Crossplane's cache, and nowhere else."""
+"""ucp's composition function as a package that Crossplane loads only from its cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.gitops.topologies import FACTS, on_clouds
 IMAGE = "docker.io/k8s-ucp/reconciler:1-abc"
 
 
-def test_the_package_is_what_its_reference_says() -> None:
+def test_the_package_matches_the_digest_of_its_reference() -> None:
     (text,) = yaml_io.load(package.config_map("crossplane-system"))["binaryData"].values()
     content = gzip.decompress(base64.b64decode(text))
     _, _, digest = package.REFERENCE.partition("@sha256:")
@@ -25,8 +25,8 @@ def test_the_package_is_what_its_reference_says() -> None:
     assert package.NAME == patch_and_transform.NAME
 
 
-def test_its_file_is_named_as_crossplane_looks_for_it() -> None:
-    """By a DNS label of 50 characters of the source and 12 of the digest."""
+def test_the_cache_file_is_named_as_crossplane_expects_it() -> None:
+    """The name is a DNS label: 50 characters of the source and 12 of the digest."""
     source, _, digest = package.REFERENCE.partition("@")
     assert f"{source.replace('.', '-').replace('/', '-')}-sha256-{digest[7:12]}.gz" == package.FILE
     (volume,), (mount,) = package.volumes()
@@ -34,7 +34,7 @@ def test_its_file_is_named_as_crossplane_looks_for_it() -> None:
     assert volume["name"] == mount["name"]
 
 
-def test_a_core_that_is_given_images_runs_it_and_others_pull_upstream_s() -> None:
+def test_cores_that_can_load_images_use_our_function_and_others_pull_upstreams() -> None:
     facts = replace(FACTS, reconciler_image=IMAGE)
     on_kind = render(on_clouds(), facts).core["api/functions.yaml"].decode()
     function, config = yaml_io.load_all(on_kind)

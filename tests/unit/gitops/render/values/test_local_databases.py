@@ -1,4 +1,4 @@
-"""Databases that run in app clusters: where they are rendered, with what, and who may connect."""
+"""Databases in app clusters: where they are rendered, their contents, and who may connect."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pod(topology: Topology) -> Any:
     return stateful["spec"]["template"]["spec"]
 
 
-def test_it_runs_where_pods_are_real_and_only_there() -> None:
+def test_a_local_database_runs_only_on_clusters_with_real_pods() -> None:
     core = render(topology(), FACTS).core
     assert {path for path in core if path.startswith("databases/local/")} == {
         f"databases/local/{environment}/{file}"
@@ -59,20 +59,20 @@ def test_it_runs_where_pods_are_real_and_only_there() -> None:
     assert selector["matchExpressions"][0]["values"] == ["stage", "prod"]
 
 
-def test_where_all_is_simulated_there_is_a_connection_only() -> None:
+def test_on_simulated_clusters_only_the_connection_is_rendered() -> None:
     core = render(topology([{"name": "play"}]), FACTS).core
     assert "databases/overlays/play/quotes.yaml" in core
     assert not [path for path in core if "local" in path and "databases" in path]
 
 
-def test_which_databases_hold_no_data_is_told() -> None:
+def test_databases_without_data_are_reported() -> None:
     assert simulated_databases(topology()) == {"quotes": ["play"]}
     assert simulated_databases(topology(environments=MIXED)) == {"quotes": ["play"]}
     assert simulated_databases(topology(environments=MIXED[1:])) == {}
     assert simulated_databases(topology(provider="gcp")) == {}
 
 
-def test_app_and_database_have_one_password_of_the_core() -> None:
+def test_app_and_database_share_one_password_from_the_core() -> None:
     ours = documents(topology(), "mirrors/local-databases.yaml")["Syncer"]["spec"]["data"]
     apps = documents(topology(), "mirrors/quote-database.yaml")["Syncer"]["spec"]["data"]
     assert {each["sourceName"] for each in ours} < {each["sourceName"] for each in apps}
@@ -84,14 +84,14 @@ def test_app_and_database_have_one_password_of_the_core() -> None:
             assert reference["key"] in databases.KEYS
 
 
-def test_its_address_is_in_the_connection() -> None:
+def test_the_connection_contains_the_address_of_the_service() -> None:
     found = documents(topology(), "databases/local/stage/quotes.yaml")
     service = found["Service"]["metadata"]
     secret = documents(topology(), "databases/overlays/stage/quotes.yaml")["Secret"]
     assert secret["stringData"]["endpoint"] == f"{service['name']}.{service['namespace']}.svc"
 
 
-def test_only_its_apps_may_connect() -> None:
+def test_only_the_databases_apps_may_connect() -> None:
     policy = documents(topology(), "databases/local/stage/quotes.yaml")["NetworkPolicy"]["spec"]
     (rule,) = policy["ingress"]
     assert [
@@ -118,7 +118,7 @@ def test_the_image_is_pinned_and_can_be_replaced(database: dict[str, Any], image
     assert pod(topology(**database))["containers"][0]["image"] == image
 
 
-def test_the_volume_outlives_the_declaration() -> None:
+def test_the_volume_is_retained_after_the_database_is_removed() -> None:
     spec = documents(topology(storageGB=20), "databases/local/stage/quotes.yaml")["StatefulSet"]
     assert spec["spec"]["persistentVolumeClaimRetentionPolicy"] == {
         "whenDeleted": "Retain",
@@ -128,7 +128,7 @@ def test_the_volume_outlives_the_declaration() -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "20Gi"
 
 
-def test_a_scoped_argocd_may_act_in_its_namespace() -> None:
+def test_a_scoped_argocd_may_access_the_namespace_of_databases() -> None:
     core = render(topology(), FACTS).core
     patches = core["clusters/overlays/prod/kustomization.yaml"].decode()
     assert "quote,report,web,ucp-databases" in patches

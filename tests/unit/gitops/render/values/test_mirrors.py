@@ -1,4 +1,4 @@
-"""Syncers in the core repository: mirrors of the topology, and an app's way to its database."""
+"""Syncers in the core repository: mirrors of the topology, and connections of apps to databases."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def syncers(text: str = TEXT) -> dict[str, dict[str, Any]]:
     }
 
 
-def test_each_mirror_is_a_syncer_that_the_reconciler_understands() -> None:
+def test_each_mirror_is_a_valid_syncer() -> None:
     found = syncers()
     assert sorted(found) == ["mirrors/login.yaml", "mirrors/quote-database.yaml"]
     for item in found.values():
@@ -59,8 +59,8 @@ def test_each_mirror_is_a_syncer_that_the_reconciler_understands() -> None:
         assert len(syncer.entries) == len(item["spec"]["data"])
 
 
-def test_a_database_that_no_environment_has_is_not_mirrored() -> None:
-    """A Syncer without an entry is none: its kind asks for a list."""
+def test_a_database_without_an_environment_is_not_mirrored() -> None:
+    """A Syncer without entries is invalid: its CRD requires a list."""
     assert syncers(NOWHERE) == {}
 
 

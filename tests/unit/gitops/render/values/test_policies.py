@@ -1,4 +1,4 @@
-"""Guard rails: which policies act where, and how. What they refuse: tests/integration/gitops."""
+"""Guard rails: policies and bindings; tests/integration/gitops tests what they refuse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def files(topology: Topology) -> dict[str, list[Any]]:
     }
 
 
-def test_without_levels_there_is_nothing() -> None:
+def test_without_levels_no_policy_is_rendered() -> None:
     assert files(demo()) == {}
     assert files(demo(guardRails={"off": ["pinned-images"]})) == {}
 
@@ -59,8 +59,8 @@ def test_a_policy_can_be_switched_off() -> None:
     assert listed["resources"] == [f"{each}.yaml" for each in left]
 
 
-def test_containers_that_are_added_later_are_looked_at_as_well() -> None:
-    """`kubectl debug` adds one to a pod that runs, by a resource of its own."""
+def test_ephemeral_containers_are_validated_too() -> None:
+    """`kubectl debug` adds one to a running pod through a subresource."""
     found = files(demo(guardRails=RAILS))
     elsewhere = {"no-lasting-tokens", "no-release-deletion", "no-taken-hosts"}
     elsewhere |= {"no-ephemeral-containers"}
@@ -80,19 +80,19 @@ def test_hosts_belong_to_the_namespaces_of_their_app() -> None:
     assert owners["expression"] == "{'www.prod.example.com': ['web', 'front']}"
 
 
-def test_namespaces_of_add_ons_are_the_platforms() -> None:
-    """No app may have their names, since policies leave them alone."""
+def test_namespaces_of_addons_are_platform_namespaces() -> None:
+    """No app may use these names, since policies exempt the namespaces."""
     assert {each.namespace for each in addons.ALL} <= PLATFORM_NAMESPACES
 
 
-def test_all_of_them_can_be_switched_off() -> None:
+def test_all_policies_can_be_switched_off() -> None:
     found = files(demo(guardRails={**RAILS, "off": list(policies.ALL)}))
     (listed,) = found["policies/base/kustomization.yaml"]
     assert listed["resources"] == []
     assert found["policies/overlays/prod/bindings.yaml"] == []
 
 
-def test_bindings_name_their_policies() -> None:
+def test_bindings_refer_to_rendered_policies() -> None:
     found = files(demo(guardRails=RAILS))
     names = {
         each["metadata"]["name"]

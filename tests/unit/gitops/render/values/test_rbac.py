@@ -1,4 +1,4 @@
-"""Roles for people, where no RBAC manager of Crossplane makes them."""
+"""Roles for people, rendered if Crossplane's RBAC manager doesn't create them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ PATH = "platform/crossplane/config/people.yaml"
         (on_clouds(crossplane={"rbacManager": False}), True),
     ],
 )
-def test_they_are_rendered_where_nobody_else_makes_them(topology: Topology, there: bool) -> None:
+def test_roles_are_rendered_if_no_rbac_manager_creates_them(
+    topology: Topology, there: bool
+) -> None:
     assert (PATH in render(topology, FACTS).core) is there
 
 
-def test_each_step_may_less_than_the_one_before() -> None:
+def test_each_role_has_fewer_permissions_than_the_previous_one() -> None:
     text = render(demo(), FACTS).core[PATH].decode()
     rules = {
         each["metadata"]["name"].rpartition("-")[2]: each["rules"]

@@ -1,4 +1,4 @@
-"""The reconciler's rights on the core: every rule is listed here, and none is wide."""
+"""RBAC of the reconciler on the core cluster: all rules are listed here, and none is broad."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ def texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def test_these_are_all_the_rules() -> None:
+def test_the_roles_have_exactly_the_listed_rules() -> None:
     assert roles(demo()) == RULES
 
 
 @pytest.mark.parametrize("topology", [demo(), WIDE], ids=["demo", "wide"])
-def test_no_rule_is_wide(topology: Topology) -> None:
+def test_no_rule_uses_wildcards_or_cluster_scope(topology: Topology) -> None:
     found = objects(topology)
     assert {each["kind"] for each in found} <= {
         *("ServiceAccount", "Role", "RoleBinding", "Namespace"),
@@ -116,7 +116,7 @@ def test_no_rule_is_wide(topology: Topology) -> None:
         assert not [text for text in texts(each) if "*" in text or "admin" in text]
 
 
-def test_every_role_is_bound_to_the_one_identity() -> None:
+def test_every_role_is_bound_only_to_the_reconcilers_service_account() -> None:
     found = objects(WIDE)
     bound = {
         (each["metadata"]["namespace"], each["roleRef"]["name"])
@@ -137,7 +137,7 @@ def test_every_role_is_bound_to_the_one_identity() -> None:
     assert all(each == [identity] for each in subjects)
 
 
-def test_the_topology_says_where_it_may_read() -> None:
+def test_the_topology_determines_which_namespaces_can_be_read() -> None:
     found = roles(WIDE)
     assert {each.partition("/")[0] for each in found if each.endswith("-sources")} == {
         *("team-a", "ucp-clusters"),
@@ -153,8 +153,8 @@ def test_the_topology_says_where_it_may_read() -> None:
     }
 
 
-def test_no_other_file_of_the_core_repository_gives_it_more() -> None:
-    """Beside those above: Secrets in the namespace whose password it makes, and that is all."""
+def test_no_other_file_of_the_core_repository_grants_it_more_except_monitoring() -> None:
+    """The exception: Secrets in the namespace of the monitoring password that it generates."""
     found = {}
     for topology in (demo(), WIDE, PODS):
         for path, content in render(topology, FACTS).core.items():
@@ -179,7 +179,7 @@ def test_no_other_file_of_the_core_repository_gives_it_more() -> None:
     }
 
 
-def test_a_pod_is_told_what_a_process_reads_in_the_topology() -> None:
+def test_a_pod_gets_as_arguments_what_a_process_reads_in_the_topology() -> None:
     text = render(PODS, FACTS).core["platform/reconciler/workloads/deployment.yaml"].decode()
     deployment = next(iter(YAML(typ="safe", pure=True).load_all(text)))
     arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -191,7 +191,7 @@ def test_a_pod_is_told_what_a_process_reads_in_the_topology() -> None:
     assert [value for name, value in told if name == "--mirror-namespace"] == ["databases"]
 
 
-def test_kinds_of_clusters_can_be_asked_for_by_name_only() -> None:
+def test_cluster_resources_can_only_be_read_by_name() -> None:
     found = roles(WIDE)["team-a/k8s-ucp-reconciler-sources"]
     assert found["container.gcp.m.upbound.io clusters"] == "get"
     assert found["eks.aws.m.upbound.io clusters clusterauths"] == "get"
