@@ -25,7 +25,7 @@ BREAK = "--- next ---"
 
 
 def program(*names: str) -> list[str]:
-    """Arguments of a Python that shows the screens in turn, with BREAK between them."""
+    """Arguments for Python to show the screens in turn, with BREAK between them."""
     between = f"; print({BREAK!r}, flush=True); print({BREAK!r}, file=sys.stderr, flush=True); "
     shown = between.join(f"{each}()" for each in names)
     return ["-c", f"import sys; from tests.unit.cli.screens import {', '.join(names)}; {shown}"]

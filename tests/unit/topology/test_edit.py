@@ -209,7 +209,7 @@ spec:
         without_environment(text, "qa", FILE)
 
 
-def test_an_overlay_for_an_environment_is_one_line() -> None:
+def test_adding_an_overlay_for_an_environment_changes_one_line_per_app() -> None:
     text = (
         STATES
         + """\

@@ -102,7 +102,7 @@ def test_a_destroy_interrupted_after_the_clouds_were_verified_empty_is_completed
 def test_a_core_that_outlives_its_components_is_not_queried_again(
     context: StartContext, monkeypatch: pytest.MonkeyPatch, state: StepState, finishes: bool
 ) -> None:
-    """An existing core has lost even the CRDs whose objects were queried before."""
+    """An existing core survives, but the CRDs that the verification queried are deleted."""
     monkeypatch.setattr(StartContext, "core_answers", lambda _: True)
     note(context, SEEN_EMPTY)
     steps = [

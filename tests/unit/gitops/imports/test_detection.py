@@ -1158,7 +1158,7 @@ def test_ignored_differences_of_an_application_are_reported() -> None:
     assert any("ignoreDifferences" in each for each in web.notes)
 
 
-def test_proposed_commands_name_the_repository() -> None:
+def test_suggested_commands_name_the_repository() -> None:
     files = {
         "web/qa/Chart.yaml": CHART,
         "web/prod/Chart.yaml": CHART,

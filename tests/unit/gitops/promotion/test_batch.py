@@ -68,6 +68,6 @@ def test_a_json_batch_is_read() -> None:
         ("[", "not valid YAML"),
     ],
 )
-def test_mistakes_name_the_item(text: str, said: str) -> None:
+def test_an_error_names_the_invalid_item(text: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         read_batch(text, "file", DEFAULTS)

@@ -246,7 +246,7 @@ def always_late(clock: Clock, pace: Pace) -> tuple[MemoryBranch, Pace]:
     return branch, replace(pace, clock=clock.tick, sleep=clock.sleep)
 
 
-def test_the_deadline_is_kept() -> None:
+def test_landing_ends_at_the_deadline() -> None:
     clock = Clock()
     branch, pace = always_late(clock, Pace(deadline=20, random=lambda: 1.0))
 

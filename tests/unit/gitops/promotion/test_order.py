@@ -97,7 +97,7 @@ def test_semver_orders_by_precedence(current: str, wanted: str, expected: str) -
     assert kind(Mark(), Order(semver=True), Pin(current), Pin(wanted)) == expected
 
 
-def test_a_version_that_was_promoted_without_an_order_counts() -> None:
+def test_semver_compares_with_a_version_promoted_without_an_order() -> None:
     mark = Mark(version="1.0.0")
     assert kind(mark, Order(semver=True), Pin("2.0.0"), Pin("1.5.0")) == "superseded"
     assert kind(mark, Order(semver=True), Pin("2.0.0"), Pin("2.0.1")) == "passes"

@@ -227,7 +227,7 @@ def test_embedded_environments_use_argo_rollouts_of_the_host() -> None:
     assert set(found) == {("ApplicationSet", "platform-argo-rollouts")}
 
 
-def test_nginx_comes_with_a_warning() -> None:
+def test_nginx_is_rendered_with_a_warning() -> None:
     topology = with_addons(ingress="nginx")
     assert "no security fixes" in warnings(topology)[0]
     assert warnings(with_addons(ingress="traefik")) == []

@@ -60,7 +60,7 @@ def test_each_mirror_is_a_valid_syncer() -> None:
 
 
 def test_a_database_without_an_environment_is_not_mirrored() -> None:
-    """A Syncer without entries is invalid: its CRD requires a list."""
+    """A Syncer without entries is invalid: its CRD requires at least one."""
     assert syncers(NOWHERE) == {}
 
 
