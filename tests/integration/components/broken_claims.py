@@ -1,4 +1,4 @@
-"""Claims that Crossplane composes nothing for, and what people are told of them."""
+"""Claims that Crossplane can't compose, and what commands report about them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from .stack import Stack
 
 
 def declare_broken(kube: Kube) -> dict[str, str]:
-    """No Composition, a function that fails, a wrong field; what Crossplane says of each."""
+    """Declare claims without a Composition, with a failing function, and with an invalid field.
+
+    Returns a part of Crossplane's message by the name of the claim.
+    """
     broken = next(each for each in definitions().compositions if each["kind"] == "Composition")
     type_ref = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}
     vpc = KINDS["VPC.ec2.aws.m.upbound.io"].kind.object("", spec={"forProvider": "wrong"})
@@ -39,7 +42,7 @@ def declare_broken(kube: Kube) -> dict[str, str]:
 
 
 def told(running: Stack) -> dict[str, tuple[str, str]]:
-    """What `ucp status` and `ucp doctor` say of each claim of the team."""
+    """{claim of the team: (reason in `ucp status`, messages of `ucp doctor`)}"""
     topology = default("demo", ())
     seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
     found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))

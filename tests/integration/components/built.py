@@ -1,4 +1,4 @@
-"""Programs for tests alone: built from pinned modules into the user's cache, like the others."""
+"""Programs that only tests use: built from pinned modules into the user's cache, like others."""
 
 from __future__ import annotations
 

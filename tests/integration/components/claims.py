@@ -1,4 +1,4 @@
-"""Claims to databases in a simulated cloud; cloud and reconciler are processes of their own."""
+"""Claims for databases in the simulated cloud; cloud and reconciler run as separate processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROGRAMS = ("cloud", "reconciler")
 
 @dataclass
 class Claims:
-    """Seconds: of each claim from its declaration until it was Ready."""
+    """Claims on a running stack. seconds: from each claim's declaration until it was Ready."""
 
     running: Stack
     cloud: CloudAdmin
@@ -42,9 +42,9 @@ class Claims:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def compose(self, number: int, *, within: float, pause: float = 1.0) -> None:
-        """Declare claims all at once, and wait until each has what it asked for.
+        """Declare all claims at once, and wait until each has its database and connection Secret.
 
-        pause: between two looks at all claims.
+        within: timeout in seconds; pause: seconds between two checks of all claims.
         """
         kube = self.running.kube
         began: dict[str, float] = {}
@@ -74,7 +74,7 @@ class Claims:
             assert found["password"] == generated(kube, name)
 
     def made(self) -> Counter[str]:
-        """By the cloud's ledger, how often each kind was made."""
+        """Number of created resources by kind, according to the cloud's ledger."""
         return Counter(
             each.kind for each in self.cloud.ledger() if each.made and each.succeeded and each.kind
         )
@@ -82,12 +82,12 @@ class Claims:
 
 @contextlib.contextmanager
 def claims(running: Stack) -> Iterator[Claims]:
-    """A cloud, a reconciler that makes in it what the core declares, and stage's network."""
+    """Run the cloud and a reconciler for the core's managed resources; create stage's network."""
     kube = running.kube
     furnish(kube, running.host.toolbox)
     define_platform(kube)
     kube.apply(config())
-    # As a start says it: passwords are made from here on.
+    # As `ucp start` records it: passwords are generated from here on.
     kube.apply(CONFIG_MAP.object(RESTORED, CLUSTERS_NAMESPACE, data={"passwords": "yes"}))
     with socket.create_server(("127.0.0.1", 0)) as free:
         ports = {**running.host.ports, "cloud": free.getsockname()[1]}
@@ -111,7 +111,7 @@ def claims(running: Stack) -> Iterator[Claims]:
 
 
 def make_network(kube: Kube) -> None:
-    """What stage's cluster brings."""
+    """Create the network of stage's cluster, and wait until it is ready."""
     metadata = {"labels": {"k8s-ucp.io/environment": "stage"}}
     kinds = {name: KINDS[f"{name}.ec2.aws.m.upbound.io"].kind for name in ("VPC", "Subnet")}
     parts = [("VPC", "demo-stage", {"cidrBlock": "10.2.0.0/16"})] + [
@@ -140,7 +140,7 @@ def is_ready(item: Object) -> bool:
 
 
 def unready(kube: Kube) -> object:
-    """How many, and one of them with its children."""
+    """(number of unready claims, one of them, its children)"""
     items = [each for each in kube.list_all(POSTGRES, TEAM) if not is_ready(each)]
     name = items[0]["metadata"]["name"] if items else ""
     children = [

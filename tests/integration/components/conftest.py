@@ -1,4 +1,4 @@
-"""A place for components: private state under a path with a space, sockets under a short one."""
+"""A host placement: private state under a path with spaces, sockets under a short path."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from k8s_ucp.workspace import StateFolder
 
 
 def wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
-    """Fail when `holds` isn't true within the seconds."""
+    """Wait until `holds` returns a true value; fails after the seconds."""
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "not reached in time"
@@ -26,13 +26,13 @@ def wait_until(holds: Callable[[], object], seconds: float = 60) -> None:
 
 
 def python_program(name: str, code: str, folder: Path, **env: str) -> Program:
-    """A program of a few lines."""
+    """A program that runs Python code."""
     return Program(name, (sys.executable, "-c", code), folder, env)
 
 
 @pytest.fixture
 def short_folder() -> Iterator[Path]:
-    """UNIX sockets can't lie under pytest's long paths."""
+    """A folder for UNIX sockets, for which pytest's paths are too long."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-t", dir="/tmp"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -40,7 +40,7 @@ def short_folder() -> Iterator[Path]:
 
 @pytest.fixture
 def placement(tmp_path: Path, short_folder: Path) -> Iterator[HostPlacement]:
-    """A placement that nothing runs in yet, and nothing is left of in the end."""
+    """A placement in which nothing runs yet; everything is stopped at the end."""
     state = StateFolder(tmp_path / "my work; #1 50%" / ".ucp" / "demo")
     state.make()
     placed = HostPlacement(state, short_folder / "run" / "demo")

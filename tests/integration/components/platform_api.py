@@ -1,4 +1,4 @@
-"""The platform's own kinds on a real core, and what they compose."""
+"""The platform's own kinds on a real core cluster, and the kinds that they compose."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ POSTGRES = Kind("k8s-ucp.io/v1alpha1", "Postgres", "postgreses")
 
 
 def early_kinds() -> list[Object]:
-    """Those of AWS without a provider, and of the platform's own all but one.
+    """CRDs of AWS resources, which no provider installs, and of the platform's kinds but Postgres.
 
-    A start applies them before their definitions; of the one Crossplane makes it.
+    `ucp start` applies CRDs before their definitions; Crossplane generates the CRD of Postgres.
     """
     found = (e for e in definitions().definitions if e["spec"]["names"]["kind"] != "Postgres")
     return [*crds(), *map(composite_kind, found)]
 
 
 def serve_platform_api(kube: Kube) -> None:
-    """The kinds of AWS, and the platform's own."""
+    """Apply the CRDs of AWS resources, and the platform's own kinds."""
     for each in early_kinds():
         kube.apply(dict(each))
     define_platform(kube)
 
 
 def define_platform(kube: Kube) -> None:
-    """The same where the early ones are served already."""
+    """Apply the platform's own kinds; the CRDs of `early_kinds` must be served already."""
     kube.apply(namespace("team-a"))
     known = definitions()
     for each in (*known.definitions, *known.compositions):

@@ -1,4 +1,4 @@
-"""The reconciler as a process of its own: `python -m ... KUBECONFIG ACCOUNT NAMESPACE`."""
+"""The reconciler as a separate process: `python -m ... KUBECONFIG ACCOUNT NAMESPACE`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES, PASSWORDS, Se
 
 
 def main(kubeconfig: str, account: str, namespace: str) -> None:
-    """Makes in the cloud what the core declares, and passwords in one namespace."""
+    """Run the controllers of managed resources, and of passwords in one namespace."""
     settings = Settings(
         Path(kubeconfig),
         "here",

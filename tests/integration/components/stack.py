@@ -1,4 +1,4 @@
-"""A core cluster with all components on it, for real."""
+"""A real core cluster with all components."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRAMS = ("redis", *argocd.PROGRAMS, "crossplane", "function", "watcher")
 
 @dataclass
 class Stack:
-    """All but the reconciler, which tests of its own cover."""
+    """All components but the reconciler, which has its own tests."""
 
     host: Host
     placement: HostPlacement
@@ -66,7 +66,7 @@ class Stack:
         return Repository(self.host.state.root / "core.git")
 
     def push(self, files: Mapping[str, str]) -> None:
-        """The core repository has these files alone."""
+        """Replace the content of the core repository by these files."""
         core = self.core_repository
         if not core.folder.exists():
             core.folder.mkdir()
@@ -86,7 +86,7 @@ class Stack:
         )
 
     def up(self) -> None:
-        """As `ucp start` does it on a core that was made with its kinds."""
+        """Start everything, as `ucp start` does on a core that was created with its CRDs."""
         self.placement.ensure_running()
         self.placement.start([*self.redis.programs(), *self.argocd.early_programs()])
         for name in (argocd.NAMESPACE, crossplane.NAMESPACE):
@@ -115,13 +115,13 @@ class Stack:
         return {name: state.pid for name, state in self.placement.states().items()}
 
     def processes(self) -> list[ProcessIdentity]:
-        """All that supervisord ever started for this stack and that still runs."""
+        """All running processes that supervisord ever started for this stack."""
         url = f"unix://{self.placement.runtime / 'supervisor.sock'}"
         found = process.marked(("SUPERVISOR_SERVER_URL", url))
         return [each for each, session in found if session != each.pid]
 
     def wait_for_new(self, name: str, old: int, seconds: float) -> None:
-        """Another process of that name within the time."""
+        """Wait until the program has a process other than `old`."""
         until = time.monotonic() + seconds
         while self.pid(name) in (0, old):
             assert time.monotonic() < until, f"{name} did not come back: {self.placement.states()}"
@@ -139,7 +139,7 @@ class Stack:
 
 
 def engines(toolbox: Toolbox) -> list[Manifest]:
-    """What Argo CD and Crossplane bring along."""
+    """Manifests of Argo CD and Crossplane."""
     return manifests.read(
         {
             **argocd.engine_manifests(toolbox.module("argocd")),
@@ -153,7 +153,7 @@ def engines(toolbox: Toolbox) -> list[Manifest]:
 
 @contextlib.contextmanager
 def stack(planes: ControlPlanes, runtime: Path, toolbox: Toolbox) -> Iterator[Stack]:
-    """A running one; nothing of it is left at the end."""
+    """A running stack, of which nothing remains after the block."""
     state = StateFolder(planes.root / "one" / "my files")
     state.make()
     provider = planes.provider()

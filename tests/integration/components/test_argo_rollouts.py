@@ -1,4 +1,4 @@
-"""Argo Rollouts, built from its pinned module, at work as a host process on an embedded cluster."""
+"""Argo Rollouts, built from its pinned module, as a host process with an embedded cluster."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def rollout(image: str) -> dict[str, Any]:
     }
 
 
-def test_a_new_version_goes_to_a_few_pods_first(running: Running) -> None:
+def test_a_canary_gets_a_quarter_of_the_pods_until_it_is_promoted(running: Running) -> None:
     kube = running.kube
     kube.apply(rollout(PAUSE_IMAGE))
     eventually(lambda: running.status().get("phase") == "Healthy", running.status)
@@ -103,7 +103,7 @@ def test_a_new_version_goes_to_a_few_pods_first(running: Running) -> None:
     eventually(lambda: sizes(kube).get(canary) == 1, lambda: sizes(kube))
     assert sum(sizes(kube).values()) == 4
 
-    # What `kubectl argo rollouts promote --full` says.
+    # As `kubectl argo rollouts promote --full` does.
     change = {"status": {"promoteFull": True}}
     kube.patch(ROLLOUT, "web", "default", change, subresource="status")
     eventually(lambda: running.status().get("phase") == "Healthy", running.status)
@@ -112,7 +112,7 @@ def test_a_new_version_goes_to_a_few_pods_first(running: Running) -> None:
 
 
 def sizes(kube: Kube) -> dict[str, int]:
-    """Replicas that are wanted, by the hash of the version."""
+    """Desired replicas by the hash of the pod template."""
     return {
         each["metadata"]["labels"]["rollouts-pod-template-hash"]: each["spec"]["replicas"]
         for each in kube.list_all(REPLICA_SET, "default")
@@ -120,7 +120,7 @@ def sizes(kube: Kube) -> dict[str, int]:
     }
 
 
-def test_it_listens_on_loopback_only(running: Running) -> None:
+def test_argo_rollouts_listens_on_loopback_only(running: Running) -> None:
     state = running.placement.states()[running.rollouts.name]
     found = process.listeners(state.pid)
     assert len(found) == 2

@@ -1,4 +1,4 @@
-"""The composition function's process: for those with a certificate of the authority alone."""
+"""The composition function's process serves only clients with a certificate of its CA."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FUNCTIONS = {
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, bytes, bytes]]:
-    """Address, and the authority with its key."""
+    """(address, CA certificate, CA key) of a running server."""
     certificate, key = authority("crossplane")
     signed, private = sign("function", certificate, key)
     (tmp_path / "ca.crt").write_bytes(certificate)
@@ -56,14 +56,14 @@ def served(tmp_path: Path) -> Iterator[tuple[str, bytes, bytes]]:
 def call(
     address: str, credentials: grpc.ChannelCredentials, seconds: float = 60
 ) -> messages.RunFunctionResponse:
-    # Go's client, and so Crossplane, looks for this name behind a socket by itself.
+    # Go's client, and so Crossplane, expects this name behind a UNIX socket by default.
     options = [("grpc.ssl_target_name_override", "localhost")]
     with grpc.secure_channel(address, credentials, options) as channel:
         stub = FunctionRunnerServiceStub(channel)
         return stub.RunFunction(asked(claim()), timeout=seconds, wait_for_ready=True)
 
 
-def test_only_crossplane_is_answered(served: tuple[str, bytes, bytes]) -> None:
+def test_clients_without_a_certificate_are_rejected(served: tuple[str, bytes, bytes]) -> None:
     address, certificate, key = served
     signed, private = sign("crossplane", certificate, key, client=True)
     known = grpc.ssl_channel_credentials(certificate, private.encode(), signed.encode())
@@ -73,7 +73,7 @@ def test_only_crossplane_is_answered(served: tuple[str, bytes, bytes]) -> None:
         call(address, grpc.ssl_channel_credentials(certificate), seconds=5)
 
 
-def test_each_function_of_users_answers_at_its_own_socket(
+def test_each_user_function_is_served_on_its_own_socket(
     served: tuple[str, bytes, bytes], tmp_path: Path
 ) -> None:
     address, certificate, key = served

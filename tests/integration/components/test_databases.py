@@ -1,4 +1,4 @@
-"""A Postgres behind an RDS instance, from its first start to its end."""
+"""A Postgres server behind a simulated RDS instance, from its first start to its deletion."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRAM = server_name(INSTANCE.region, INSTANCE.name)
 
 @pytest.fixture(autouse=True)
 def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Where data of root's lies: a folder of the test's own, which other users get into."""
+    """Store root's databases in a folder of the test, which other users can enter."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-t"))
     folder.chmod(0o755)
     monkeypatch.setattr(postgres, "OF_ROOT", folder)
@@ -47,7 +47,7 @@ def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dict[str, str]:
-    """Of the instance, once it is ready."""
+    """Wait until the instance is ready; returns its connection details."""
     wait_until(lambda: databases.bring_up(instance).ready, seconds=120)
     endpoint = databases.state(instance).told["Endpoint"]
     return {
@@ -60,7 +60,7 @@ def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dic
 
 
 @pytest.mark.timeout(600)
-def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
+def test_an_instance_keeps_rows_and_port_over_restarts_and_is_deleted_completely(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
     databases = Databases(placement, Ports(tmp_path / "ports.json"))
@@ -104,7 +104,7 @@ def test_an_instance_keeps_its_rows_and_its_port_and_leaves_nothing(
 
 
 @pytest.mark.timeout(600)
-def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
+def test_a_crash_loop_is_reported_until_the_server_recovers(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
     databases = Databases(placement, Ports(tmp_path / "ports.json"))
@@ -126,7 +126,7 @@ def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
     aside.rename(control)
 
     def is_back() -> bool:
-        placement.restart_given_up()  # The watcher does.
+        placement.restart_given_up()  # As the watcher does.
         return databases.bring_up(INSTANCE).ready
 
     wait_until(is_back, seconds=120)
@@ -135,7 +135,7 @@ def test_a_server_that_crashes_again_and_again_is_told_of_until_it_is_back(
 
 
 def claim_of(state: BackingState) -> Cause:
-    """Why a claim isn't ready that this is behind."""
+    """Why a claim with this database isn't ready."""
     condition = {"type": "Ready", "status": "False", "reason": "Unavailable", "message": state.why}
     synced = {"type": "Synced", "status": "True", "reason": "ReconcileSuccess"}
     metadata = {"name": "orders-instance", "namespace": "team-a"}
@@ -145,7 +145,9 @@ def claim_of(state: BackingState) -> Cause:
     return cause
 
 
-def test_what_cannot_be_run_says_so(placement: HostPlacement, tmp_path: Path) -> None:
+def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
+    placement: HostPlacement, tmp_path: Path
+) -> None:
     databases = Databases(placement, Ports(tmp_path / "ports.json"), installed=list)
     full = Databases(placement, Ports(tmp_path / "ports.json"), most=0)
     assert "no more than 0" in full.bring_up(INSTANCE).told[SIMULATED]
@@ -161,9 +163,7 @@ def test_what_cannot_be_run_says_so(placement: HostPlacement, tmp_path: Path) ->
     assert not databases.exists(INSTANCE)
 
 
-def test_names_that_postgres_could_misread_are_refused(
-    placement: HostPlacement, tmp_path: Path
-) -> None:
+def test_names_that_are_unsafe_in_sql_are_refused(placement: HostPlacement, tmp_path: Path) -> None:
     databases = Databases(placement, Ports(tmp_path / "ports.json"))
     instance = replace(INSTANCE, parameters={**DECLARED, "username": 'a"\ncreate role b'})
     with pytest.raises(CloudFailed, match="not a valid name"):

@@ -1,4 +1,4 @@
-"""All components on a real core cluster: well, private, and back after any death."""
+"""All components on a real core cluster: healthy, private, and restarted after any crash."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.engines
 
 FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
 BACK_SECONDS = 60.0
-"""Generous: how fast it is on an idle machine is for the benchmarks to say."""
+"""Generous timeout of a restart; the benchmarks measure how long it takes on an idle machine."""
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +56,12 @@ def running(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Itera
 
 @pytest.fixture(scope="module")
 def platform(running: Stack) -> Stack:
-    """The same with the platform's own kinds."""
+    """The running stack with the platform's own kinds."""
     define_platform(running.kube)
     return running
 
 
-def test_everything_runs_once(running: Stack) -> None:
+def test_each_program_runs_exactly_once(running: Stack) -> None:
     assert set(running.pids()) == set(PROGRAMS)
     assert sorted(each.pid for each in running.processes()) == sorted(running.pids().values())
 
@@ -74,12 +74,12 @@ def test_every_listener_is_on_loopback(running: Stack) -> None:
             assert found, name
 
 
-def test_ports_are_the_reserved_ones(running: Stack) -> None:
+def test_programs_listen_on_exactly_the_reserved_ports(running: Stack) -> None:
     ports = {port for pid in running.pids().values() for _, port in process.listeners(pid)}
     assert ports == set(running.host.ports.values())
 
 
-def test_no_secret_in_any_argument_or_log(running: Stack) -> None:
+def test_no_argument_or_log_contains_a_secret(running: Stack) -> None:
     credentials = initial_credentials(running.kube)
     assert credentials.user == "admin"
     assert credentials.password
@@ -96,11 +96,11 @@ def test_no_secret_in_any_argument_or_log(running: Stack) -> None:
 
 
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client begins: HTTP/2's preface and its settings, of which there are none."""
+"""First bytes of an HTTP/2 client: the connection preface, and an empty SETTINGS frame."""
 
 
 def hello(stack: Stack, client: Certificates | None, *, secured: bool = True) -> bytes:
-    """What the repo-server says to whoever connects; raises OSError where it hangs up."""
+    """The repo-server's first response. Raises OSError if it closes the connection."""
     context = ssl.create_default_context(cafile=str(stack.argocd.certificates.authority))
     context.set_alpn_protocols(["h2"])
     if client:
@@ -115,8 +115,10 @@ def hello(stack: Stack, client: Certificates | None, *, secured: bool = True) ->
             return found.recv(9)
 
 
-def test_the_repo_server_turns_strangers_away(running: Stack, tmp_path: Path) -> None:
-    """It runs any program for whoever gets in, and every user of the machine can connect."""
+def test_the_repo_server_rejects_clients_without_its_certificate(
+    running: Stack, tmp_path: Path
+) -> None:
+    """It would run any program for its clients, and every user of the machine can connect."""
     settings = b"\0\0"
     answer = hello(running, running.argocd.certificates)
     assert answer.startswith(settings) and answer[3] == 4
@@ -126,16 +128,16 @@ def test_the_repo_server_turns_strangers_away(running: Stack, tmp_path: Path) ->
         with pytest.raises(OSError):
             hello(running, client)
     with suppress(ConnectionError):
-        # TLS's own alert, or nothing.
+        # A TLS alert, or nothing.
         assert hello(running, None, secured=False)[:1] in (b"", b"\x15")
 
 
-def test_state_is_private(running: Stack) -> None:
+def test_state_files_are_private(running: Stack) -> None:
     for path, mode in modes_below(running.host.state.components).items():
         assert not mode & 0o077, (path, oct(mode))
 
 
-def test_a_second_run_changes_nothing(running: Stack) -> None:
+def test_a_second_start_changes_nothing(running: Stack) -> None:
     before = running.pids()
     version = running.kube.get(SECRET, "argocd-secret", argocd.NAMESPACE)["metadata"]
     running.up()
@@ -149,7 +151,7 @@ def test_a_source_build_has_no_web_ui(running: Stack) -> None:
 
 
 def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
-    """redis, repo-server with its wrappers and kustomize, and the controller, together."""
+    """Involves redis, the repo-server with its wrappers and kustomize, and the controller."""
     repository = tmp_path / "a repo"
     repository.mkdir()
     (repository / "kustomization.yaml").write_text("resources: [it.yaml]\nnamePrefix: my-\n")
@@ -209,7 +211,7 @@ def test_a_claim_is_composed_and_becomes_ready(platform: Stack) -> None:
     claims = [each for each in composites(kube) if each["metadata"]["name"] == "orders"]
     seen = ClusterSnapshot(True, claims=claims, resources=resources_of_claims(kube, claims))
     assert "not reconciled yet" in reasons(seen)["claim Postgres team-a/orders"]
-    # What a provider does once the cloud has made them.
+    # What a provider does once the cloud has created them.
     details = {"host": "db.example.org", "port": "5432", "username": "app", "password": "quiet"}
     kube.apply(SECRET.object("orders-instance", "team-a", stringData=details))
     for each in found.values():
@@ -239,8 +241,8 @@ def test_a_claim_is_composed_and_becomes_ready(platform: Stack) -> None:
     }
 
 
-def test_the_platforms_kinds_are_those_that_crossplane_makes(platform: Stack) -> None:
-    """Of one, and of one that was there before its definition, as a start applies it."""
+def test_crds_of_the_platform_equal_those_that_crossplane_generates(platform: Stack) -> None:
+    """CRDs that Crossplane creates, and those that a start applies before their definitions."""
 
     wanted = {each["metadata"]["name"]: composite_kind(each) for each in definitions().definitions}
 
@@ -257,7 +259,7 @@ def is_controlled(item: Object) -> bool:
 
 
 def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
-    """As a core of pods has our function's; here nothing runs for it."""
+    """As with our function's package in pods placement; here no pod runs for it."""
     kube, name = running.kube, "in-the-cache"
     revisions = partial(
         kube.list_all, FUNCTION_REVISION, labels=f"pkg.crossplane.io/package={name}"
@@ -277,7 +279,7 @@ def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
     eventually(lambda: not revisions(), revisions, 60)
 
 
-def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(platform: Stack) -> None:
+def test_status_and_doctor_report_why_a_claim_is_not_composed(platform: Stack) -> None:
     broken = declare_broken(platform.kube)
 
     def all_told() -> bool:
@@ -287,7 +289,7 @@ def test_why_a_claim_is_not_composed_is_told_by_status_and_doctor(platform: Stac
     eventually(all_told, partial(told, platform), 60)
 
 
-def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
+def test_probes_of_the_function_write_nothing_to_its_log(running: Stack) -> None:
     running.wait_well(BACK_SECONDS)
     logs = [
         each.read_text() for each in running.host.state.logs.iterdir() if "function" in each.name
@@ -296,7 +298,7 @@ def test_the_probes_of_the_function_leave_its_log_alone(running: Stack) -> None:
     assert not any("Handshake" in each for each in logs)
 
 
-def test_functions_of_users_compose_or_say_why_not(platform: Stack) -> None:
+def test_user_functions_compose_resources_or_report_errors(platform: Stack) -> None:
     running, kube = platform, platform.kube
     files = own_kinds.files()
     running.push({own_kinds.MAIN: files[own_kinds.MAIN]})
@@ -324,7 +326,7 @@ def test_functions_of_users_compose_or_say_why_not(platform: Stack) -> None:
     found = kube.get(buckets, "photos", "team-a")
     assert found["metadata"]["annotations"]["crossplane.io/external-name"] == "example-photos"
     says("draft-1", "Synced", "drafts get no store")
-    # Another commit; nothing is started anew.
+    # Another commit takes effect without a restart.
     before = running.pids()
     running.push({own_kinds.MAIN: "import time\ndef compose(req, rsp):\n    time.sleep(600)\n"})
     store("films")
@@ -363,14 +365,14 @@ def conditions(kube: Kube, name: str, kind: Kind = POSTGRES) -> dict[str, tuple[
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_killed_program_is_back(running: Stack, name: str) -> None:
+def test_a_killed_program_is_restarted(running: Stack, name: str) -> None:
     killed = running.pid(name)
     os.kill(killed, signal.SIGKILL)
     running.wait_for_new(name, killed, BACK_SECONDS)
     running.wait_well(BACK_SECONDS)
 
 
-def test_a_killed_supervisord_is_back_with_everything_once(running: Stack) -> None:
+def test_a_killed_supervisord_is_restarted_with_each_program_once(running: Stack) -> None:
     before = running.pids()
     supervisor = running.placement.supervisor()
     assert supervisor
@@ -380,18 +382,18 @@ def test_a_killed_supervisord_is_back_with_everything_once(running: Stack) -> No
     running.wait_well(BACK_SECONDS)
     eventually(lambda: len(running.processes()) == len(PROGRAMS), running.processes)
     assert sorted(each.pid for each in running.processes()) == sorted(running.pids().values())
-    # A dead process may stay listed where nobody collects orphans: identify knows.
+    # A dead process may remain as a zombie where nobody reaps orphans; identify recognizes that.
     assert [process.identify(pid) for pid in before.values()] == [None] * len(before)
 
 
-def test_a_removed_socket_is_mended(running: Stack) -> None:
+def test_a_deleted_supervisor_socket_is_replaced(running: Stack) -> None:
     (running.placement.runtime / "supervisor.sock").unlink()
     eventually(running.placement.is_running, running.placement.states)
     running.wait_well(BACK_SECONDS)
     eventually(lambda: len(running.processes()) == len(PROGRAMS), running.processes)
 
 
-def test_a_killed_api_server_is_back(running: Stack) -> None:
+def test_a_killed_api_server_is_restarted(running: Stack) -> None:
     folder = running.host.state.clusters
     [server] = [
         each
@@ -403,7 +405,7 @@ def test_a_killed_api_server_is_back(running: Stack) -> None:
     running.wait_well(BACK_SECONDS)
 
 
-def test_stop_is_quick_and_a_start_brings_the_same_back(running: Stack) -> None:
+def test_stop_is_fast_and_a_start_restores_the_same_components(running: Stack) -> None:
     password = running.redis.password()
     began = time.monotonic()
     running.placement.stop_all()

@@ -1,4 +1,4 @@
-"""What the build of the reconciler's image tries before there is one."""
+"""The import check in the build of the reconciler's image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from k8s_ucp.components.pods.reconciler_image import RECIPE
 
 
 def tried(tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    """The recipe's imports with this Python, modules of `tmp_path` before all others."""
+    """Run the recipe's imports with this Python; modules in `tmp_path` take precedence."""
     text = (RECIPE / "Dockerfile").read_text()
     stage = text.split("FROM ${BASE}")[1]
     (command,) = re.findall(r"^RUN PYTHONPATH=/opt/k8s-ucp (python3 .*import .*)$", stage, re.M)
@@ -34,14 +34,16 @@ def tried(tmp_path: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_base_on_which_all_packages_can_be_imported_is_taken(tmp_path: Path) -> None:
+def test_a_base_image_with_all_libraries_passes_the_import_check(tmp_path: Path) -> None:
     done = tried(tmp_path)
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("module", ["grpc", "cryptography", "google/protobuf"])
-def test_a_base_without_a_library_of_theirs_is_refused(module: str, tmp_path: Path) -> None:
-    """As the loader says it where libstdc++ is missing."""
+def test_a_base_image_without_a_required_library_fails_the_import_check(
+    module: str, tmp_path: Path
+) -> None:
+    """With the dynamic loader's message for a missing libstdc++."""
     package = tmp_path / module
     package.mkdir(parents=True)
     words = "libstdc++.so.6: cannot open shared object file: No such file or directory"

@@ -1,4 +1,4 @@
-"""200 claims at once, each to a database in the simulated cloud: how long, and what it costs."""
+"""Duration and CPU time of 200 simultaneous claims for databases in the simulated cloud."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_claim_becomes_a_database_with_its_connection(running: Stack, tmp_
 
 
 def seconds_until_told(running: Stack) -> dict[str, float]:
-    """By what is wrong with a claim: from its declaration until status and doctor say it."""
+    """{message: seconds from the claim's declaration until status and doctor both show it}"""
     began, left = time.monotonic(), declare_broken(running.kube)
     found: dict[str, float] = {}
 
@@ -61,7 +61,7 @@ def seconds_until_told(running: Stack) -> dict[str, float]:
 
 
 def processes_of(running: Stack, root: Path) -> dict[str, psutil.Process]:
-    """Those of the core that work for claims."""
+    """The core's processes that take part in composing claims, by name."""
     found = {
         name: psutil.Process(running.pid(name)) for name in ("crossplane", "function", *PROGRAMS)
     }

@@ -1,8 +1,7 @@
 """metrics-server, built from its pinned module, with its own manifests on an embedded cluster.
 
-Pods are simulated there, so nothing uses anything: a small server stands in for the kubelet of one
-node and says what it would. The rest is real: the program, its rights, the API server that hands
-requests for metrics on to it.
+Pods are simulated there and use no resources, so a small server acts as the kubelet of one node.
+The rest is real: the program, its RBAC, and the API server that proxies requests for metrics to it.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ MEMORY = 123 * 2**20
 
 
 class Kubelet(BaseHTTPRequestHandler):
-    """What a kubelet says of its node: half a core all the time, and some memory."""
+    """A kubelet's metrics of its node: half a core all the time, and some memory."""
 
     def do_GET(self) -> None:
         if self.path != "/metrics/resource":
@@ -71,7 +70,7 @@ class Kubelet(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *words: object) -> None:
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 @dataclass
@@ -80,7 +79,7 @@ class Running:
     placement: HostPlacement
 
     def available(self) -> str:
-        """What the API server says of the metrics API."""
+        """Status and reason of the metrics API's conditions."""
         found = self.kube.get(API_SERVICE, "v1beta1.metrics.k8s.io")
         conditions = (found.get("status") or {}).get("conditions") or []
         return "".join(f"{each['status']} {each.get('reason')}" for each in conditions)
@@ -93,7 +92,7 @@ def kubelet() -> ThreadingHTTPServer:
 
 
 def furnish(kube: Kube, module: Path, port: int) -> None:
-    """The module's own objects; its Service leads to the process in place of a pod."""
+    """Apply the module's own objects; its Service refers to the process instead of a pod."""
     items = [
         dict(item)
         for name in ("rbac", "service", "apiservice")
@@ -165,7 +164,7 @@ def argv(
         *("--authorization-kubeconfig", str(kubeconfig)),
         *("--secure-port", str(port), "--bind-address", "127.0.0.1"),
         *("--cert-dir", str(folder / "certificates")),
-        # The node's status names the port of kwok, which plays every node.
+        # The node's status has the port of kwok, which simulates every node.
         *("--kubelet-port", str(kubelet_port)),
         "--deprecated-kubelet-completely-insecure",
         *("--kubelet-preferred-address-types", "InternalIP"),
@@ -174,7 +173,7 @@ def argv(
     )
 
 
-def test_the_api_server_hands_metrics_out(running: Running) -> None:
+def test_the_api_server_serves_node_metrics(running: Running) -> None:
     eventually(lambda: running.available().startswith("True"), running.available, seconds=120)
 
     def measured() -> dict[str, Any]:
@@ -186,12 +185,12 @@ def test_the_api_server_hands_metrics_out(running: Running) -> None:
     eventually(lambda: "usage" in measured(), measured, seconds=120)
     usage = measured()["usage"]
     assert usage["memory"] == f"{MEMORY // 2**20}Mi"
-    # Half a core, as far as two looks at a clock can tell.
+    # Half a core, within the accuracy of two samples.
     amount, unit = re.fullmatch(r"(\d+)([num]?)", usage["cpu"]).groups()  # type: ignore[union-attr]
     cores = int(amount) * {"": 1, "m": 1e-3, "u": 1e-6, "n": 1e-9}[unit]
     assert 0.4 < cores < 0.6
 
 
-def test_it_listens_on_loopback_only(running: Running) -> None:
+def test_metrics_server_listens_on_loopback_only(running: Running) -> None:
     state = running.placement.states()["metrics-server"]
     assert {address for address, _ in listeners(state.pid)} == {"127.0.0.1"}

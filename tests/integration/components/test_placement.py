@@ -1,4 +1,4 @@
-"""supervisord for real: what it starts, restarts, survives, refuses and leaves."""
+"""Host placement with a real supervisord: starts, restarts, crashes, refusals and stops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run(placement: HostPlacement, *names: str, code: str = SLEEP) -> None:
 
 
 def processes_of(placement: HostPlacement) -> list[psutil.Process]:
-    """All that bears this placement's socket in its environment, and supervisord itself."""
+    """Processes with this placement's socket in their environment, and supervisord itself."""
     found = []
     for each in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -52,14 +52,14 @@ def processes_of(placement: HostPlacement) -> list[psutil.Process]:
 
 
 def runs(process: psutil.Process) -> bool:
-    """Orphans that have ended stay as zombies where PID 1 waits for nobody."""
+    """Whether it runs; an orphan that ended stays a zombie where PID 1 doesn't reap it."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
 
 
-def test_programs_get_their_words_and_environment_and_nobody_else_does(
+def test_programs_get_only_their_own_environment_which_no_argument_shows(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
     out = tmp_path / "seen"
@@ -75,10 +75,10 @@ def test_programs_get_their_words_and_environment_and_nobody_else_does(
     assert nasty not in " ".join(running.cmdline())
 
 
-def test_programs_reach_git_as_their_starter_does(
+def test_programs_inherit_settings_for_git_and_certificates(
     placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Behind a private CA, or with an SSH key of its own: Argo CD, the backup keeper."""
+    """Argo CD and the backup keeper may need a private CA, or the user's SSH key."""
     given = {
         "GIT_SSL_CAINFO": "/etc/company ca.pem",
         "GIT_SSH_COMMAND": "ssh -i '/home/me/key' -o \"IdentitiesOnly yes\"",
@@ -103,7 +103,7 @@ def test_a_second_start_changes_nothing(placement: HostPlacement) -> None:
     }
 
 
-def test_programs_are_added_and_changed_beside_those_that_run(placement: HostPlacement) -> None:
+def test_programs_are_added_and_changed_without_restarting_others(placement: HostPlacement) -> None:
     run(placement, "one", "two")
     one, two = pid_of(placement, "one"), pid_of(placement, "two")
     changed = python_program("two", SLEEP, placement.state.root, NEW="1")
@@ -117,7 +117,7 @@ def test_programs_are_added_and_changed_beside_those_that_run(placement: HostPla
     assert not psutil.pid_exists(one)
 
 
-def test_a_killed_program_comes_back(placement: HostPlacement) -> None:
+def test_a_killed_program_is_restarted(placement: HostPlacement) -> None:
     run(placement, "one")
     wait_until(lambda: placement.states()["one"].state == "RUNNING")
     killed = pid_of(placement, "one")
@@ -125,7 +125,9 @@ def test_a_killed_program_comes_back(placement: HostPlacement) -> None:
     wait_until(lambda: pid_of(placement, "one") not in (0, killed))
 
 
-def test_a_program_that_can_t_start_is_given_up_and_tried_again(placement: HostPlacement) -> None:
+def test_a_program_that_fails_to_start_is_given_up_and_can_be_retried(
+    placement: HostPlacement,
+) -> None:
     placement.ensure_running()
     placement.start([python_program("broken", "raise SystemExit('why')", placement.state.root)])
     wait_until(lambda: placement.states()["broken"].state == "FATAL", 30)
@@ -181,7 +183,9 @@ def test_a_killed_supervisord_is_replaced_and_nothing_runs_twice(placement: Host
     assert placement.revive() is False
 
 
-def test_a_start_after_a_kill_of_everything_begins_empty(placement: HostPlacement) -> None:
+def test_a_start_after_all_processes_were_killed_begins_without_programs(
+    placement: HostPlacement,
+) -> None:
     run(placement, "one")
     for each in processes_of(placement):
         each.kill()
@@ -192,7 +196,7 @@ def test_a_start_after_a_kill_of_everything_begins_empty(placement: HostPlacemen
     wait_until(lambda: len(processes_of(placement)) == 2)
 
 
-def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlacement) -> None:
+def test_a_deleted_socket_duplicates_no_program(placement: HostPlacement) -> None:
     run(placement, "one")
     (placement.runtime / "supervisor.sock").unlink()
     assert placement.is_running() is False
@@ -201,7 +205,7 @@ def test_the_socket_removed_by_a_stranger_doubles_nothing(placement: HostPlaceme
     wait_until(lambda: len(processes_of(placement)) == 2)
 
 
-def test_stop_works_without_the_state_that_somebody_removed(placement: HostPlacement) -> None:
+def test_stop_works_after_the_state_folder_was_deleted(placement: HostPlacement) -> None:
     run(placement, "one")
     running = processes_of(placement)
     shutil.rmtree(placement.state.root)
@@ -210,7 +214,7 @@ def test_stop_works_without_the_state_that_somebody_removed(placement: HostPlace
     assert not placement.runtime.exists()
 
 
-def test_a_start_works_without_the_state_that_somebody_removed(placement: HostPlacement) -> None:
+def test_a_start_works_after_the_state_folder_was_deleted(placement: HostPlacement) -> None:
     run(placement, "one")
     before = processes_of(placement)
     shutil.rmtree(placement.state.root)
@@ -220,8 +224,8 @@ def test_a_start_works_without_the_state_that_somebody_removed(placement: HostPl
     wait_until(lambda: len(processes_of(placement)) == 2)
 
 
-def test_one_that_is_ending_runs_nothing_any_more(placement: HostPlacement) -> None:
-    """Where the state folder was removed, one step of a start ends it while another asks it."""
+def test_a_supervisord_that_is_shutting_down_reports_no_programs(placement: HostPlacement) -> None:
+    """If the state folder was deleted, one step of a start stops it while another queries it."""
     run(placement, "stubborn", code=STUBBORN)
     wait_until(lambda: "up" in placement.log("stubborn").read_text())
     with SupervisorClient(placement.runtime / "supervisor.sock") as control:
@@ -232,8 +236,8 @@ def test_one_that_is_ending_runs_nothing_any_more(placement: HostPlacement) -> N
     assert not any(map(runs, processes_of(placement)))
 
 
-def test_programs_run_on_where_no_new_socket_can_be_made(placement: HostPlacement) -> None:
-    """The folder of a login goes with the login; what runs is all that there is."""
+def test_programs_keep_running_if_no_new_socket_can_be_created(placement: HostPlacement) -> None:
+    """A login's folder for sockets is deleted with the login, but the programs are still needed."""
     run(placement, "one")
     one = pid_of(placement, "one")
     supervisor = placement.supervisor()
@@ -250,10 +254,10 @@ def test_programs_run_on_where_no_new_socket_can_be_made(placement: HostPlacemen
     wait_until(lambda: len(processes_of(placement)) == 2)
 
 
-def test_another_folder_for_sockets_hides_no_process_from_stop(
+def test_stop_finds_processes_with_their_socket_in_another_folder(
     placement: HostPlacement, short_folder: Path
 ) -> None:
-    """As `ucp stop` of cron, or under sudo, once looked elsewhere."""
+    """`ucp stop` under cron or sudo once used another folder."""
     run(placement, "one", "two")
     before = processes_of(placement)
     (placement.state.components / "supervisord.conf").unlink()
@@ -265,13 +269,13 @@ def test_another_folder_for_sockets_hides_no_process_from_stop(
 
 
 @pytest.mark.parametrize("logged_out", [False, True])
-def test_what_an_older_version_started_is_taken_over(
+def test_processes_of_an_older_version_are_replaced(
     placement: HostPlacement,
     short_folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     logged_out: bool,
 ) -> None:
-    """It took the folder of a login, and its programs bear nothing but their socket."""
+    """It used a login's folder for sockets, and only the socket marked its programs."""
     login = HostPlacement(placement.state, short_folder / "login" / "demo")
     with monkeypatch.context() as older:
         older.setattr("k8s_ucp.components.host.supervisord._MARK", "UCP_TEST_NOTHING")
@@ -286,7 +290,7 @@ def test_what_an_older_version_started_is_taken_over(
     assert len(placement.remains()) == 2
 
 
-def test_a_supervisord_that_hangs_is_ended_by_stop(
+def test_stop_kills_a_supervisord_that_hangs(
     placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SupervisorClient.__init__, "__kwdefaults__", {"timeout": 0.5})
@@ -298,7 +302,7 @@ def test_a_supervisord_that_hangs_is_ended_by_stop(
     assert processes_of(placement) == []
 
 
-def test_nothing_is_revived_while_stopping_or_after(placement: HostPlacement) -> None:
+def test_nothing_is_restarted_during_or_after_a_stop(placement: HostPlacement) -> None:
     run(placement, "one")
     placement.stop_all()
     assert placement.is_stopping()
@@ -308,10 +312,10 @@ def test_nothing_is_revived_while_stopping_or_after(placement: HostPlacement) ->
     assert not placement.is_stopping()
 
 
-def test_a_process_with_a_session_of_its_own_is_no_orphan(
+def test_a_process_in_its_own_session_is_not_stopped_as_an_orphan(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
-    """The reconciler starts control planes so; they must outlive it."""
+    """The reconciler starts control planes this way, and they must outlive it."""
     note = tmp_path / "pid"
     code = (
         "import subprocess,sys;"
@@ -378,13 +382,13 @@ def test_a_file_in_place_of_the_socket_is_named_and_kept(placement: HostPlacemen
     path.unlink()
 
 
-def test_two_starts_at_once_give_one_supervisord(placement: HostPlacement) -> None:
+def test_two_concurrent_starts_share_one_supervisord(placement: HostPlacement) -> None:
     threads = [threading.Thread(target=run, args=(placement, name)) for name in ("one", "two")]
     for each in threads:
         each.start()
     for each in threads:
         each.join()
-    # One that was only just started shows no environment yet.
+    # A process that was only just started has no readable environment yet.
     wait_until(lambda: len(processes_of(placement)) >= 3)
     wait_until(lambda: len(processes_of(placement)) == 3)
 

@@ -1,4 +1,4 @@
-"""The engines' own manifests for pods, with the topology's settings."""
+"""The engines' own manifests for pods placement, with the topology's settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s_ucp.topology import CrossplaneSettings
 from tests.conftest import CACHE
 
 
-def test_settings_of_crossplane_reach_its_pod() -> None:
+def test_crossplane_settings_are_applied_to_its_pod() -> None:
     toolbox = Installer(CACHE, lambda event: None).install(PODS)
     settings = CrossplaneSettings.model_validate(
         {
@@ -43,7 +43,7 @@ def test_settings_of_crossplane_reach_its_pod() -> None:
     assert b"crossplane-0.0.1" not in text
 
 
-def test_the_package_of_our_function_lies_in_crossplane_s_cache() -> None:
+def test_the_package_of_our_function_is_mounted_in_crossplanes_cache() -> None:
     toolbox = Installer(CACHE, lambda event: None).install(PODS)
     text = of_crossplane(
         toolbox.path("helm"),

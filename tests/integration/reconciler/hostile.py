@@ -175,7 +175,7 @@ class Playing:
     """An API server that accepts every request and returns false data."""
 
     def __init__(self, **lies: Any) -> None:
-        """lies: token, expires, items (of every list), namespaces."""
+        """lies: token, expires, items (of every list), endless (no list has a last page)."""
         self.lies = lies
 
     def __call__(self, handler: BaseHTTPRequestHandler) -> None:
