@@ -1,4 +1,4 @@
-"""One holder at a time, between threads and processes, also when the lock file goes."""
+"""One holder at a time, for threads and processes, even if the lock file is deleted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.locks import folder_locked, locked, locked_now
 
 
-def test_a_held_lock_is_not_got(tmp_path: Path) -> None:
+def test_held_lock_is_not_acquired(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with locked(path, "the lock", timeout=1):
         with locked_now(path) as free:
@@ -23,7 +23,7 @@ def test_a_held_lock_is_not_got(tmp_path: Path) -> None:
         assert free
 
 
-def test_a_folder_whose_lock_nobody_lets_go_is_not_waited_for_without_end(tmp_path: Path) -> None:
+def test_locked_folder_is_awaited_only_until_the_deadline(tmp_path: Path) -> None:
     with folder_locked(tmp_path):
         refused = pytest.raises(DeadlineExceeded, match="held by")
         with refused, folder_locked(tmp_path, timeout=0.1):
@@ -32,7 +32,7 @@ def test_a_folder_whose_lock_nobody_lets_go_is_not_waited_for_without_end(tmp_pa
         pass
 
 
-def test_holders_that_remove_the_file_never_meet(tmp_path: Path) -> None:
+def test_holders_that_delete_the_lock_file_never_overlap(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     inside: list[int] = []
     met = []

@@ -1,4 +1,4 @@
-"""`make start`: what a person types first."""
+"""`make start`, the first command that a new user runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """One that is set up, with a `ucp` that ends as its argument says."""
+    """A prepared checkout, with a `ucp` whose argument is its exit code."""
     for name in ("pyproject.toml", "requirements/ucp.txt", ".venv/bin/python", ".venv/ready"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -26,7 +26,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("code", [0, 130])
-def test_a_newcomer_is_told_how_to_type_the_next_command(checkout: Path, code: int) -> None:
+def test_new_user_is_told_how_to_run_the_next_command(checkout: Path, code: int) -> None:
     def started(path: str) -> tuple[bool, str]:
         made = subprocess.run(
             ["make", "start", f"ARGS={code}"],
@@ -46,7 +46,7 @@ def test_a_newcomer_is_told_how_to_type_the_next_command(checkout: Path, code: i
     assert "activate" not in said
 
 
-def test_a_newcomer_without_a_network_is_told_so(checkout: Path) -> None:
+def test_new_user_without_a_network_is_told_so(checkout: Path) -> None:
     (checkout / ".venv/ready").unlink()
     python = checkout / ".venv/bin/python"
     python.write_text('#!/bin/sh\ncase "$*" in *install*) exit 1 ;; esac\n')

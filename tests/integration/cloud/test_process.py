@@ -1,4 +1,4 @@
-"""The cloud's process: what it made is there again, whatever ended it."""
+"""Process of the simulated cloud: its resources survive its end, whatever ended it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REGION = "eu-west-3"
 
 @contextmanager
 def running(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    """The process, once it answers; killed as by the kernel in the end."""
+    """Yield the process once it answers; kill it at the end, as the kernel would."""
     command = ["-P", "-m", "k8s_ucp.cloud.run", "--folder", str(folder), "--port", str(port)]
     with (folder / "log").open("a") as log:
         process = subprocess.Popen(
@@ -73,7 +73,7 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
         with pytest.raises(UcpError, match="the token is not valid"):
             CloudAdmin(port, "guessed").reset()
         admin.reset()
-        # moto makes the default VPC at the first look, with an id of its own.
+        # moto creates the default VPC at the first request, with an id of its own.
         before = vpcs()
         made = make_vpc()
         assert vpcs() == before | {made}
@@ -106,7 +106,7 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
     assert not any(secret in log for secret in (keys.secret_key, keys.token, keys.access_key))
 
 
-def test_what_is_loaded_beforehand_changes_no_id(tmp_path: Path) -> None:
+def test_preloaded_modules_change_no_id(tmp_path: Path) -> None:
     folder, port = tmp_path / "cloud", free_port()
     account, log = account_of(settle_keys(folder), port), folder / "log"
 

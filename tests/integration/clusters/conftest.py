@@ -31,13 +31,13 @@ def provider(planes: ControlPlanes) -> EmbeddedProvider:
 
 @pytest.fixture
 def folder(planes: ControlPlanes) -> ClusterFolder:
-    """The files of cluster `one`."""
+    """Files of the cluster `one`."""
     return ClusterFolder(planes.folder(), "one")
 
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[ProcessIdentity]:
-    """A process that nobody but this test may end."""
+    """A foreign process, which ucp must not end."""
     found = process.spawn(
         ["sleep", "600"], env={"PATH": "/usr/bin:/bin"}, cwd=Path("/"), log=tmp_path / "log"
     )

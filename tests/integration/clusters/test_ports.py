@@ -1,4 +1,4 @@
-"""Ports across processes, workspaces and time."""
+"""Port reservations across processes, workspaces and time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def owner(tmp_path: Path, name: str) -> str:
     return str(folder)
 
 
-def test_the_same_owner_gets_the_same_ports(tmp_path: Path, registry: Path) -> None:
+def test_same_owner_gets_the_same_ports(tmp_path: Path, registry: Path) -> None:
     first = Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
     assert Ports(registry).reserve(owner(tmp_path, "a"), NAMES) == first
     more = Ports(registry).reserve(owner(tmp_path, "a"), [*NAMES, "four"])
@@ -46,10 +46,8 @@ def test_the_same_owner_gets_the_same_ports(tmp_path: Path, registry: Path) -> N
     assert registry.stat().st_mode & 0o777 == 0o600
 
 
-def test_what_processes_were_started_with_is_found_with_any_registry(
-    tmp_path: Path, registry: Path
-) -> None:
-    """cron with another home, or a user whose cache is gone."""
+def test_recorded_ports_are_found_without_the_registry(tmp_path: Path, registry: Path) -> None:
+    """As in a cron job with another HOME, or after the cache was deleted."""
     first, folder = owner(tmp_path, "a"), tmp_path / "a"
     given = Ports(registry).reserve(first, NAMES)
     assert recorded(folder) == {}
@@ -61,21 +59,21 @@ def test_what_processes_were_started_with_is_found_with_any_registry(
     assert elsewhere.reserve(first, NAMES) == given, "noted in the other registry, too"
 
 
-def test_a_copied_record_takes_no_port_from_its_owner(tmp_path: Path, registry: Path) -> None:
+def test_copied_record_takes_no_port_from_its_owner(tmp_path: Path, registry: Path) -> None:
     ports = Ports(registry)
     given = ports.reserve(owner(tmp_path, "a"), NAMES)
     copy = ports.reserve(owner(tmp_path, "b"), NAMES, known=given)
     assert not set(given.values()) & set(copy.values())
 
 
-def test_two_owners_never_share(tmp_path: Path, registry: Path) -> None:
+def test_two_owners_never_share_a_port(tmp_path: Path, registry: Path) -> None:
     ports = Ports(registry)
     first = ports.reserve(owner(tmp_path, "a"), NAMES)
     second = ports.reserve(owner(tmp_path, "b"), NAMES)
     assert not set(first.values()) & set(second.values())
 
 
-def test_a_port_that_somebody_listens_on_is_not_given(tmp_path: Path, registry: Path) -> None:
+def test_port_with_a_listener_is_not_assigned(tmp_path: Path, registry: Path) -> None:
     probe = Ports(tmp_path / "probe.json")
     (wanted,) = Ports(registry).reserve(owner(tmp_path, "a"), ["x"]).values()
     Ports(registry).release(owner(tmp_path, "a"))
@@ -94,7 +92,7 @@ def test_a_port_that_somebody_listens_on_is_not_given(tmp_path: Path, registry: 
     assert probe.owners() == []
 
 
-def test_released_ports_and_those_of_a_vanished_folder_are_free(
+def test_ports_of_released_and_deleted_owners_are_free(
     tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = Ports(registry)
@@ -108,10 +106,10 @@ def test_released_ports_and_those_of_a_vanished_folder_are_free(
     assert ports.reserve(owner(tmp_path, "kept"), NAMES) == kept
 
 
-def test_ports_on_a_disk_that_is_away_are_kept_for_it(
+def test_ports_of_a_workspace_on_an_unmounted_disk_are_kept(
     tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else another topology takes them, and what was there can never be started again."""
+    """Otherwise another topology could get them, and this one could never start again."""
     ports = Ports(registry)
     disk = tmp_path / "disk"
     (disk / "clusters").mkdir(parents=True)
@@ -122,7 +120,7 @@ def test_ports_on_a_disk_that_is_away_are_kept_for_it(
     assert not set(given.values()) & set(others.values())
     (tmp_path / "unplugged").rename(disk)
     ports.claim(away, given)
-    # Not for ever: most folders that are gone never come back.
+    # Not forever: most missing folders never reappear.
     disk.rename(tmp_path / "unplugged")
     monkeypatch.setattr(ports_module, "MOST_AWAY", 1)
     ports.reserve(str(tmp_path / "second" / "demo-core"), NAMES)
@@ -130,7 +128,7 @@ def test_ports_on_a_disk_that_is_away_are_kept_for_it(
     assert away not in ports.owners()
 
 
-def test_many_processes_at_once_never_collide(tmp_path: Path, registry: Path) -> None:
+def test_concurrent_processes_get_different_ports(tmp_path: Path, registry: Path) -> None:
     runs = [
         subprocess.Popen(
             [
@@ -154,7 +152,7 @@ def test_many_processes_at_once_never_collide(tmp_path: Path, registry: Path) ->
     assert len(set(given)) == len(given)
 
 
-def test_ports_are_claimed_after_the_registry_was_lost(tmp_path: Path, registry: Path) -> None:
+def test_ports_can_be_claimed_after_the_registry_was_lost(tmp_path: Path, registry: Path) -> None:
     mine = Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
     registry.unlink()
     Ports(registry).claim(owner(tmp_path, "a"), mine)
@@ -165,7 +163,7 @@ def test_ports_are_claimed_after_the_registry_was_lost(tmp_path: Path, registry:
     assert f"delete its entry from {registry}" in str(refused.value.next)
 
 
-def test_a_damaged_registry_is_named(tmp_path: Path, registry: Path) -> None:
+def test_damaged_registry_is_reported(tmp_path: Path, registry: Path) -> None:
     registry.parent.mkdir()
     for text in ("{", "[]", '{"a": 1}', '{"a": {"b": "c"}}'):
         registry.write_text(text)
@@ -173,7 +171,7 @@ def test_a_damaged_registry_is_named(tmp_path: Path, registry: Path) -> None:
             Ports(registry).reserve(owner(tmp_path, "a"), NAMES)
 
 
-def test_a_locked_registry_is_waited_for_with_a_deadline(
+def test_locked_registry_is_awaited_until_the_deadline(
     tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ports_module, "LOCK_SECONDS", 0.2)

@@ -1,7 +1,8 @@
-"""Cores that are guarded for real: a workspace, supervisord, the watcher, and two writers.
+"""Cores with a real guard: a workspace, supervisord, the watcher, and two writers.
 
-What they write to is a file outside of both, the ledger: a line has the time, the epoch and the
-writer. `reconciler` asks the fence before each line, as ours does; `crossplane` can't ask.
+The writers append to a file outside of both cores, the ledger: each line has the time, the epoch
+and the writer. `reconciler` checks the fence before each line, as the real one does; `crossplane`
+can't check it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo
 
 PERIOD = 5.0
-"""Of these tests: short, and long beside the pauses of a loaded machine."""
+"""Period of these tests: short, but long compared with the stalls of a loaded machine."""
 ASKS, ASKS_NOT = "reconciler", "crossplane"
 _WRITER = """
 import os, sys, time
@@ -66,7 +67,7 @@ def read_ledger(path: Path, writer: str = "") -> list[Write]:
 
 
 def overlapping(writes: Sequence[Write]) -> list[Write]:
-    """Those with an epoch lower than one that wrote before."""
+    """Writes with a lower epoch than an earlier write."""
     highest, found = 0, []
     for each in writes:
         if each.epoch < highest:
@@ -105,7 +106,7 @@ class GuardedCore:
         return context
 
     def claim(self, *, takeover: bool = False) -> StartContext:
-        """What a start does first. Raises FenceHeld."""
+        """Claim the fence, as the first step of a start. Raises FenceHeld."""
         context = self.context(takeover=takeover)
         check_fence(context)
         take_fence.run(context, lambda _: None)
@@ -129,17 +130,17 @@ class GuardedCore:
         release_fence.run(context, lambda _: None)
 
     def kill(self) -> None:
-        """At the end of a test."""
+        """Kill all processes at the end of a test."""
         with contextlib.suppress(Exception):
             self.signal(signal.SIGCONT)
         self.context().placement.stop_all()
 
     def signal(self, number: int) -> None:
-        """To supervisord and to all that it runs."""
+        """Send a signal to supervisord and to all processes that it runs."""
         supervisor = self.context().placement.supervisor()
         assert supervisor
         root = psutil.Process(supervisor.pid)
-        # The parent first: it would start anew what ends.
+        # The parent first, because it would restart what ends.
         for each in (root, *root.children(recursive=True)):
             os.kill(each.pid, number)
 
@@ -154,7 +155,7 @@ class GuardedCore:
 
 @contextlib.contextmanager
 def guarded(*cores: GuardedCore) -> Iterator[None]:
-    """Nothing of them is left at the end."""
+    """Kill all processes of the cores at the end."""
     os.environ[PERIOD_VARIABLE] = str(PERIOD)
     try:
         yield
@@ -165,7 +166,7 @@ def guarded(*cores: GuardedCore) -> Iterator[None]:
 
 
 def wait_for(what: str, met: Callable[[], object], seconds: float = 60.0) -> float:
-    """Seconds since 1970 at which it was met."""
+    """Wait for a condition; return the time at which it was met, in seconds since 1970."""
     until = time.monotonic() + seconds
     while not met():
         assert time.monotonic() < until, f"{what}: not within {seconds} s"

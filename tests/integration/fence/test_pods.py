@@ -1,4 +1,4 @@
-"""A core whose writers are pods: they are sent away, and come back as many as they were."""
+"""A core whose writers are pods: they are scaled to zero, and back to their replicas."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def replicas(kube: Kube) -> dict[str, int]:
     }
 
 
-def test_writers_go_and_come_back_and_nothing_else_does(config: Object, kube: Kube) -> None:
+def test_only_writers_are_scaled_down_and_restored(config: Object, kube: Kube) -> None:
     before = replicas(kube)
     writers = PodWriters(lambda: Kube(config))
     assert writers.stop()[0] == "StatefulSet argocd-application-controller"
     assert replicas(kube) == {name: int(name == SERVER[2]) for name in before}
-    # As a guard does that was started anew meanwhile.
+    # Another instance, like that of a restarted guard.
     other = PodWriters(lambda: Kube(config))
     assert other.stop() == []
     assert len(other.resume()) == len(WRITERS)
@@ -68,7 +68,7 @@ def test_writers_go_and_come_back_and_nothing_else_does(config: Object, kube: Ku
     assert other.resume() == []
 
 
-def test_what_others_run_is_left_alone(config: Object, kube: Kube) -> None:
+def test_adopted_components_are_not_scaled_down(config: Object, kube: Kube) -> None:
     before = replicas(kube)
     writers = PodWriters(lambda: Kube(config), adopted=("argocd", "crossplane"))
     assert writers.stop() == ["Deployment reconciler"]

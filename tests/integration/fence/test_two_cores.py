@@ -1,4 +1,4 @@
-"""Two cores over one repository, with real processes: who writes, who stops, who is refused."""
+"""Two cores for one repository, with real processes: who writes, who stops, who is refused."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cores(tmp_path: Path) -> tuple[GuardedCore, GuardedCore]:
     return one, two
 
 
-def test_a_second_core_is_refused_until_the_first_has_stopped(
+def test_second_core_is_refused_until_the_first_has_stopped(
     cores: tuple[GuardedCore, GuardedCore],
 ) -> None:
     one, two = cores
@@ -53,7 +53,7 @@ def test_a_second_core_is_refused_until_the_first_has_stopped(
             one.claim()
 
 
-def test_a_core_whose_state_was_lost_is_the_same_core(
+def test_core_that_lost_its_state_keeps_its_claim(
     cores: tuple[GuardedCore, GuardedCore],
 ) -> None:
     one, _ = cores
@@ -65,7 +65,7 @@ def test_a_core_whose_state_was_lost_is_the_same_core(
         assert again.record.epoch == 1
 
 
-def test_a_frozen_core_that_was_taken_over_stops_when_it_thaws(
+def test_frozen_core_stops_after_a_takeover_when_it_thaws(
     cores: tuple[GuardedCore, GuardedCore],
 ) -> None:
     one, two = cores
@@ -96,7 +96,7 @@ def test_a_frozen_core_that_was_taken_over_stops_when_it_thaws(
         wait_for("the other one stops", lambda: two.says() == "lost" and not two.runs(ASKS_NOT))
 
 
-def test_a_core_that_can_not_ask_stops_and_goes_on(
+def test_core_that_can_not_read_the_fence_stops_and_resumes_later(
     cores: tuple[GuardedCore, GuardedCore],
 ) -> None:
     one, _ = cores
@@ -117,7 +117,7 @@ def test_a_core_that_can_not_ask_stops_and_goes_on(
         wait_for("it writes", lambda: len(read_ledger(one.ledger, ASKS)) > count)
 
 
-def test_a_core_that_nobody_else_could_harm_does_not_stop(
+def test_core_with_a_local_fence_does_not_stop_if_it_can_not_read_it(
     cores: tuple[GuardedCore, GuardedCore],
 ) -> None:
     one, _ = cores
@@ -133,5 +133,5 @@ def test_a_core_that_nobody_else_could_harm_does_not_stop(
         wait_for("it writes", lambda: read_ledger(one.ledger, ASKS)[-1].time > last)
 
 
-def test_the_writers_are_those_programs_that_write() -> None:
+def test_writers_are_the_programs_that_write() -> None:
     assert (argocd.CONTROLLER, crossplane.NAME, f"{argo_rollouts.NAME[5:]}-*") == WRITERS

@@ -1,4 +1,4 @@
-"""A given credential is the one that is sent, whatever a pipeline left in its clone."""
+"""A given credential is the one that is sent, whatever a pipeline configured in its clone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADER = "AUTHORIZATION: basic " + base64.b64encode(b"x-access-token:job").decod
 
 
 class Forge(GitHandler):
-    """Answers a credential that it knows, and that may not write, with 403, as forges do."""
+    """Answers a credential without write permission with 403, as forges do."""
 
     def send(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         if status == 401 and self.headers.get("Authorization"):
@@ -55,7 +55,7 @@ def address(forge: HttpGit, tmp_path: Path, userinfo: str = "") -> str:
 
 
 def cloned(tmp_path: Path, url: str, remote: str = "origin", **settings: str) -> Repository:
-    """A clone with a commit, as somebody else's git made it."""
+    """Create a repository with a remote and settings, as another git would have cloned it."""
     folder = tmp_path / "clone"
     Repository(tmp_path).git("init", "--quiet", "--initial-branch=main", str(folder))
     clone = Repository(folder, credential=OURS)
@@ -75,39 +75,37 @@ def assert_lets_in(clone: Repository, bare: Path, remote: str = "origin") -> Non
     assert (clone.folder / ".git" / "config").read_bytes() == before
 
 
-def test_the_header_of_a_checkout_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
+def test_header_of_a_checkout_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
     url = address(forge, tmp_path)
     site = url.removesuffix("apps.git")
     clone = cloned(tmp_path, url, **{f"http.{site}.extraheader": HEADER})
     assert_lets_in(clone, tmp_path / "apps.git")
 
-    # Without a credential of ours git's own ways stay.
+    # Without a credential of ucp, git's own configuration is used.
     with pytest.raises(AuthenticationFailed, match="403"):
         Repository(clone.folder).git("fetch", "origin")
 
 
-def test_the_token_of_a_job_in_the_address_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
+def test_job_token_in_the_url_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
     clone = cloned(tmp_path, address(forge, tmp_path, JOB))
     assert_lets_in(clone, tmp_path / "apps.git")
 
 
-def test_the_token_of_a_job_in_a_push_address_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
+def test_job_token_in_a_push_url_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
     pushed = {"remote.origin.pushurl": address(forge, tmp_path, JOB)}
     clone = cloned(tmp_path, address(forge, tmp_path), **pushed)
     assert_lets_in(clone, tmp_path / "apps.git")
 
 
-def test_the_token_of_a_job_in_a_rewritten_address_is_not_sent(
-    forge: HttpGit, tmp_path: Path
-) -> None:
+def test_job_token_in_a_rewritten_url_is_not_sent(forge: HttpGit, tmp_path: Path) -> None:
     site = address(forge, tmp_path, JOB).removesuffix("apps.git")
     rewritten = {f"url.{site}.insteadOf": "https://git.example.org/"}
     clone = cloned(tmp_path, "https://git.example.org/apps.git", **rewritten)
     assert_lets_in(clone, tmp_path / "apps.git")
 
 
-def test_the_remote_that_is_named_gets_the_credential(forge: HttpGit, tmp_path: Path) -> None:
-    """With no remote called origin, and with one that is a fork elsewhere."""
+def test_named_remote_gets_the_credential(forge: HttpGit, tmp_path: Path) -> None:
+    """Without a remote called origin, and with one that is a fork elsewhere."""
     url = address(forge, tmp_path)
     clone = cloned(tmp_path, url, "upstream", **{"branch.main.remote": "upstream"})
     assert_lets_in(clone, tmp_path / "apps.git", "upstream")

@@ -1,4 +1,4 @@
-"""A repository is in its place whole or not at all, at whatever moment its maker is killed."""
+"""A repository is put in place complete or not at all, at whatever moment its creator is killed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.repository import RefUpdate, Repository
 
-# Ends itself, as by SIGKILL, before its Nth change of a file or start of a program; then the next
-# one in a folder of its own, until one comes to its end.
+# Forks creators in folders of their own, and ends the Nth like SIGKILL before its Nth change of a
+# file or start of a program, until one finishes.
 KILLED = """
 import os, sys
 from pathlib import Path
@@ -66,7 +66,7 @@ def place(tmp_path: Path, home: Path) -> Path:
 
 
 def push_to(remote: Repository, place: Path) -> str:
-    """A person's clone pushes a file: the commit's id."""
+    """Push a file from a person's clone; return the commit id."""
     clone = make_clone(place / "person", remote.folder.as_uri())
     commit = clone.write_commit("Change", {"a": b"1"}, parent=None)
     clone.push([RefUpdate("refs/heads/main", commit)])
@@ -81,7 +81,7 @@ def assert_works(remote: Repository, place: Path) -> None:
 
 
 def assert_follows(clone: Repository, remote: Repository) -> None:
-    """It has the remote's branch, and its files."""
+    """Check that it has the remote's branch and its files."""
     assert clone.url() == remote.folder.as_uri()
     clone.fetch()
     assert clone.resolve("origin/main") == remote.resolve("main")
@@ -90,7 +90,7 @@ def assert_follows(clone: Repository, remote: Repository) -> None:
 
 
 def kill_at_every_change(root: Path, what: str) -> int:
-    """How many folders of `root` hold what a killed maker left."""
+    """Kill a creator at every change; return the number of folders with remains."""
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(root), what],
         capture_output=True,
@@ -105,7 +105,7 @@ def kill_at_every_change(root: Path, what: str) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes | None]:
-    """Its files and folders, without those in which a repository is made."""
+    """Files and folders, without the temporary ones in which a repository is created."""
     return {
         each.relative_to(folder).as_posix(): each.read_bytes() if each.is_file() else None
         for each in folder.rglob("*")
@@ -114,7 +114,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("what", ["remote", "clone", "private"])
-def test_a_repository_outlives_a_kill_at_any_moment(place: Path, what: str) -> None:
+def test_repository_survives_a_kill_at_any_moment(place: Path, what: str) -> None:
     remote = make_remote(place / "r.git")
 
     def make(folder: Path) -> Path:
@@ -157,13 +157,13 @@ def at_a_probe(git_folder: Path) -> None:
 
 
 def cut_off(git_folder: Path) -> None:
-    """By a full disk."""
+    """As by a full disk."""
     with (git_folder / "config").open("a") as stream:
         stream.write("[core]\n\thooksP" if git_folder.suffix else '[remote "origin"]\n\turl = "f')
 
 
 def taken_for_finished(git_folder: Path) -> None:
-    """By a later run, which wrote the person's settings beside."""
+    """As by a later run, which wrote the person's settings beside it."""
     (git_folder / "k8s-ucp.gitconfig").write_text("# Written by k8s-ucp.\n")
 
 
@@ -177,9 +177,7 @@ HALVES: list[Callable[[Path], None]] = [
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_a_remote_that_was_left_half_made_is_made_anew(
-    place: Path, half: Callable[[Path], None]
-) -> None:
+def test_half_created_remote_is_created_anew(place: Path, half: Callable[[Path], None]) -> None:
     half(init(place / "r.git", "--bare"))
     assert_works(make_remote(place / "r.git"), place)
     assert sorted(each.name for each in place.iterdir()) == ["person", "r.git"]
@@ -187,7 +185,7 @@ def test_a_remote_that_was_left_half_made_is_made_anew(
 
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.parametrize("private", [False, True])
-def test_a_clone_that_was_left_half_made_is_made_anew(
+def test_half_created_clone_is_created_anew(
     place: Path, half: Callable[[Path], None], private: bool
 ) -> None:
     remote = make_remote(place / "r.git")
@@ -197,7 +195,7 @@ def test_a_clone_that_was_left_half_made_is_made_anew(
     assert sorted(each.name for each in (place / "c").iterdir()) == [".git", "a"]
 
 
-def test_a_clone_that_lost_what_it_fetches_gets_that_back(place: Path) -> None:
+def test_clone_without_a_fetch_refspec_gets_it_back(place: Path) -> None:
     remote = make_remote(place / "r.git")
     push_to(remote, place)
     clone = Repository(init(place / "c"))
@@ -207,7 +205,7 @@ def test_a_clone_that_lost_what_it_fetches_gets_that_back(place: Path) -> None:
     assert_follows(make_clone(place / "c", remote.folder.as_uri()), remote)
 
 
-def test_a_full_disk_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_nothing_behind(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remote = make_remote(place / "r.git")
     push_to(remote, place)
 
@@ -226,8 +224,8 @@ def test_a_full_disk_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch
     assert_follows(make_clone(place / "c", remote.folder.as_uri()), remote)
 
 
-def test_repositories_of_others_stay(place: Path) -> None:
-    """Empty ones, with something in them that we never put there."""
+def test_foreign_repositories_are_kept(place: Path) -> None:
+    """Empty ones, with content that ucp never writes."""
     writes: dict[str, Callable[[Path], object]] = {
         "settings.git": lambda folder: (folder / "config").write_text("[core]\n\tbare = true\n"),
         "hook.git": lambda folder: (folder / "hooks").mkdir(),
@@ -241,14 +239,14 @@ def test_repositories_of_others_stay(place: Path) -> None:
         assert before.items() <= {each: each.stat().st_ino for each in folder.rglob("*")}.items()
 
 
-def test_what_has_commits_stays(place: Path) -> None:
+def test_repository_with_commits_is_kept(place: Path) -> None:
     remote = Repository(init(place / "r.git", "--bare"))
     commit = remote.write_commit("Mine", {"a": b"1"}, parent=None)
     assert make_remote(place / "r.git").git("cat-file", "-t", commit) == b"commit\n"
 
 
-def test_what_is_no_repository_is_refused(place: Path) -> None:
-    """git would take the repository of a folder above for it."""
+def test_folder_that_is_not_a_repository_is_refused(place: Path) -> None:
+    """git would use the repository of a parent folder instead."""
     init(place)
     (place / "r.git").mkdir()
     (place / "r.git" / "file").write_text("mine")
@@ -263,7 +261,7 @@ def test_what_is_no_repository_is_refused(place: Path) -> None:
     assert (place / "c" / ".git" / "file").read_text() == "mine"
 
 
-def test_an_empty_folder_of_a_person_stays_the_same(place: Path) -> None:
+def test_empty_folder_of_a_person_keeps_its_inode_and_mode(place: Path) -> None:
     remote = make_remote(place / "r.git")
     push_to(remote, place)
     (place / "real").mkdir(mode=0o750)
@@ -275,7 +273,7 @@ def test_an_empty_folder_of_a_person_stays_the_same(place: Path) -> None:
     assert (place / "link").is_symlink()
 
 
-def test_a_remote_behind_a_symbolic_link_is_made_there(place: Path) -> None:
+def test_remote_behind_a_symbolic_link_is_created_at_its_target(place: Path) -> None:
     (place / "real").mkdir()
     (place / "r.git").symlink_to("real")
     assert_works(make_remote(place / "r.git"), place)
@@ -283,7 +281,7 @@ def test_a_remote_behind_a_symbolic_link_is_made_there(place: Path) -> None:
     assert (place / "real" / "HEAD").is_file()
 
 
-def test_what_a_killed_maker_left_is_swept(place: Path) -> None:
+def test_remains_of_a_killed_creator_are_removed(place: Path) -> None:
     remote = make_remote(place / "r.git")
     clone = make_clone(place / "c", remote.folder.as_uri())
     then = time.time() - 2 * 3600

@@ -1,4 +1,4 @@
-"""The door to git, with real repositories."""
+"""The module that accesses git, with real repositories."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FILES = {
 }
 
 
-def test_what_is_written_is_read(clone: Repository) -> None:
+def test_committed_files_are_read_back(clone: Repository) -> None:
     commit = publish(clone, FILES)
     assert clone.read(commit) == FILES
     assert clone.read("origin/main", "a") == {"a/b": b"1"}
@@ -70,14 +70,14 @@ def test_what_is_written_is_read(clone: Repository) -> None:
     assert clone.remote_refs() == {MAIN: commit}
 
 
-def test_ids_agree_in_a_sha256_repository(place: Path) -> None:
+def test_object_ids_match_in_a_sha256_repository(place: Path) -> None:
     run_git(["init", "-q", "--object-format=sha256", str(place / "x")], where="x")
     repository = Repository(place / "x")
     commit = repository.write_commit("Change", FILES, parent=None)
     assert repository.tree_of(commit) == objects.tree_id(FILES, length=64)
 
 
-def test_a_commit_changes_only_what_it_names(clone: Repository) -> None:
+def test_commit_changes_only_the_named_files(clone: Repository) -> None:
     first = publish(clone, FILES | {"run": b"#!/bin/sh\n"})
     script = objects.NewCommit("x", {"run": b"#!/bin/sh\ntrue\n"}, (first,), {"run": "100755"})
     second = clone.write_commits([script])[0]
@@ -88,7 +88,7 @@ def test_a_commit_changes_only_what_it_names(clone: Repository) -> None:
     assert clone.read(third) == expected
 
 
-def test_a_file_becomes_a_folder_and_back(clone: Repository) -> None:
+def test_file_becomes_a_folder_and_a_file_again(clone: Repository) -> None:
     first = clone.write_commit("x", {"a": b"1"}, parent=None)
     second = clone.write_commit("x", {"a/b": b"2", "a": None}, parent=first)
     assert clone.read(second) == {"a/b": b"2"}
@@ -105,7 +105,9 @@ def test_commits_without_parents_do_not_follow_each_other(clone: Repository) -> 
     assert clone.read(one) == {"a": b"1"}
 
 
-def test_no_identity_is_no_obstacle(clone: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commits_are_possible_without_an_identity(
+    clone: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commit = publish(clone, FILES)
     assert clone.history(commit)[0].author == objects.Author("ucp", "ucp@localhost")
     monkeypatch.setenv("GIT_AUTHOR_NAME", "Eve <x>")
@@ -114,13 +116,13 @@ def test_no_identity_is_no_obstacle(clone: Repository, monkeypatch: pytest.Monke
     assert clone.history(other)[0].author == objects.Author("Eve x", "eve@example.org")
 
 
-def test_the_users_identity_is_kept(clone: Repository, home: Path) -> None:
+def test_users_identity_is_used(clone: Repository, home: Path) -> None:
     (home / ".gitconfig").write_text("[user]\nname = Ann\nemail = ann@example.org\n")
     commit = publish(clone, FILES)
     assert clone.history(commit)[0].author == objects.Author("Ann", "ann@example.org")
 
 
-def test_a_push_never_overwrites(clone: Repository, place: Path) -> None:
+def test_push_never_overwrites(clone: Repository, place: Path) -> None:
     base = publish(clone, FILES)
     other = make_clone(place / "other", (place / "r.git").as_uri())
     other.fetch()
@@ -133,7 +135,7 @@ def test_a_push_never_overwrites(clone: Repository, place: Path) -> None:
     assert clone.resolve("origin/main") == theirs
 
 
-def test_a_push_keeps_its_promise_about_the_old_value(clone: Repository) -> None:
+def test_push_compares_the_expected_old_value(clone: Repository) -> None:
     first = publish(clone, FILES)
     clone.push([RefUpdate(RENDERED, first, expect="")])
     unrelated = clone.write_commit("x", {"x": b""}, parent=None)
@@ -143,7 +145,7 @@ def test_a_push_keeps_its_promise_about_the_old_value(clone: Repository) -> None
     assert clone.remote_refs()[RENDERED] == unrelated
 
 
-def test_a_hook_that_declines_is_told(clone: Repository, place: Path) -> None:
+def test_declining_hook_is_reported(clone: Repository, place: Path) -> None:
     hook = place / "r.git" / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho two hosts are the same >&2\nexit 1\n")
@@ -160,7 +162,7 @@ def test_hooks_of_the_clone_do_not_run(clone: Repository) -> None:
     publish(clone, FILES)
 
 
-def test_the_variables_of_a_calling_hook_are_not_followed(
+def test_variables_of_a_calling_hook_are_ignored(
     clone: Repository, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_remote(place / "stranger.git")
@@ -172,14 +174,14 @@ def test_the_variables_of_a_calling_hook_are_not_followed(
     assert Repository(place / "stranger.git").refs() == {}
 
 
-def test_fast_forward_brings_the_files(clone: Repository) -> None:
+def test_fast_forward_updates_the_files(clone: Repository) -> None:
     publish(clone, FILES)
     assert fast_forward(clone) is None
     assert (clone.folder / "a" / "b").read_bytes() == b"1"
     assert clone.git("status", "--porcelain") == b""
 
 
-def test_edits_of_the_user_stay(clone: Repository) -> None:
+def test_uncommitted_edits_of_the_user_are_kept(clone: Repository) -> None:
     first = publish(clone, FILES)
     fast_forward(clone)
     (clone.folder / "a-b").write_text("my work")
@@ -193,7 +195,7 @@ def test_edits_of_the_user_stay(clone: Repository) -> None:
     assert (clone.folder / "new").read_text() == "my new file"
 
 
-def test_commits_of_the_user_stay(clone: Repository) -> None:
+def test_commits_of_the_user_are_kept(clone: Repository) -> None:
     first = publish(clone, FILES)
     fast_forward(clone)
     (clone.folder / "mine").write_text("x")
@@ -209,14 +211,14 @@ def test_another_branch_is_left_alone(clone: Repository) -> None:
     assert "not on branch main" in (fast_forward(clone) or "")
 
 
-def test_a_full_folder_is_not_taken_for_a_clone(place: Path) -> None:
+def test_nonempty_folder_is_not_taken_for_a_clone(place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / "file").write_text("")
     with pytest.raises(UcpError, match="neither empty nor a git clone"):
         make_clone(place / "mine", "file:///nowhere")
 
 
-def test_a_clone_follows_a_new_address(clone: Repository, place: Path) -> None:
+def test_clone_gets_a_new_url(clone: Repository, place: Path) -> None:
     again = make_clone(clone.folder, "file:///elsewhere")
     assert again.url() == "file:///elsewhere"
     with pytest.raises(RepositoryMissing):
@@ -233,7 +235,7 @@ def test_passwords_are_neither_written_nor_shown(place: Path) -> None:
     assert "s3cr3t" not in repr(clone.credential)
 
 
-def test_a_call_ends_at_its_deadline_with_its_children(clone: Repository, place: Path) -> None:
+def test_call_ends_at_its_deadline_with_its_children(clone: Repository, place: Path) -> None:
     hook = place / "r.git" / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\necho $$ > '{place}/pid'\nexec sleep 60\n")
@@ -256,7 +258,7 @@ def _runs(pid: int) -> bool:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder to another user needs root")
-def test_a_folder_of_another_user_is_explained(clone: Repository) -> None:
+def test_folder_of_another_user_is_reported_with_the_fix(clone: Repository) -> None:
     publish(clone, FILES)
     for path in [clone.folder, *clone.folder.rglob("*")]:
         os.chown(path, 12345, 12345)
@@ -264,12 +266,12 @@ def test_a_folder_of_another_user_is_explained(clone: Repository) -> None:
         clone.refs()
 
 
-def test_a_missing_object_is_an_error(clone: Repository) -> None:
+def test_missing_object_is_an_error(clone: Repository) -> None:
     with pytest.raises(GitFailed, match="no object"):
         clone.contents(["1" * 40])
 
 
-def test_merge_text() -> None:
+def test_texts_are_merged_with_labelled_conflicts() -> None:
     base = b"a\nb\nc\nd\n"
     assert merge_text(base, b"a\nB\nc\nd\n", b"a\nb\nc\nD\n") == (b"a\nB\nc\nD\n", True)
     text, clean = merge_text(b"a\n", b"b\n", b"c\n")
@@ -278,7 +280,7 @@ def test_merge_text() -> None:
     assert merge_text(b"\0a", b"\0b", b"\0c")[1] is False
 
 
-def test_a_private_clone_is_closed_to_others(place: Path) -> None:
+def test_private_clone_is_closed_to_other_users(place: Path) -> None:
     url = make_remote(place / "r.git").folder.as_uri()
     before = os.umask(0o022)
     try:
@@ -294,7 +296,7 @@ def test_a_private_clone_is_closed_to_others(place: Path) -> None:
     assert [str(path) for path in files if path.stat().st_mode & 0o077] == []
 
 
-def test_who_held_the_fence_before_is_not_fetched(place: Path) -> None:
+def test_earlier_holders_of_the_fence_are_not_fetched(place: Path) -> None:
     remote = make_remote(place / "r.git")
     clones = [make_clone(place / name, remote.folder.as_uri()) for name in ("one", "two")]
     writer, reader = map(FenceReference, clones)

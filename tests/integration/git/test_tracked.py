@@ -1,4 +1,4 @@
-"""State and bare repositories that came with a clone choose programs: they are refused."""
+"""State and bare repositories that came with a clone could choose programs, so they are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(root: Path, *paths: str) -> None:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A clone whose own files and those that a start makes are as they should be."""
+    """A clone with valid files of its own, and with those that a start creates."""
     git(tmp_path, "init", "-q")
     write(tmp_path, "README.md", "gitops/README.md", "k8s_ucp/ucp.py")
     git(tmp_path, "add", "--all")
@@ -36,14 +36,14 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", [STATE, HOOK])
-def test_state_that_is_a_file_of_the_repository_is_refused(workspace: Path, path: str) -> None:
+def test_state_that_is_tracked_by_git_is_refused(workspace: Path, path: str) -> None:
     assert Invocation(workspace).workspace.root == workspace
     git(workspace, "add", "--force", path)
     folder = {STATE: ".ucp", HOOK: "gitops/demo/core.git"}[path]
     with pytest.raises(UcpError, match="came with a git repository") as refused:
         assert Invocation(workspace).workspace
     assert refused.value.next.startswith(f"git -C {workspace} rm -r {folder} ")
-    # What it proposes leads on, both ways.
+    # Both ways that the error proposes solve the problem.
     git(workspace, "rm", "-r", "--cached", folder)
     assert Invocation(workspace).workspace.root == workspace
     assert (workspace / path).exists()
@@ -54,7 +54,7 @@ def test_state_that_is_a_file_of_the_repository_is_refused(workspace: Path, path
 
 
 @pytest.mark.parametrize("link", [".ucp", "gitops", "gitops/demo", "gitops/demo/core.git"])
-def test_a_link_of_the_repository_in_its_place_is_as_good(tmp_path: Path, link: str) -> None:
+def test_tracked_link_to_the_state_is_refused_too(tmp_path: Path, link: str) -> None:
     git(tmp_path, "init", "-q")
     write(tmp_path, "elsewhere/demo/core.git/HEAD")
     (tmp_path / link).parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def test_a_link_of_the_repository_in_its_place_is_as_good(tmp_path: Path, link: 
     assert tracked_state(tmp_path) == [link]
 
 
-def test_a_workspace_below_the_top_and_one_without_a_repository(
+def test_workspace_below_the_top_or_without_a_repository_is_checked(
     tmp_path: Path, workspace: Path
 ) -> None:
     below = tmp_path / "below"

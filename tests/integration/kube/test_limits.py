@@ -1,4 +1,4 @@
-"""What a server that means ill can cost whoever asks it: seconds, bytes, credentials. Not much."""
+"""Limits of what a malicious server can cost its client: seconds, bytes, credentials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 200_000
 
 
 def connect(address: str, longest: float = 30) -> Kube:
-    """longest: seconds for a request; short only where the time itself is tested."""
+    """longest: timeout of a request in seconds; short only where the time itself is tested."""
     config = {
         "current-context": "a",
         "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
@@ -36,7 +36,7 @@ def answer(content: bytes, *headers: str, status: str = "200 OK") -> Speak:
 
     def speak(connection: socket.socket) -> None:
         connection.sendall("\r\n".join(lines).encode() + content)
-        # Whoever asked may ask again on the same connection.
+        # The client may send another request on the same connection.
         time.sleep(5)
 
     return speak
@@ -62,7 +62,7 @@ ILL: dict[str, Speak] = {
 
 @pytest.mark.parametrize("speak", ILL.values(), ids=ILL)
 @pytest.mark.parametrize("verb", ["request", "list", "watch"])
-def test_no_answer_takes_longer_or_more_than_it_may(speak: Speak, verb: str) -> None:
+def test_response_is_limited_in_time_and_size(speak: Speak, verb: str) -> None:
     with server(speak) as (address, _):
         kube = connect(address, LIMIT)
         tracemalloc.start()
@@ -78,12 +78,12 @@ def test_no_answer_takes_longer_or_more_than_it_may(speak: Speak, verb: str) -> 
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         kube.close()
-    # A list asks again for less where an answer was too large.
+    # A list is requested again in smaller pages if a response was too large.
     assert took < (4 if verb == "list" else 1) * LIMIT + SLACK
     assert peak < 20 * LARGEST
 
 
-def test_what_is_packed_is_not_unpacked() -> None:
+def test_compressed_response_is_not_decompressed() -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < LARGEST
     with server(answer(bomb, "Content-Encoding: gzip")) as (address, _):
@@ -101,13 +101,13 @@ def test_what_is_packed_is_not_unpacked() -> None:
     "content",
     [b"[" * 100_000, b"[]", b"1", b"words", b'{"items": 5}', b'{"metadata": {}, "items": [1]}'],
 )
-def test_an_answer_of_no_sense_is_no_bug_of_ours(content: bytes) -> None:
+def test_invalid_response_is_reported_as_an_error_of_the_server(content: bytes) -> None:
     with server(answer(content)) as (address, _), pytest.raises(Unreachable):
         connect(address).list_all(SECRET, "default")
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "307 Temporary Redirect"])
-def test_a_redirect_takes_no_credential_along(status: str) -> None:
+def test_redirect_gets_no_credential(status: str) -> None:
     with server(answer(b"{}")) as (elsewhere, heard):
         led = answer(b"", f"Location: {elsewhere}/x", status=status)
         with server(led) as (address, _), pytest.raises(Unreachable, match="redirect"):
@@ -115,7 +115,7 @@ def test_a_redirect_takes_no_credential_along(status: str) -> None:
     assert not heard
 
 
-def test_a_server_that_repeats_our_token_gets_it_into_no_message() -> None:
+def test_token_that_a_server_repeats_is_in_no_message() -> None:
     body = json.dumps({"message": f"no {CANARY} " + "x" * 100_000, "reason": {"a": CANARY}})
     refusing = answer(body.encode(), status="403 Forbidden")
     with server(refusing) as (address, heard), pytest.raises(KubeError) as caught:
@@ -125,13 +125,13 @@ def test_a_server_that_repeats_our_token_gets_it_into_no_message() -> None:
     assert len(str(caught.value)) < 2_000
 
 
-def test_a_page_that_is_too_large_is_asked_for_in_parts() -> None:
+def test_page_that_is_too_large_is_requested_in_parts() -> None:
     items = [{"metadata": {"name": f"a{number}"}, "x": "x" * 10_000} for number in range(40)]
 
     def speak(connection: socket.socket) -> None:
         request = b""
         for _ in range(100):
-            # The first was read by the server.
+            # The server has already read the first request.
             query = (request or heard[-1]).split(b" ")[1].decode()
             limit = int(query.split("limit=")[1].split("&")[0])
             start = int(query.split("continue=")[1]) if "continue=" in query else 0
@@ -172,10 +172,10 @@ def no_tls(connection: socket.socket) -> None:
         (None, "http", "connection refused"),
     ],
 )
-def test_why_nobody_answers_is_told_in_plain_words(
+def test_connection_failure_is_explained_in_plain_words(
     speak: Speak | None, scheme: str, words: str
 ) -> None:
-    """They stand in tables, conditions and findings: no class of a library is among them."""
+    """They are shown in tables, conditions and findings, so they contain no class of a library."""
     with server(speak or silent) as (address, _):
         address = address.replace("http", scheme)
         if speak is None:
@@ -191,7 +191,7 @@ def test_why_nobody_answers_is_told_in_plain_words(
     assert "Pool" not in refused.value.message
 
 
-def test_a_host_that_has_no_address_is_told_in_plain_words() -> None:
+def test_unresolvable_host_is_explained_in_plain_words() -> None:
     kube = connect("https://no.such.host.invalid")
     with pytest.raises(Unreachable, match="its host name can't be resolved") as refused:
         kube.request("GET", "/readyz")
@@ -199,7 +199,7 @@ def test_a_host_that_has_no_address_is_told_in_plain_words() -> None:
     assert "Pool" not in refused.value.message
 
 
-def test_a_list_without_end_is_given_up() -> None:
+def test_endless_list_is_given_up() -> None:
     page = {"metadata": {"continue": "more"}, "items": [{"metadata": {"name": "a"}}] * 4_000}
     text = json.dumps(page).encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(text)}\r\n\r\n".encode()

@@ -1,5 +1,6 @@
 """Both ways to an API server, past the official client and through it: the same checks, the same
-credential, the same bounds."""
+credential, the same limits.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class ApiServer(BaseHTTPRequestHandler):
             time.sleep(0.2)
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
 class Proxy(BaseHTTPRequestHandler):
@@ -70,7 +71,7 @@ class Proxy(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
@@ -104,7 +105,7 @@ def api_server(certificates: Certificates) -> Iterator[int]:
     context.load_cert_chain(*certificates.server)
     context.verify_mode = ssl.CERT_REQUIRED
     server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
-    # Refused handshakes are what some tests want: nothing to print.
+    # Some tests cause rejected handshakes on purpose: print nothing.
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     server.socket = context.wrap_socket(
         server.socket, server_side=True, do_handshake_on_connect=False
@@ -155,25 +156,23 @@ def _connected(
         kube.close()
 
 
-def test_the_client_certificate_is_shown(
-    cluster: dict[str, Any], certificates: Certificates
-) -> None:
+def test_client_certificate_is_sent(cluster: dict[str, Any], certificates: Certificates) -> None:
     subject = certificates.client[0].read_bytes()
     with _connected(cluster, certificates) as kube:
         assert kube.version() == common_name(subject)
         kube.close()
-        # Closed connections are made anew, with the same credential.
+        # Closed connections are opened again with the same credential.
         assert kube.version() == common_name(subject)
 
 
-def test_nobody_gets_in_without_the_certificate(
+def test_server_rejects_a_client_without_the_certificate(
     cluster: dict[str, Any], certificates: Certificates
 ) -> None:
     with _connected(cluster, certificates, user={"token": "t"}) as kube, pytest.raises(KubeError):
         kube.version()
 
 
-def test_an_authority_that_is_not_named_is_not_trusted(
+def test_unknown_certificate_authority_is_not_trusted(
     cluster: dict[str, Any], certificates: Certificates
 ) -> None:
     with (
@@ -183,7 +182,7 @@ def test_an_authority_that_is_not_named_is_not_trusted(
         kube.version()
 
 
-def test_a_certificate_of_another_name_is_not_trusted(
+def test_certificate_of_another_host_is_not_trusted(
     cluster: dict[str, Any], certificates: Certificates
 ) -> None:
     with (
@@ -193,7 +192,7 @@ def test_a_certificate_of_another_name_is_not_trusted(
         kube.version()
 
 
-def test_verification_is_off_where_a_kubeconfig_turns_it_off(
+def test_verification_is_off_if_the_kubeconfig_says_so(
     cluster: dict[str, Any], certificates: Certificates
 ) -> None:
     off = {
@@ -208,7 +207,7 @@ def test_verification_is_off_where_a_kubeconfig_turns_it_off(
         assert kube.version()
 
 
-def test_a_slow_answer_is_bounded_as_a_whole(
+def test_slow_response_is_limited_as_a_whole(
     cluster: dict[str, Any], certificates: Certificates
 ) -> None:
     with _connected(cluster, certificates, longest=LIMIT) as kube:
@@ -242,7 +241,7 @@ def test_no_key_stays_in_the_temporary_folder_after_a_kill(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_key_is_gone_once_it_was_read() -> None:
+def test_key_file_is_deleted_after_it_was_read() -> None:
     with _as_file("c2VjcmV0") as path:
         assert Path(path).read_bytes() == b"secret"
     assert not Path(path).exists()

@@ -1,4 +1,4 @@
-"""What tests started ends with their run, however that ends."""
+"""Processes that tests started end with their run, however it ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ time.sleep(300)
 """
 
 
-def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+def test_killed_run_leaves_no_process_behind(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", RUN, tmp_path], stdout=subprocess.PIPE, text=True
     ) as run:

@@ -1,4 +1,4 @@
-"""Commands that begin as a fork: they are what the program itself is, as far as a test can see."""
+"""Forked commands behave like the program itself, as far as a test can observe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def environment(home: Path) -> Mapping[str, str]:
     ],
     ids=" ".join,
 )
-def test_a_fork_says_what_the_program_says(
+def test_fork_prints_what_the_program_prints(
     words: list[str], tmp_path: Path, environment: Mapping[str, str]
 ) -> None:
     (tmp_path / "work space").mkdir()
@@ -43,8 +43,8 @@ def test_a_fork_says_what_the_program_says(
     assert itself.stdout or itself.stderr
 
 
-def test_its_variables_are_its_own(tmp_path: Path, environment: Mapping[str, str]) -> None:
-    """As the folder of the cache shows, and Python's own ones, with which none is forked."""
+def test_fork_has_its_own_environment(tmp_path: Path, environment: Mapping[str, str]) -> None:
+    """Shown by the cache folder, and by Python's own variables, with which no command is forked."""
     words = ["tools", "list", "-o", "json"]
     empty = {**environment, "UCP_CACHE_DIR": str(tmp_path / "cache")}
     first, second, third = (
@@ -58,7 +58,7 @@ def test_its_variables_are_its_own(tmp_path: Path, environment: Mapping[str, str
         assert forked_commands.parent_for(words, others) is None
 
 
-def test_the_project_looks_at_no_variable_while_it_is_imported(
+def test_imports_of_the_project_read_no_variable_that_commands_depend_on(
     environment: Mapping[str, str],
 ) -> None:
     read = forked(["status"], environment).read
@@ -66,14 +66,14 @@ def test_the_project_looks_at_no_variable_while_it_is_imported(
     assert not [each for each in read if each.startswith(("UCP_", "GIT_"))]
 
 
-def test_it_is_ended_at_its_deadline(tmp_path: Path, environment: Mapping[str, str]) -> None:
+def test_fork_ends_at_its_deadline(tmp_path: Path, environment: Mapping[str, str]) -> None:
     forked(["status"], environment)
     with pytest.raises(subprocess.TimeoutExpired):
         forked_commands.run(["status"], env=environment, cwd=tmp_path, timeout=0)
 
 
 def forked(words: list[str], environment: Mapping[str, str]) -> forked_commands.Parent:
-    """What these words are forked from, from their second run on."""
+    """The process from which these arguments are forked, from their second run on."""
     forked_commands.parent_for(words, environment)
     found = forked_commands.parent_for(words, environment)
     assert found is not None

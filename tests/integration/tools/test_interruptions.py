@@ -1,4 +1,4 @@
-"""Installs that are killed, stopped, or run at the same time: whole entries or none."""
+"""Installations that are killed, stopped or run concurrently leave complete entries or none."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SOAK_ROUNDS = 200
 
 
 class Install:
-    """An installation in a process of its own."""
+    """An installation in its own process."""
 
     def __init__(self, cache: Path, modules: Path) -> None:
         self.process = subprocess.Popen(
@@ -40,7 +40,7 @@ class Install:
         return self.process.stdout.readline().strip()
 
     def end(self) -> str:
-        """The rest of its output, when it has ended by itself."""
+        """Wait for its end; return the rest of its output."""
         return self.process.communicate(timeout=120)[0]
 
     def kill(self, number: int = signal.SIGKILL) -> None:
@@ -73,7 +73,7 @@ def tools(cache: Path) -> list[str]:
 
 
 def assert_whole(cache: Path, modules: Path) -> Path:
-    """One entry, as it was installed, and nothing half-written beside it."""
+    """Check that the only entry is complete, and that nothing partial is left beside it."""
     (name,) = tools(cache)
     installer = Installer(cache, print, catalogue={"tiny": TINY}, modules=modules)
     (state,) = installer.states(verify=True)
@@ -84,7 +84,7 @@ def assert_whole(cache: Path, modules: Path) -> Path:
     return state.folder
 
 
-def test_killed_while_fetching_leaves_nothing_that_counts(
+def test_install_killed_while_fetching_leaves_no_entry(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -106,7 +106,7 @@ def test_killed_while_fetching_leaves_nothing_that_counts(
 
 
 def kill_at_random_then_heal(cache: Path, modules: Path, start: Start, seed: int) -> None:
-    """Up to three installs killed at a moment by chance, then one left to its end."""
+    """Kill up to three installations at random moments, then let one finish."""
     chance = random.Random(seed)
     for _ in range(3):
         install = start()
@@ -121,7 +121,7 @@ def kill_at_random_then_heal(cache: Path, modules: Path, start: Start, seed: int
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-def test_killed_at_any_moment_a_rerun_heals(
+def test_rerun_recovers_from_a_kill_at_any_moment(
     proxy: Proxy, cache: Path, modules: Path, start: Start, seed: int
 ) -> None:
     kill_at_random_then_heal(cache, modules, start, seed)
@@ -129,13 +129,13 @@ def test_killed_at_any_moment_a_rerun_heals(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(ROUNDS, SOAK_ROUNDS))
-def test_killed_at_very_many_moments_a_rerun_heals(
+def test_rerun_recovers_from_kills_at_many_moments(
     proxy: Proxy, cache: Path, modules: Path, start: Start, seed: int
 ) -> None:
     kill_at_random_then_heal(cache, modules, start, seed)
 
 
-def test_ctrl_c_ends_the_compiler_and_leaves_nothing(
+def test_ctrl_c_ends_the_compiler_and_leaves_no_entry(
     proxy: Proxy, cache: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_the_compiler_and_leaves_nothing(
     assert tools(cache) == []
 
 
-def test_two_installs_at_once_build_one_entry(
+def test_two_concurrent_installs_build_one_entry(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -164,7 +164,7 @@ def test_two_installs_at_once_build_one_entry(
     assert proxy.archives == 1
 
 
-def test_a_waiting_install_goes_on_when_the_other_is_killed(
+def test_waiting_install_continues_after_the_other_is_killed(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -178,7 +178,7 @@ def test_a_waiting_install_goes_on_when_the_other_is_killed(
     assert_whole(cache, modules)
 
 
-def test_waiting_has_a_deadline_that_names_the_holder(
+def test_wait_for_another_install_ends_at_the_deadline_and_names_it(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -194,7 +194,7 @@ def test_waiting_has_a_deadline_that_names_the_holder(
     assert first.end().splitlines()[-1].startswith("path ")
 
 
-def test_ctrl_c_while_waiting_for_another_ends_at_once(
+def test_ctrl_c_while_waiting_for_another_install_ends_at_once(
     proxy: Proxy, cache: Path, start: Start
 ) -> None:
     proxy.gate.clear()
@@ -208,7 +208,7 @@ def test_ctrl_c_while_waiting_for_another_ends_at_once(
     assert first.end().splitlines()[-1].startswith("path ")
 
 
-def test_a_partial_folder_of_an_older_pin_is_removed_unless_somebody_builds_it(
+def test_partial_folder_of_an_older_pin_is_removed_unless_it_is_being_built(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
     import fcntl
@@ -224,10 +224,10 @@ def test_a_partial_folder_of_an_older_pin_is_removed_unless_somebody_builds_it(
         assert "tiny-0.8.0-dead.partial" not in tools(cache)
 
 
-def test_what_a_kill_after_the_end_left_is_removed_by_the_next_install(
+def test_files_left_by_a_kill_after_the_build_are_removed_by_the_next_install(
     proxy: Proxy, cache: Path, modules: Path, start: Start
 ) -> None:
-    """The entry is there, the installer died before it could clean up."""
+    """The entry exists, but the installer was killed before its cleanup."""
     assert start().end().splitlines()[-1].startswith("path ")
     (name,) = tools(cache)
     (cache / "tools" / f"{name}.partial" / "work").mkdir(parents=True)
@@ -243,7 +243,7 @@ def test_what_a_kill_after_the_end_left_is_removed_by_the_next_install(
     assert sorted(each.name for each in cache.iterdir()) == ["logs", "tools"]
 
 
-def test_a_stranger_in_the_folder_of_another_tool_is_left_alone(
+def test_foreign_process_in_the_folder_of_another_tool_is_left_alone(
     proxy: Proxy, cache: Path, start: Start, tmp_path: Path
 ) -> None:
     elsewhere = cache / "somewhere"

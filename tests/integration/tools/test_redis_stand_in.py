@@ -1,4 +1,4 @@
-"""redis-server where no wheel carries one: built from source, started as the real one is."""
+"""A redis-server for machines without a wheel: built from source, started like the real one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ask(connection: socket.socket, *words: str) -> str:
     return connection.recv(1000).decode()
 
 
-def test_the_stand_in_asks_for_the_password_keeps_values_and_lets_them_expire(
+def test_stand_in_requires_the_password_and_keeps_values_until_they_expire(
     server: process.ProcessIdentity,
 ) -> None:
     until = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""Installing from releases: what a lying or broken publisher can and can't do."""
+"""Installation from releases: what a malicious or broken publisher can and can't do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SUMS = "/v1.0.0/checksums.txt"
 
 def archive(program: bytes = PROGRAM) -> bytes:
     out = io.BytesIO()
-    # Two of the same content have one hash, whatever the clock says.
+    # The time stamps are fixed, so that equal content has the same hash.
     with (
         gzip.GzipFile(fileobj=out, mode="wb", mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w") as files,
@@ -95,7 +95,7 @@ class Scene:
         )
 
     def assert_nothing_stored(self, content: bytes) -> None:
-        """No entry, and the content is nowhere in the cache, whole or unpacked; nor was it run."""
+        """Check that no entry exists, and that the content is not in the cache and was not run."""
         assert not RAN.exists()
         assert self.entries() == []
         files = [each for each in (self.cache / "downloads").rglob("*") if each.is_file()]
@@ -112,7 +112,7 @@ def scene(cache: Path, modules: Path, proxy: Proxy, tmp_path: Path) -> Iterator[
         yield Scene(server, cache, modules, locks)
 
 
-def test_a_release_is_installed_with_the_files_of_its_module(scene: Scene) -> None:
+def test_release_is_installed_with_the_files_of_its_module(scene: Scene) -> None:
     toolbox = scene.installer().install(["tiny"])
     assert run([toolbox.path("tiny")], timeout=10) == "released\n"
     kept = toolbox.module("tiny")
@@ -131,7 +131,7 @@ def test_a_release_is_installed_with_the_files_of_its_module(scene: Scene) -> No
 
 @pytest.mark.parametrize("source", [ProgramSource.RELEASES, ProgramSource.AUTO])
 @pytest.mark.parametrize("lie", ["the file", "the checksum", "cut short", "one bit", "elsewhere"])
-def test_a_wrong_checksum_is_never_stored_nor_run(
+def test_release_with_a_wrong_checksum_is_neither_stored_nor_run(
     scene: Scene, source: ProgramSource, lie: str
 ) -> None:
     right = archive(EVIL) if lie == "the checksum" else archive()
@@ -153,9 +153,7 @@ def test_a_wrong_checksum_is_never_stored_nor_run(
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_what_somebody_put_into_the_folder_of_downloads_is_never_run(
-    scene: Scene, known: bool
-) -> None:
+def test_foreign_file_in_the_download_folder_is_never_run(scene: Scene, known: bool) -> None:
     scene.installer().install(["tiny"])
     (name,) = scene.entries()
     shutil.rmtree(scene.cache / "tools")
@@ -171,7 +169,7 @@ def test_what_somebody_put_into_the_folder_of_downloads_is_never_run(
     assert run([toolbox.path("tiny")], timeout=10) == "released\n"
 
 
-def test_a_committed_hash_counts_more_than_the_publishers(scene: Scene) -> None:
+def test_committed_hash_takes_precedence_over_the_publishers(scene: Scene) -> None:
     url = scene.publisher.address + FILE
     scene.locks.write_text(json.dumps({url: hashlib.sha256(b"what it was").hexdigest()}))
     with pytest.raises(WrongHash, match="locked with this version"):
@@ -182,7 +180,7 @@ def test_a_committed_hash_counts_more_than_the_publishers(scene: Scene) -> None:
     scene.installer().install(["tiny"])
 
 
-def test_a_release_that_is_changed_later_is_found_out(scene: Scene) -> None:
+def test_release_that_is_changed_later_is_detected(scene: Scene) -> None:
     scene.installer().install(["tiny"])
     shutil.rmtree(scene.cache / "tools")
     scene.publisher.files = {FILE: archive(EVIL), SUMS: sums(archive(EVIL))}
@@ -191,7 +189,7 @@ def test_a_release_that_is_changed_later_is_found_out(scene: Scene) -> None:
     scene.assert_nothing_stored(archive(EVIL))
 
 
-def test_a_damaged_lock_is_not_forgotten(scene: Scene) -> None:
+def test_damaged_lock_file_is_reported(scene: Scene) -> None:
     (scene.cache / "releases.lock.json").write_text("{")
     with pytest.raises(UcpError, match="damaged") as caught:
         scene.installer().install(["tiny"])
@@ -199,7 +197,7 @@ def test_a_damaged_lock_is_not_forgotten(scene: Scene) -> None:
     assert scene.entries() == []
 
 
-def test_a_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
+def test_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
     proxy.files["manifests/crds/a.yaml"] = "kind: Evil\n"
     with pytest.raises(
         WrongHash, match=r"checksum mismatch for the Go module example\.org/tiny v1\.0\.0"
@@ -208,7 +206,7 @@ def test_a_changed_module_is_refused(scene: Scene, proxy: Proxy) -> None:
     assert scene.entries() == []
 
 
-def test_an_archive_without_the_program_is_told(scene: Scene) -> None:
+def test_archive_without_the_program_is_reported(scene: Scene) -> None:
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz"):
         pass
@@ -218,7 +216,7 @@ def test_an_archive_without_the_program_is_told(scene: Scene) -> None:
     assert scene.entries() == []
 
 
-def test_an_interrupted_download_is_gone_on_with(scene: Scene) -> None:
+def test_interrupted_download_is_resumed(scene: Scene) -> None:
     big = archive() + bytes(900_000)
     scene.publisher.files = {FILE: big, SUMS: sums(big)}
     scene.publisher.stalls_after[FILE] = [300_000]
@@ -228,7 +226,7 @@ def test_an_interrupted_download_is_gone_on_with(scene: Scene) -> None:
     def install() -> None:
         try:
             scene.installer(running=running).install(["tiny"])
-        except BaseException as failure:  # noqa: BLE001 (told by the assertion below)
+        except BaseException as failure:  # noqa: BLE001 (reported by the assertion below)
             failures.append(failure)
 
     thread = threading.Thread(target=install)
@@ -248,7 +246,7 @@ def test_an_interrupted_download_is_gone_on_with(scene: Scene) -> None:
     assert second.startswith("bytes=")
 
 
-def test_nobody_there_is_told_before_anything_is_changed(scene: Scene) -> None:
+def test_unreachable_publisher_is_reported_before_the_first_change(scene: Scene) -> None:
     installer = scene.installer()
     scene.publisher.files.clear()
     dead = dataclasses.replace(
@@ -270,7 +268,7 @@ def test_nobody_there_is_told_before_anything_is_changed(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("fault", ["nobody there", "no file", "no checksums", "out of order"])
-def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: str) -> None:
+def test_auto_builds_if_no_release_is_available(scene: Scene, fault: str) -> None:
     installer = scene.installer(ProgramSource.AUTO)
     if fault == "nobody there":
         dead = Release((Asset("http://127.0.0.1:9/x", "http://127.0.0.1:9/y", {"tiny": ""}),))
@@ -297,7 +295,7 @@ def test_auto_builds_where_there_is_no_release_to_be_had(scene: Scene, fault: st
         assert [each for each in scene.told if "building it from sources instead" in each.detail]
 
 
-def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred_unless_chosen(
+def test_auto_uses_what_is_installed_and_prefers_a_build_unless_releases_are_chosen(
     scene: Scene,
 ) -> None:
     released = scene.installer().install(["tiny"])
@@ -319,13 +317,13 @@ def test_what_is_installed_will_do_for_auto_and_a_build_is_preferred_unless_chos
     assert len(scene.publisher.asked) == asked
 
 
-def test_listeners_are_named_before_anything_is_installed(scene: Scene) -> None:
+def test_listening_programs_are_listed_before_the_installation(scene: Scene) -> None:
     assert scene.installer(ProgramSource.AUTO).check(["tiny"]) == ["port of tiny"]
     assert scene.installer(ProgramSource.SOURCES).check(["tiny"]) == []
     assert scene.entries() == []
 
 
-def test_the_committed_hashes_are_renewed_and_never_changed(scene: Scene) -> None:
+def test_committed_hashes_get_new_entries_but_never_change(scene: Scene) -> None:
     catalogue = {"tiny": scene.tool}
     assert renew(catalogue, scene.locks) == "1 files are locked, 1 of them new"
     before = scene.locks.read_text()

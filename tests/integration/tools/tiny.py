@@ -1,4 +1,4 @@
-"""The catalogue of the tests, and an installer that runs as a process of its own.
+"""The catalogue of these tests, and an installer that runs in its own process.
 
 python -m tests.integration.tools.tiny CACHE MODULES: prints one line for each phase, then the path
 of the program.

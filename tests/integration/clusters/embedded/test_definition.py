@@ -1,4 +1,4 @@
-"""Definitions that are kept: all that kwokctl writes, and nothing of the cluster before."""
+"""Cached cluster definitions: all that kwokctl writes, without values of the first cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.engines
 
 
 class Made:
-    """A cluster whose programs only succeed: kwokctl defines it, and nothing keeps running."""
+    """A cluster with stand-ins for its programs: kwokctl defines it, and nothing keeps running."""
 
     def __init__(self, clusters: Path, name: str, first_port: int, toolbox: Toolbox) -> None:
         ports = {each: first_port + number for number, each in enumerate(PORTS)}
@@ -46,7 +46,7 @@ class Made:
         return definition.write(self.own, self.settings, self.paths, cache)
 
 
-def test_what_kwokctl_writes_of_two_clusters_differs_in_what_is_filled_in(
+def test_definition_equals_that_of_kwokctl_except_for_the_filled_in_values(
     tmp_path: Path, toolbox: Toolbox
 ) -> None:
     cache = tmp_path / "cache"
@@ -80,7 +80,7 @@ def test_other_settings_have_another_definition(tmp_path: Path, toolbox: Toolbox
 
 
 @pytest.mark.parametrize("folder", ["my clusters", "it's", "ünder", "a: b #c"])
-def test_a_path_that_yaml_would_quote_takes_no_definition_and_gives_none(
+def test_path_that_yaml_would_quote_neither_uses_nor_provides_a_definition(
     folder: str, tmp_path: Path, toolbox: Toolbox
 ) -> None:
     plain, awkward = (
@@ -96,7 +96,7 @@ def test_a_path_that_yaml_would_quote_takes_no_definition_and_gives_none(
     assert not other_cache.exists()
 
 
-def test_a_cluster_named_as_a_component_of_kwok_s_gives_none(
+def test_cluster_named_like_a_component_of_kwok_provides_no_definition(
     tmp_path: Path, toolbox: Toolbox
 ) -> None:
     cache = tmp_path / "cache"

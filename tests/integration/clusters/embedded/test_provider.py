@@ -1,4 +1,4 @@
-"""What only embedded control planes have: processes, PID files, ports and file modes."""
+"""Properties of embedded control planes only: processes, PID files, ports and file modes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def standing(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def planes(
     request: pytest.FixtureRequest, tmp_path: Path, toolbox: Toolbox
 ) -> Iterator[ControlPlanes]:
-    """The test's own, or where a cluster may have been before, one for several tests."""
+    """Control planes of the test's own, or shared ones where an earlier cluster doesn't matter."""
     if hasattr(request, "param"):
         yield request.getfixturevalue(request.param)
         return
@@ -70,7 +70,7 @@ def planes(
 on_a_standing_one = pytest.mark.parametrize("planes", ["standing"], indirect=True)
 
 
-def test_it_is_private_to_this_machine_and_user(
+def test_cluster_is_private_to_this_machine_and_user(
     provider: EmbeddedProvider, folder: ClusterFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CANARY_TOKEN", "canary-secret")
@@ -78,14 +78,14 @@ def test_it_is_private_to_this_machine_and_user(
     record = folder.record()
     assert record is not None
 
-    # Every listener, and no other, is one of the reserved ports on the loopback interface.
+    # The listeners are exactly the reserved ports on the loopback interface.
     def listeners() -> set[tuple[str, int]]:
         return {each for own in find_own(folder) for each in process.listeners(own.pid)}
 
     wanted = {("127.0.0.1", port) for port in record.ports.values()}
     eventually(lambda: listeners() == wanted, listeners)
 
-    # Nothing of the user's environment goes into the processes.
+    # The user's environment is not passed to the processes.
     for own in find_own(folder):
         assert "CANARY_TOKEN" not in psutil.Process(own.pid).environ()
 
@@ -94,14 +94,14 @@ def test_it_is_private_to_this_machine_and_user(
 
 
 @on_a_standing_one
-def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
+def test_reboot_keeps_the_data_and_foreign_processes_are_spared(
     provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity
 ) -> None:
     def said() -> list[tuple[str, bool]]:
         return [(each.message, bool(each.run)) for each in provider.programs("one").values()]
 
     made(provider, "one").apply(namespace("precious"))
-    # Each program is asked itself, and well by now: a cluster can answer while some have ended.
+    # Wait for each program: a cluster can answer while some of them have exited.
     eventually(lambda: set(said()) == {("", True)}, lambda: str(provider.programs("one")))
     kill(find_own(folder))
     assert set(said()) == {("not running", False)}
@@ -118,7 +118,7 @@ def test_a_reboot_keeps_the_data_and_no_stranger_is_touched(
 
 @on_a_standing_one
 @pytest.mark.parametrize("verb", ["stop", "delete"])
-def test_a_pid_file_of_a_stranger_spares_him_and_ends_ours(
+def test_pid_file_of_a_foreign_process_spares_it_and_ends_our_process(
     provider: EmbeddedProvider, folder: ClusterFolder, stranger: ProcessIdentity, verb: str
 ) -> None:
     made(provider, "one")
@@ -146,7 +146,7 @@ def test_processes_without_a_pid_file_are_replaced(
 
 
 @on_a_standing_one
-def test_a_removed_folder_does_not_hold_up_a_new_cluster(
+def test_deleted_folder_does_not_block_a_new_cluster(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
     made(provider, "one")
@@ -158,7 +158,7 @@ def test_a_removed_folder_does_not_hold_up_a_new_cluster(
 
 
 @on_a_standing_one
-def test_a_creation_that_was_cut_off_is_begun_anew(
+def test_interrupted_creation_is_started_anew(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
     made(provider, "one")
@@ -189,7 +189,7 @@ provider.create(ClusterRequest("one"), lambda line: None)
     "seconds",
     [0.5, *(pytest.param(each, marks=pytest.mark.soak) for each in (0.1, 0.3, 1.0))],
 )
-def test_a_killed_creation_is_healed_by_the_next(
+def test_killed_creation_is_recovered_by_the_next_one(
     planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder, seconds: float
 ) -> None:
     programs = [f"{name}={path}" for name, path in planes.toolbox.programs.items()]
@@ -206,7 +206,7 @@ def test_a_killed_creation_is_healed_by_the_next(
     )
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(
+def test_full_disk_is_reported_and_leaves_nothing_behind(
     planes: ControlPlanes, provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*arguments: object, **settings: object) -> None:
@@ -219,7 +219,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(
 
 
 @on_a_standing_one
-def test_a_taken_port_is_named_and_freeing_it_heals(
+def test_taken_port_is_reported_and_start_works_after_its_release(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
     made(provider, "one").apply(namespace("precious"))
@@ -237,7 +237,7 @@ def test_a_taken_port_is_named_and_freeing_it_heals(
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 
 
-def test_a_cluster_that_others_could_reach_is_refused(
+def test_cluster_that_other_machines_could_reach_is_refused(
     planes: ControlPlanes, provider: EmbeddedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = kwokctl.settings
@@ -254,7 +254,7 @@ def test_a_cluster_that_others_could_reach_is_refused(
     assert provider.names() == []
 
 
-def test_a_port_that_is_taken_in_the_last_moment_is_told(
+def test_port_that_is_taken_at_the_last_moment_is_reported(
     planes: ControlPlanes,
     provider: EmbeddedProvider,
     folder: ClusterFolder,
@@ -280,7 +280,7 @@ def test_a_port_that_is_taken_in_the_last_moment_is_told(
 
 
 @on_a_standing_one
-def test_a_kwokctl_that_hangs_is_ended(
+def test_hanging_kwokctl_is_killed_at_the_deadline(
     tmp_path: Path, provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
     made(provider, "one")
@@ -298,9 +298,7 @@ def test_a_kwokctl_that_hangs_is_ended(
 
 
 @on_a_standing_one
-def test_programs_that_moved_are_found_again(
-    provider: EmbeddedProvider, folder: ClusterFolder
-) -> None:
+def test_moved_programs_are_found_again(provider: EmbeddedProvider, folder: ClusterFolder) -> None:
     made(provider, "one").apply(namespace("precious"))
     provider.stop("one")
     for link in (folder.kwokctl, folder.program("etcd"), folder.program("kwok-controller")):
@@ -310,7 +308,7 @@ def test_programs_that_moved_are_found_again(
 
 
 @on_a_standing_one
-def test_a_cluster_in_use_is_waited_for_with_a_deadline(
+def test_lock_of_a_cluster_in_use_is_awaited_until_the_deadline(
     provider: EmbeddedProvider, folder: ClusterFolder
 ) -> None:
     made(provider, "one")
@@ -334,7 +332,7 @@ def test_a_cluster_in_use_is_waited_for_with_a_deadline(
 
 
 @on_a_standing_one
-def test_without_programs_it_can_be_looked_at_and_removed_only(
+def test_cluster_can_be_inspected_and_deleted_without_programs(
     planes: ControlPlanes, provider: EmbeddedProvider
 ) -> None:
     made(provider, "one")
@@ -348,14 +346,14 @@ def test_without_programs_it_can_be_looked_at_and_removed_only(
     assert planes.processes() == []
 
 
-def test_a_path_that_kwok_would_split_is_refused(tmp_path: Path, planes: ControlPlanes) -> None:
+def test_path_with_a_comma_is_refused(tmp_path: Path, planes: ControlPlanes) -> None:
     awkward = EmbeddedProvider(tmp_path / "a,b", planes.toolbox, ports=planes.ports)
     with pytest.raises(UcpError, match="comma"):
         awkward.create(ClusterRequest("one"), quiet)
 
 
 @pytest.mark.parametrize("nodes", ["-1", "many", "1001", ""])
-def test_a_bad_number_of_nodes_is_refused(provider: EmbeddedProvider, nodes: str) -> None:
+def test_invalid_number_of_nodes_is_refused(provider: EmbeddedProvider, nodes: str) -> None:
     with pytest.raises(UcpError, match="nodes of one"):
         provider.preflight(ClusterRequest("one", parameters={"nodes": nodes}))
 
@@ -393,8 +391,8 @@ finally:
 """
 
 
-def test_a_machine_without_a_network_runs_clusters(tmp_path: Path, planes: ControlPlanes) -> None:
-    """A laptop with its radio off; a cluster of an older version starts there as well."""
+def test_clusters_run_on_a_machine_without_a_network(tmp_path: Path, planes: ControlPlanes) -> None:
+    """Such as a laptop with its radio off; a cluster of an older version starts there, too."""
     alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if os.getuid() != 0 or subprocess.run([*alone, "true"], check=False).returncode != 0:
         pytest.skip("only root makes network namespaces, with unshare and ip")

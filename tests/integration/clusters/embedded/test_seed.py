@@ -1,4 +1,4 @@
-"""Clusters that are made with kinds in them, on real control planes."""
+"""Clusters that are created with CRDs in their etcd, on real control planes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def versions(kube: Kube) -> dict[str, str]:
 
 
 def identity(kube: Kube, folder: ClusterFolder) -> set[object]:
-    """What tells a cluster from others."""
+    """Values that are unique to a cluster."""
     keys = [path.read_bytes() for path in (folder.home / "pki").iterdir() if path.is_file()]
-    # The API server makes the last of them some time after it is ready.
+    # The API server creates the last namespaces some time after it is ready.
     eventually(lambda: len(kube.list_all(NAMESPACE)) > 3)
     spaces = [each["metadata"]["uid"] for each in kube.list_all(NAMESPACE)]
     assert len(keys) > 3
@@ -51,14 +51,14 @@ def identity(kube: Kube, folder: ClusterFolder) -> set[object]:
 
 
 def etcd_identity(folder: ClusterFolder) -> list[str]:
-    """As etcd writes it into its log when it starts."""
+    """Cluster and member id, which etcd logs when it starts."""
     lines = map(json.loads, folder.log("etcd").read_text("utf-8").splitlines())
     found = next(each for each in lines if "cluster-id" in each and "local-member-id" in each)
     return [found["cluster-id"], found["local-member-id"]]
 
 
 def defaults(kube: Kube) -> dict[tuple[str, str], Object]:
-    """What an API server writes by itself, by kind and name, once it has written all of it."""
+    """Objects that an API server creates itself, by kind and name, once all of them exist."""
     eventually(lambda: ask(kube, READY) is None)
     return {
         (kind.kind, each["metadata"]["name"]): each
@@ -69,7 +69,7 @@ def defaults(kube: Kube) -> dict[tuple[str, str], Object]:
 
 
 def said(objects: Mapping[tuple[str, str], Object]) -> dict[tuple[str, str], object]:
-    """Without what is of each cluster, and of the controller that adds up roles."""
+    """The objects without cluster-specific fields and without aggregated rules."""
     return {
         each: [content.get("subjects"), content.get("roleRef"), content.get("value")]
         if "aggregationRule" in content
@@ -78,17 +78,17 @@ def said(objects: Mapping[tuple[str, str], Object]) -> dict[tuple[str, str], obj
     }
 
 
-def test_a_seed_gives_kinds_and_no_identity(
+def test_seed_provides_crds_but_no_identity_of_its_cluster(
     planes: ControlPlanes,
     provider: EmbeddedProvider,
     toolbox: Toolbox,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # The first cluster writes its default objects by itself, and gives them to the others.
+    # The first cluster creates its default objects, and the others get copies of them.
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path))
     engine = read({"crds": argocd.engine_manifests(toolbox.module(argocd.NAME))[argocd.CRDS]})
-    # The largest one costs an API server as much as all else; seeds of tests' cores have it.
+    # The largest CRD costs an API server as much as all others; other tests' seeds include it.
     kinds = [each for each in engine if not each.name.startswith("applicationsets.")]
     names = {each.name for each in kinds}
 
@@ -96,7 +96,7 @@ def test_a_seed_gives_kinds_and_no_identity(
         provider.create(replace(ClusterRequest(name), seed=seed), quiet)
         return Kube(provider.kubeconfig(name))
 
-    # A file that is cut off is none: the kinds are applied.
+    # A truncated seed file is ignored, and the CRDs are applied.
     seeds.keep(tmp_path, "key", Seed("digest", {"x": "{}"}))
     file = tmp_path / "seeds" / "key.json"
     file.write_bytes(file.read_bytes()[:-1])

@@ -1,6 +1,6 @@
 """Workloads of an embedded cluster: one of each kind becomes what Argo CD calls healthy.
 
-And what an annotation lets go wrong does. One control plane for all of it.
+Workloads with an annotation for a failure fail. One control plane is used for all of them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ OBJECTS = """
 def deployed(name: str, annotations: dict[str, str]) -> dict[str, Any]:
     labels = {"app": name}
     probe = {"httpGet": {"path": "/", "port": 80}}
-    # What the scheduler finds only on nodes that have a disk, and that say their zone.
+    # Scheduled only on nodes that report ephemeral storage and a zone.
     disk = {"requests": {"ephemeral-storage": "1Gi"}}
     spread = {"topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
     main = {"name": "main", "image": "app", "readinessProbe": probe, "resources": disk}
@@ -163,12 +163,12 @@ WANTED: list[tuple[Kind, str, Callable[[Status], object]]] = [
     ),
     (DEPLOYMENTS, "good", lambda it: it.get("availableReplicas") == 1),
     (DEPLOYMENTS, "late", lambda it: it.get("availableReplicas") == 1),
-    # What is to fail: Argo CD calls each of these Degraded.
+    # Expected failures: Argo CD calls each of these Degraded.
     (JOBS, "broken", lambda it: conditions(it)["Failed"] == "True"),
     (DEPLOYMENTS, "crash", lambda it: conditions(it)["Progressing"] == "False"),
     (DEPLOYMENTS, "unpulled", lambda it: conditions(it)["Progressing"] == "False"),
     (DEPLOYMENTS, "fading", lambda it: conditions(it)["Available"] == "False"),
-    # Last, as it takes up to a minute.
+    # Last, because it takes up to a minute.
     (Kind("batch/v1", "CronJob", "cronjobs"), "report", lambda it: it.get("lastSuccessfulTime")),
 ]
 
@@ -202,7 +202,7 @@ APPLICATION = {
 
 
 def definition(kind: Kind) -> dict[str, Any]:
-    """As much of a kind of the Gateway API as its objects need to have a status."""
+    """A minimal CRD for a kind of the Gateway API, whose objects can have a status."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -239,7 +239,7 @@ def definition(kind: Kind) -> dict[str, Any]:
 
 
 def accepted(status: Status) -> bool:
-    """As Argo CD would have it: of a Gateway all conditions, of a route those of its parents."""
+    """By Argo CD's rules: all conditions of a Gateway, those of the parents for a route."""
     found = [status, *status.get("parents", []), *status.get("listeners", [])]
     states = [value for each in found for value in conditions(each).values()]
     return bool(states) and set(states) == {"True"}
@@ -256,13 +256,13 @@ def ready(kube: Kube) -> int:
     return sum(conditions(node["status"]).get("Ready") == "True" for node in kube.list_all(NODE))
 
 
-def test_every_common_kind_becomes_healthy_and_fails_when_told(
+def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
     provider: EmbeddedProvider, folder: ClusterFolder, tmp_path: Path
 ) -> None:
     provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
     kube = Kube(provider.kubeconfig("one"))
     eventually(lambda: ready(kube) == 3, lambda: ready(kube))
-    # Without its account a namespace takes no bare Pod.
+    # A Pod in a namespace without its default ServiceAccount is rejected.
     eventually(lambda: kube.find(SERVICE_ACCOUNT, "default", "default") is not None)
     for item in YAML(typ="safe").load_all(OBJECTS):
         kube.apply(item)
@@ -301,13 +301,13 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
     assert waiting["unpulled"] == "ImagePullBackOff"
     assert "ingress" not in state(SERVICES, "broken")["loadBalancer"]
 
-    # A volume goes with its claim.
+    # A volume is deleted with its claim.
     volumes = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
     before = len(kube.list_all(volumes))
     kube.delete(CLAIMS, "plain", "default")
     eventually(lambda: len(kube.list_all(volumes)) == before - 1, lambda: kube.list_all(volumes))
 
-    # Kinds of the Gateway API that somebody brings are noticed, and played from then on.
+    # CRDs of the Gateway API that are installed later are noticed and simulated from then on.
     assert not provider.state("one").outdated
     for kind in ROUTING:
         kube.apply(definition(kind))
@@ -315,7 +315,7 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
     assert provider.state("one").outdated
     provider.create(ClusterRequest("one", parameters={"nodes": "3"}), quiet)
     for item in YAML(typ="safe").load_all(ROUTED):
-        # A kind that is this new answers a moment later.
+        # A new CRD is served a moment later.
         eventually(lambda item=item: bool(applied(kube, item)))
     for kind in ROUTING:
         eventually(
@@ -323,7 +323,7 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
             lambda kind=kind: (kind.plural, state(kind, "web")),
         )
 
-    # Pods that keep apart want a node each, and the scheduler says so.
+    # Pods with anti-affinity need a node each, and the scheduler's message is reported.
     kube.apply(APART)
     file = tmp_path / "one.yaml"
     write_private_file(file, json.dumps(provider.kubeconfig("one")))
@@ -335,7 +335,7 @@ def test_every_common_kind_becomes_healthy_and_fails_when_told(
     eventually(lambda: "match pod anti-affinity rules" in told(), told, seconds=90)
     assert "set nodes: 5 for the cluster of environment one" in told()
 
-    # A rerun finds nothing to change; more nodes come.
+    # A rerun finds nothing to change; then nodes are added.
     assert not provider.state("one").outdated
     assert kwokctl.update(folder, None) == []
     provider.create(ClusterRequest("one", parameters={"nodes": "5"}), quiet)

@@ -1,4 +1,4 @@
-"""The watch brings back what died, and nothing else."""
+"""The watcher restarts processes that died, and nothing else."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ pytestmark = pytest.mark.engines
 
 @pytest.fixture(scope="module")
 def planes(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlanes]:
-    """One for all tests here, with a cluster that each makes where none is left."""
+    """One set of control planes for all tests here; each creates the cluster if none is left."""
     with control_planes(tmp_path_factory.mktemp("watching"), toolbox) as found:
         yield found
 
 
 @pytest.fixture
 def lines() -> list[str]:
-    """What the watch reported."""
+    """Lines that the watcher reported."""
     return []
 
 
 @pytest.fixture
 def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[ProcessMonitor]:
-    """A watch whose ticks the test makes itself."""
+    """A watcher whose ticks the test calls."""
     found = ProcessMonitor(planes.folder(), lines.append)
     yield found
     found.close()
@@ -56,7 +56,7 @@ def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[ProcessMonitor]:
 
 @pytest.fixture
 def watched(watch: ProcessMonitor) -> Iterator[ProcessMonitor]:
-    """The same, running by itself."""
+    """The same watcher, running in a thread."""
     stop = threading.Event()
     thread = threading.Thread(target=watch.run, args=(stop,))
     thread.start()
@@ -74,7 +74,7 @@ def kill(folder: ClusterFolder, component: str) -> ProcessIdentity:
     return identity
 
 
-def test_every_process_comes_back_with_the_data(
+def test_each_killed_process_is_restarted_with_its_data(
     provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor, lines: list[str]
 ) -> None:
     made(provider, "one").apply(namespace("precious"))
@@ -96,7 +96,7 @@ def test_every_process_comes_back_with_the_data(
     )
 
 
-def test_all_at_once_come_back(
+def test_processes_that_are_killed_at_once_are_restarted(
     provider: EmbeddedProvider, folder: ClusterFolder, watched: ProcessMonitor
 ) -> None:
     made(provider, "one").apply(namespace("precious"))
@@ -106,7 +106,7 @@ def test_all_at_once_come_back(
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 
 
-def test_a_cluster_that_somebody_works_on_is_left_to_them(
+def test_locked_cluster_is_left_to_the_holder_of_the_lock(
     provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor
 ) -> None:
     made(provider, "one")
@@ -118,7 +118,7 @@ def test_a_cluster_that_somebody_works_on_is_left_to_them(
     assert find_down(folder) == []
 
 
-def test_a_reused_pid_is_seen_as_a_death_and_its_process_spared(
+def test_reused_pid_counts_as_an_exit_and_its_process_is_spared(
     provider: EmbeddedProvider,
     folder: ClusterFolder,
     watch: ProcessMonitor,
@@ -133,7 +133,7 @@ def test_a_reused_pid_is_seen_as_a_death_and_its_process_spared(
     assert find_down(folder) == []
 
 
-def test_a_start_that_fails_is_told_and_pauses(
+def test_failed_restart_is_reported_and_backs_off(
     provider: EmbeddedProvider, folder: ClusterFolder, planes: ControlPlanes, lines: list[str]
 ) -> None:
     made(provider, "one")
@@ -152,7 +152,7 @@ def test_a_start_that_fails_is_told_and_pauses(
     watch.close()
 
 
-def test_what_was_stopped_stays_so(
+def test_stopped_cluster_is_not_restarted(
     provider: EmbeddedProvider, folder: ClusterFolder, watch: ProcessMonitor, lines: list[str]
 ) -> None:
     made(provider, "one")
@@ -164,7 +164,7 @@ def test_what_was_stopped_stays_so(
     assert lines == []
 
 
-def test_it_ends_soon_and_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_watcher_ends_promptly_and_loads_no_large_modules(tmp_path: Path) -> None:
     text = f"""
 import sys, threading
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Adopted clusters: whose they are, which they are, and what is never touched."""
+"""Existing clusters: ownership, identity, and what is never changed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def with_user(backing: Backing, user: dict[str, Any], tmp_path: Path) -> Existin
     return ExistingProvider(tmp_path / "notes", owner="me", kubeconfig=UserKubeconfig([file]))
 
 
-def test_letting_go_leaves_everything_but_the_mark(provider: ExistingProvider, kube: Kube) -> None:
+def test_delete_removes_only_the_mark_of_ucp(provider: ExistingProvider, kube: Kube) -> None:
     kube.create(namespace("of-the-user"))
     provider.create(REQUEST, quiet)
     assert kube.get(CONFIG_MAP, MARK, MARK_NAMESPACE)["data"]["name"] == "shop-core"
@@ -71,14 +71,14 @@ def test_letting_go_leaves_everything_but_the_mark(provider: ExistingProvider, k
     kube.delete(NAMESPACE, "of-the-user")
 
 
-def test_one_cluster_is_not_two_of_a_topology(provider: ExistingProvider) -> None:
+def test_one_cluster_can_not_be_used_twice_in_a_topology(provider: ExistingProvider) -> None:
     provider.create(REQUEST, quiet)
     twice = ClusterRequest("shop-stage", parameters={"context": "second"})
     with pytest.raises(UcpError, match="is already used as cluster shop-core of this topology"):
         provider.create(twice, quiet)
 
 
-def test_a_context_that_leads_elsewhere_one_day_leads_nowhere(
+def test_context_that_later_refers_to_another_cluster_is_refused(
     provider: ExistingProvider, backing: Backing, kube: Kube
 ) -> None:
     provider.create(REQUEST, quiet)
@@ -100,7 +100,9 @@ def test_a_context_that_leads_elsewhere_one_day_leads_nowhere(
     assert provider.state("shop-core").ready
 
 
-def test_a_user_who_is_no_admin_is_refused(backing: Backing, kube: Kube, tmp_path: Path) -> None:
+def test_user_without_cluster_admin_is_refused(
+    backing: Backing, kube: Kube, tmp_path: Path
+) -> None:
     kube.create(
         {
             "apiVersion": "v1",
@@ -119,14 +121,14 @@ def test_a_user_who_is_no_admin_is_refused(backing: Backing, kube: Kube, tmp_pat
     assert kube.find(CONFIG_MAP, MARK, MARK_NAMESPACE) is None
 
 
-def test_a_credential_that_is_not_accepted_is_told(backing: Backing, tmp_path: Path) -> None:
+def test_rejected_credential_is_reported(backing: Backing, tmp_path: Path) -> None:
     provider = with_user(backing, {"token": "expired"}, tmp_path)
     with pytest.raises(UcpError, match="rejected the credential of the context second") as e:
         provider.preflight(REQUEST)
     assert "kubectl --context second" in (e.value.next or "")
 
 
-def test_nobody_there_is_told(backing: Backing, tmp_path: Path) -> None:
+def test_unreachable_api_server_is_reported(backing: Backing, tmp_path: Path) -> None:
     config = merged(backing.configs)
     for each in config["clusters"]:
         each["cluster"]["server"] = "https://127.0.0.1:9"
@@ -138,7 +140,7 @@ def test_nobody_there_is_told(backing: Backing, tmp_path: Path) -> None:
         provider.preflight(REQUEST)
 
 
-def test_a_plugin_is_refused_and_never_run(backing: Backing, tmp_path: Path) -> None:
+def test_credential_plugin_is_refused_and_never_run(backing: Backing, tmp_path: Path) -> None:
     trace = tmp_path / "ran"
     user = {"exec": {"command": "touch", "args": [str(trace)]}}
     provider = with_user(backing, user, tmp_path)
@@ -150,7 +152,9 @@ def test_a_plugin_is_refused_and_never_run(backing: Backing, tmp_path: Path) -> 
     assert not trace.exists()
 
 
-def test_no_context_lists_those_there_are(provider: ExistingProvider, backing: Backing) -> None:
+def test_missing_or_unknown_context_lists_the_available_ones(
+    provider: ExistingProvider, backing: Backing
+) -> None:
     lost = ExistingProvider(
         backing.folder("lost"), owner="me", kubeconfig=UserKubeconfig([backing.kubeconfig])
     )
@@ -162,7 +166,7 @@ def test_no_context_lists_those_there_are(provider: ExistingProvider, backing: B
         lost.preflight(ClusterRequest("shop-core", parameters={"context": "fourth"}))
 
 
-def test_pods_can_not_reach_a_loopback_address(provider: ExistingProvider) -> None:
+def test_loopback_address_is_refused_for_access_from_pods(provider: ExistingProvider) -> None:
     provider.create(REQUEST, quiet)
     assert provider.kubeconfig("shop-core")
     with pytest.raises(UcpError, match="is not reachable from pods of the core cluster"):
@@ -175,7 +179,7 @@ def test_pods_can_not_reach_a_loopback_address(provider: ExistingProvider) -> No
 def test_files_of_the_kubeconfig_are_inlined(
     backing: Backing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As `minikube` writes them; two files in KUBECONFIG, the first entry of a name counts."""
+    """With file references like minikube's, and two files in KUBECONFIG (the first entry wins)."""
     config = backing.configs["second"]
     cluster, user = current_context(config)
     folder = tmp_path / "my kube"

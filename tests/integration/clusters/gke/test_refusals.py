@@ -1,4 +1,4 @@
-"""What stands in the way of a GKE cluster: one message that says what to type, nothing changed."""
+"""Refusals before a GKE cluster is created: one message with the next step, and no change."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ CASES: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_google_stands_in_the_way(cloud: Google, case: str) -> None:
+def test_unmet_requirement_of_google_cloud_is_reported(cloud: Google, case: str) -> None:
     change, message, next_ = CASES[case]
     cloud.change(**change)
     with pytest.raises(UcpError) as caught:
@@ -113,7 +113,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("case", KEYS)
-def test_a_key_that_is_none(cloud: Google, case: str) -> None:
+def test_invalid_service_account_key_is_refused(cloud: Google, case: str) -> None:
     text, message, next_ = KEYS[case]
     with pytest.raises(UcpError) as caught:
         cloud.provider(text=text).preflight(REQUEST)
@@ -122,14 +122,16 @@ def test_a_key_that_is_none(cloud: Google, case: str) -> None:
     assert cloud.seen()["calls"] == []
 
 
-def test_the_project_may_come_from_the_environment(
+def test_project_can_come_from_the_environment(
     cloud: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLOUDSDK_CORE_PROJECT", "shop-1")
     cloud.provider(text=key(project_id=None)).preflight(REQUEST)
 
 
-def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_gcloud_is_reported(
+    cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ProgramMissing, match="gcloud is not installed") as caught:
         cloud.provider().preflight(REQUEST)
@@ -145,7 +147,7 @@ def test_no_gcloud_is_told(cloud: Google, monkeypatch: pytest.MonkeyPatch, tmp_p
         ({"size": "--impersonate"}, "not a valid machine type"),
     ],
 )
-def test_values_that_gcloud_would_take_for_something_else(
+def test_invalid_region_or_size_never_reaches_gcloud(
     cloud: Google, parameters: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
@@ -153,7 +155,7 @@ def test_values_that_gcloud_would_take_for_something_else(
     assert cloud.seen()["calls"] == []
 
 
-def test_the_key_is_in_no_argument_and_the_users_own_gcloud_is_left_alone(
+def test_key_is_in_no_argument_and_the_users_gcloud_configuration_is_not_used(
     cloud: Google, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLOUDSDK_CONFIG", "/home/me/.config/gcloud")
@@ -168,7 +170,7 @@ def test_the_key_is_in_no_argument_and_the_users_own_gcloud_is_left_alone(
     assert not cloud.folder().exists()
 
 
-def test_what_google_refuses_later_leaves_nothing(cloud: Google) -> None:
+def test_creation_that_google_refuses_leaves_nothing_behind(cloud: Google) -> None:
     cloud.change(billing=False)
     with pytest.raises(UcpError, match="has no billing account") as caught:
         cloud.provider().create(REQUEST, quiet)
@@ -176,7 +178,7 @@ def test_what_google_refuses_later_leaves_nothing(cloud: Google) -> None:
     assert cloud.clusters() == []
 
 
-def test_a_cluster_that_google_could_not_finish_is_removed_again(cloud: Google) -> None:
+def test_cluster_that_ends_in_an_error_is_deleted_again(cloud: Google) -> None:
     cloud.change(breaks="Google Compute Engine: Not all instances running in IGM")
     told: list[str] = []
     with pytest.raises(UcpError, match="Not all instances running in IGM") as caught:
@@ -186,7 +188,7 @@ def test_a_cluster_that_google_could_not_finish_is_removed_again(cloud: Google) 
     assert told[-1] == "deleting the cluster shop-core again"
 
 
-def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
+def test_foreign_cluster_of_the_same_name_is_never_changed(cloud: Google) -> None:
     with cloud.state() as state:
         state["clusters"]["shop-core"] = {
             "name": "shop-core",
@@ -205,7 +207,7 @@ def test_a_cluster_of_another_is_never_touched(cloud: Google) -> None:
     assert changed(cloud) == []
 
 
-def test_defaults_reach_gcloud(cloud: Google) -> None:
+def test_default_settings_are_passed_to_gcloud(cloud: Google) -> None:
     cloud.change(breaks="enough seen")
     with pytest.raises(UcpError, match="enough seen"):
         cloud.provider().create(ClusterRequest("shop-core", version="1.34"), quiet)
@@ -218,7 +220,7 @@ def test_defaults_reach_gcloud(cloud: Google) -> None:
         assert flag in made.split()
 
 
-def test_a_region_gets_one_node_in_each_of_its_zones(cloud: Google) -> None:
+def test_regional_cluster_gets_one_node_in_each_zone(cloud: Google) -> None:
     cloud.change(breaks="enough seen")
     request = ClusterRequest("shop-core", parameters={"region": "europe-west9"})
     with pytest.raises(UcpError, match="enough seen"):
@@ -227,13 +229,13 @@ def test_a_region_gets_one_node_in_each_of_its_zones(cloud: Google) -> None:
     assert {"--region=europe-west9", "--num-nodes=1"} <= set(made.split())
 
 
-def test_a_region_without_a_zone_a_is_checked_in_one_that_it_has(cloud: Google) -> None:
+def test_machine_type_is_checked_in_a_zone_that_the_region_has(cloud: Google) -> None:
     cloud.provider().preflight(ClusterRequest("shop-core", parameters={"region": "us-east1"}))
     calls = [each["argv"] for each in cloud.seen()["calls"]]
     assert [each for each in calls if {"machine-types", "--zone=us-east1-b"} <= set(each)]
 
 
-def test_silence_of_google_while_it_works_is_waited_out(cloud: Google) -> None:
+def test_failed_status_calls_during_creation_are_retried(cloud: Google) -> None:
     cloud.change(breaks="the end", make_seconds=0.5)
 
     def hear(line: str) -> None:

@@ -1,6 +1,6 @@
-"""Before anything is made: what a kind cluster lacks is said in one message, with the way out.
+"""Refusals before a kind cluster is created: one message with the next step.
 
-The engines here are stand-ins that answer as the real ones do in these states.
+The container engines are stand-ins that answer as the real ones do in these states.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLOSED = (
 
 
 class Machine:
-    """A PATH with nothing on it but what the test puts there."""
+    """A PATH that contains only what the test adds."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class Machine:
             (self.bin / each).symlink_to(f"/bin/{each}")
 
     def engine(self, name: str, *, error: str = "", nodes: Any = (), **info: Any) -> None:
-        """A stand-in for docker, podman or nerdctl."""
+        """Add a stand-in for docker, podman or nerdctl."""
         (self.folder / "info").write_text(json.dumps({**INFO, **info}))
         (self.folder / "nodes").write_text(json.dumps(nodes))
         (self.folder / "ids").write_text("\n".join(each["Id"] for each in nodes))
@@ -72,7 +72,7 @@ class Machine:
         )
 
     def refusal(self, request: ClusterRequest, **settings: Any) -> UcpError:
-        """What is said; nothing has been changed by then."""
+        """Return the refusal of the preflight, which must not have changed anything."""
         with pytest.raises(UcpError) as caught:
             self.provider(**settings).preflight(request)
         asked = self.calls.read_text().splitlines() if self.calls.exists() else []
@@ -93,17 +93,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 REQUEST = ClusterRequest("demo-stage")
 
 
-def test_no_engine_at_all(machine: Machine) -> None:
+def test_missing_container_engine_is_reported(machine: Machine) -> None:
     refusal = machine.refusal(REQUEST)
     assert isinstance(refusal, ProgramMissing)
     assert "docker.io" in str(refusal.next)
-    # What can't have been made is not there, and that is no error.
+    # Without an engine no cluster can exist, so this is no error.
     assert machine.provider().names() == []
     machine.provider().delete("demo-stage")
 
 
 @pytest.mark.parametrize("name", STOPPED)
-def test_an_engine_that_is_stopped(machine: Machine, name: str) -> None:
+def test_stopped_engine_is_reported(machine: Machine, name: str) -> None:
     machine.engine(name, error=STOPPED[name])
     refusal = machine.refusal(REQUEST)
     assert "is not running" in refusal.message
@@ -112,27 +112,29 @@ def test_an_engine_that_is_stopped(machine: Machine, name: str) -> None:
     assert "is not running" in state.message
 
 
-def test_an_engine_that_refuses_this_user(machine: Machine) -> None:
+def test_missing_permission_for_the_engine_is_reported(machine: Machine) -> None:
     machine.engine("docker", error=CLOSED)
     refusal = machine.refusal(REQUEST)
     assert "permission denied" in refusal.message
     assert "usermod -aG docker" in str(refusal.next)
 
 
-def test_an_engine_with_too_little_memory(machine: Machine) -> None:
+def test_engine_with_too_little_memory_is_refused(machine: Machine) -> None:
     machine.engine("docker", MemTotal=10**9)
     refusal = machine.refusal(REQUEST)
     assert "1000 MB" in refusal.message
     assert "Memory" in str(refusal.next)
 
 
-def test_a_rootless_engine_on_old_control_groups(machine: Machine) -> None:
+def test_rootless_engine_on_cgroup_v1_is_refused(machine: Machine) -> None:
     machine.engine("docker", CgroupVersion="1", SecurityOptions=["name=rootless"])
     assert "cgroup v1" in machine.refusal(REQUEST).message
 
 
 @pytest.mark.parametrize("owner", ["", "another-workspace"])
-def test_a_cluster_of_the_same_name_that_is_not_ours(machine: Machine, owner: str) -> None:
+def test_foreign_cluster_of_the_same_name_is_refused_and_left_alone(
+    machine: Machine, owner: str
+) -> None:
     mounts = [{"Source": "/a", "Destination": MARKS + owner}] if owner else []
     node = {
         "Id": "abc",
@@ -145,7 +147,7 @@ def test_a_cluster_of_the_same_name_that_is_not_ours(machine: Machine, owner: st
     refusal = machine.refusal(REQUEST)
     assert "was not created by this workspace" in refusal.message
     assert "demo-stage-control-plane" in refusal.message
-    # Nor do the other calls touch it.
+    # The other calls don't change it either.
     provider = machine.provider()
     provider.stop("demo-stage")
     provider.delete("demo-stage")
@@ -154,7 +156,7 @@ def test_a_cluster_of_the_same_name_that_is_not_ours(machine: Machine, owner: st
     assert calls <= {"info", "ps", "inspect"}
 
 
-def test_a_port_that_is_taken(machine: Machine) -> None:
+def test_taken_port_is_refused(machine: Machine) -> None:
     machine.engine("docker")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -165,7 +167,7 @@ def test_a_port_that_is_taken(machine: Machine) -> None:
     assert "spec.core.ports" in str(refusal.next)
 
 
-def test_a_port_that_was_another_one_when_the_cluster_was_made(machine: Machine) -> None:
+def test_changed_port_of_an_existing_cluster_is_refused(machine: Machine) -> None:
     bound = {
         f"{inner}/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(outer)}]
         for inner, outer in ((80, 8080), (443, 8443))
@@ -183,11 +185,11 @@ def test_a_port_that_was_another_one_when_the_cluster_was_made(machine: Machine)
     assert "port 8080 of this machine" in refusal.message
     assert "{http: 8080, https: 8443}" in str(refusal.next)
     machine.provider().preflight(ClusterRequest("demo-core", ports={80: 8080, 443: 8443}))
-    # App clusters ask for none: theirs are chosen.
+    # App clusters request no ports: theirs are assigned.
     machine.provider().preflight(ClusterRequest("demo-core"))
 
 
-def test_a_port_that_a_rootless_engine_may_not_have(machine: Machine) -> None:
+def test_privileged_port_on_a_rootless_engine_is_refused(machine: Machine) -> None:
     machine.engine("docker", SecurityOptions=["name=rootless"])
     info = ContainerEngine("docker").info()
     lowest = kind_checks.first_open_port()
@@ -197,7 +199,7 @@ def test_a_port_that_a_rootless_engine_may_not_have(machine: Machine) -> None:
         kind_checks.check_ports("demo-core", {80: 80}, info)
 
 
-def test_a_version_that_the_node_image_does_not_have(machine: Machine) -> None:
+def test_kubernetes_version_without_a_node_image_is_refused(machine: Machine) -> None:
     machine.engine("docker")
     refusal = machine.refusal(ClusterRequest("demo-stage", version="1.20.0"))
     assert isinstance(refusal, UsageError)
@@ -207,20 +209,20 @@ def test_a_version_that_the_node_image_does_not_have(machine: Machine) -> None:
         provider.preflight(ClusterRequest("demo-stage", version=version))
 
 
-def test_an_archive_that_is_not_there(machine: Machine) -> None:
+def test_missing_image_archive_is_refused(machine: Machine) -> None:
     machine.engine("docker")
     refusal = machine.refusal(REQUEST, archives=[Path("/nowhere/images.tar")])
     assert "/nowhere/images.tar" in refusal.message
 
 
-def test_a_folder_that_no_engine_can_mount(machine: Machine) -> None:
+def test_folder_that_no_engine_can_mount_is_refused(machine: Machine) -> None:
     machine.engine("docker")
     request = ClusterRequest("demo-core", mounts={"/srv/git": Path("/home/me:you/git")})
     assert "/home/me:you/git" in machine.refusal(request).message
 
 
 @pytest.mark.parametrize("name", ["max_user_watches", "max_user_instances"])
-def test_too_few_inotify_watches(tmp_path: Path, name: str) -> None:
+def test_low_inotify_limits_are_refused(tmp_path: Path, name: str) -> None:
     for each, value in (("max_user_watches", 10**6), ("max_user_instances", 1024)):
         (tmp_path / each).write_text(f"{value}\n")
     kind_checks.check_inotify(tmp_path)
@@ -230,7 +232,7 @@ def test_too_few_inotify_watches(tmp_path: Path, name: str) -> None:
     assert "sudo sysctl" in str(caught.value.next)
 
 
-def test_the_users_choice_of_an_engine_counts(
+def test_engine_chosen_by_the_user_is_used(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.engine("docker")
