@@ -112,7 +112,7 @@ def commit(clone: Path, files: dict[str, str]) -> None:
 
 
 def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
-    """Register an environment with an app, as the reconciler does: the core at its other address"""
+    """Register an environment with an app, as the reconciler does, at the other address."""
     overlay = "resources: [config.yaml]\n"
     clone = world.gitops / "apps"
     commit(

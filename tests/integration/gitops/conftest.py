@@ -1,4 +1,4 @@
-"""A topology's two repositories on this machine, made by the real thing."""
+"""A topology's two repositories on this machine, created by the real code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.unit.gitops.topologies import FACTS, demo
 
 @dataclass
 class World:
-    """One gitops folder; `person` is somebody with clones of their own."""
+    """One gitops folder; `person`: folder of somebody with their own clones."""
 
     folder: GitopsFolder
     person: Path
@@ -43,7 +43,7 @@ class World:
         whole: bool = False,
         **spec: Any,
     ) -> PublishResult:
-        """What `ucp start` does to the repositories; whole: what an edit does."""
+        """Publish to the repositories as `ucp start` does; whole: as an edit does."""
         topology = topology or demo(**spec)
         publication = Publication(
             topology,
@@ -55,7 +55,7 @@ class World:
         return publish(publication, whole=whole)
 
     def rendered(self, topology: Topology) -> Rendered:
-        """What both repositories get."""
+        """Rendered files of both repositories."""
         text = topology.model_dump_json(by_alias=True, indent=1).encode()
         facts = RenderInputs(
             machine=FACTS.machine,
@@ -68,7 +68,7 @@ class World:
         return render(topology, facts)
 
     def refs(self) -> dict[str, str]:
-        """Every ref of both remotes."""
+        """All refs of both remotes."""
         return {
             f"{remote.name}/{name}": id
             for remote in (self.folder.core_remote, self.folder.apps_remote)
@@ -76,11 +76,11 @@ class World:
         }
 
     def files(self, name: str) -> dict[str, bytes]:
-        """The tip of `core` or `apps`."""
+        """Files at the tip of `core` or `apps`."""
         return Repository(self.folder.root / f"{name}.git").read("main")
 
     def push(self, name: str, changes: dict[str, bytes | None], message: str = "Mine") -> str:
-        """A person's commit to `core` or `apps`."""
+        """Push a person's commit to `core` or `apps`."""
         clone = make_clone(self.person / name, (self.folder.root / f"{name}.git").as_uri())
         clone.fetch()
         commit = clone.write_commit(message, changes, parent=clone.resolve("origin/main"))
@@ -88,18 +88,18 @@ class World:
         return commit
 
     def edit(self, name: str, path: str, old: str, new: str) -> None:
-        """A person's commit that replaces a text in one file."""
+        """Push a person's commit that replaces a text in one file."""
         text = self.files(name)[path].decode()
         assert old in text
         self.push(name, {path: text.replace(old, new).encode()})
 
     def commit_in_clone(self, name: str) -> str:
-        """Commit what lies in the work tree of the user's own clone."""
+        """Commit the work tree of the user's own clone."""
         return commit_work_tree(Repository(self.folder.root / name))
 
 
 def commit_work_tree(clone: Repository) -> str:
-    """As a person does in a clone: the commit's id."""
+    """Commit as a person does in a clone; return the commit id."""
     clone.git("add", "--all")
     me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
     clone.git(*me, "commit", "--quiet", "-m", "Mine")
@@ -112,15 +112,15 @@ def world(tmp_path: Path, home: Path) -> World:
 
 
 def roots(folder: Path) -> list[Path]:
-    """Every folder below (and with) this one that has a kustomization, sorted."""
+    """This folder and every folder below it that has a kustomization, sorted."""
     return sorted(each.parent for each in folder.rglob("kustomization.yaml"))
 
 
 @pytest.fixture(scope="package")
 def serving_core(tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox) -> Iterator[Kube]:
-    """One API server for the tests that ask what it takes: a chain of tests/scheduling.py.
+    """One API server for the tests that send it objects: a chain of tests/scheduling.py.
 
-    What the ones before apply stays in force; those that lay guard rails come last.
+    Objects that earlier tests apply stay in force; the tests that apply guard rails come last.
     """
     with serving(tmp_path_factory.mktemp("core"), toolbox, cloud_kinds.crds()) as kube:
         yield kube

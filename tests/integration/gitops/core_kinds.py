@@ -1,4 +1,4 @@
-"""A real API server that serves every kind that the repositories hold, except those of clouds."""
+"""A real API server that serves every kind in the repositories, except those of clouds."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NAMESPACES = ("argocd", "crossplane-system", "ucp-clusters", "apps", "monitoring
 
 @contextmanager
 def serving(folder: Path, toolbox: Toolbox, others: Iterable[Object] = ()) -> Iterator[Kube]:
-    """A control plane with the kinds of Argo CD, Argo Rollouts and Crossplane, and with ours.
+    """A control plane with the CRDs of Argo CD, Argo Rollouts, Crossplane and ucp.
 
-    others: CustomResourceDefinitions besides these.
+    others: additional CustomResourceDefinitions.
     """
     rollouts = Installer(CACHE, lambda event: None).install(ROLLOUTS)
     with control_planes(folder, toolbox) as planes:
@@ -52,7 +52,7 @@ def serving(folder: Path, toolbox: Toolbox, others: Iterable[Object] = ()) -> It
 
 
 def ours(topology: Topology) -> bytes:
-    """The kinds of the reconciler."""
+    """The reconciler's CRDs."""
     files = render(topology, FACTS).core
     return b"---\n".join(
         text
@@ -62,9 +62,9 @@ def ours(topology: Topology) -> bytes:
 
 
 def composites(topology: Topology) -> bytes:
-    """The kinds of databases and machines, which Crossplane serves once it has their definitions.
+    """CRDs of databases and machines, which Crossplane serves once it has their definitions.
 
-    Here they are the CRDs that it would make.
+    These are the CRDs that it would create.
     """
     found = [
         composite_kind(each)

@@ -1,4 +1,4 @@
-"""The repositories as older versions wrote them: the ApplicationSets in the app repository."""
+"""The repositories as older versions wrote them: with the ApplicationSets in the app repository."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ spec:
 
 
 def write_older_layout(folder: GitopsFolder, person: Path) -> None:
-    """Move the sets back, by commits on top of both the branch and the last render.
+    """Move the ApplicationSets back, with commits on top of both the branch and the last render.
 
-    person: where clones may be made. The app repository comes first: the sets have to be there
-    when Argo CD looks for them.
+    person: where clones may be created. The app repository comes first, because Argo CD must find
+    the ApplicationSets there.
     """
     remotes = {"core": folder.core_remote, "apps": folder.apps_remote}
     core = Repository(remotes["core"]).read("main")

@@ -1,4 +1,4 @@
-"""The rendered repositories in the hands of a real Argo CD: rights, protection, leaving, drift."""
+"""The rendered repositories in a real Argo CD: permissions, protection, removal, drift."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def eventually(
 
 @dataclass
 class Running:
-    """A core with Argo CD and the reconciler, stage open and prod protected and scoped."""
+    """A core with Argo CD and the reconciler; stage is open, prod is protected and scoped."""
 
     context: StartContext
 
@@ -83,7 +83,7 @@ class Running:
         return self.context.kube
 
     def start_what_ended(self) -> None:
-        """Where all are slow, a controller ends itself; a topology's watcher starts it again."""
+        """Restart exited controllers, as a topology's watcher would on a slow machine."""
         provider = self.context.provider
         for name in provider.names():
             if provider.state(name).message.startswith("not running"):
@@ -93,7 +93,7 @@ class Running:
         return Repository(self.context.gitops.root / f"{name}.git").read("main")
 
     def push(self, name: str, changes: dict[str, bytes | None]) -> str:
-        """A person's commit on top of the tip."""
+        """Push a person's commit on top of the tip."""
         remote = self.context.gitops.root / f"{name}.git"
         clone = make_clone(self.context.workspace.root / "person" / name, remote.as_uri())
         clone.fetch()
@@ -105,12 +105,12 @@ class Running:
         return self.kube.find(APPLICATION, name, "argocd") or {}
 
     def message(self, name: str) -> str:
-        """What the last sync says."""
+        """Message of the last sync."""
         operation = self.application(name).get("status", {}).get("operationState") or {}
         return str(operation.get("message", ""))
 
     def states(self) -> dict[str, str]:
-        """What every Application says of itself, for a failure's message."""
+        """Status of every Application, for the message of a failed test."""
         return {
             each["metadata"]["name"]: "{sync} {health} {phase} {message}".format(
                 sync=each.get("status", {}).get("sync", {}).get("status"),
@@ -180,7 +180,7 @@ def running(toolbox: Toolbox) -> Iterator[Running]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_everything_is_well_without_warnings(running: Running) -> None:
+def test_all_applications_are_healthy_without_warnings(running: Running) -> None:
     for each in running.kube.list_all(APPLICATION, "argocd"):
         assert _well(each), each["metadata"]["name"]
         assert not each["status"].get("conditions"), each["metadata"]["name"]
@@ -188,7 +188,7 @@ def test_everything_is_well_without_warnings(running: Running) -> None:
     assert running.deployed("prod")
 
 
-def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> None:
+def test_refresh_causes_no_drift_of_an_application_set(running: Running) -> None:
     def found() -> dict[str, Any]:
         item = running.kube.get(APPLICATION_SET, "applications", "argocd")
         return dict(item["metadata"])
@@ -198,7 +198,7 @@ def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> N
 
     eventually(lambda: not asked(), "no mark before")
     before = found()["generation"]
-    # The sets read the one, and the Application that keeps them the other.
+    # The sets read the app repository, and the Application that manages them the core repository.
     running.push("apps", {"notes.md": b"news\n"})
     tip = running.push("core", {"applications/notes.md": b"news\n"})
     eventually(
@@ -210,8 +210,8 @@ def test_a_refresh_does_not_make_an_application_set_drift(running: Running) -> N
     assert found()["generation"] == before
 
 
-def test_people_have_roles_for_crossplane(running: Running) -> None:
-    """Its RBAC manager isn't there; the API server's own aggregation fills them."""
+def test_crossplane_roles_for_people_are_filled(running: Running) -> None:
+    """Crossplane's RBAC manager doesn't run here; the API server aggregates the rules."""
 
     def groups(step: str) -> set[str]:
         rules = running.kube.get(CLUSTER_ROLE, f"crossplane-{step}").get("rules") or []
@@ -229,7 +229,7 @@ def test_people_have_roles_for_crossplane(running: Running) -> None:
     assert not any("secrets" in rule["resources"] for rule in view)
 
 
-def test_a_setting_is_changed_by_commit(running: Running) -> None:
+def test_setting_is_changed_by_a_commit(running: Running) -> None:
     path = "platform/argocd/config/argocd-cm.yaml"
     text = running.files("core")[path].replace(b'"30s"', b'"31s"')
     running.push("core", {path: text})
@@ -261,11 +261,11 @@ ESCALATION = """\
   path: /subjects
   value: [{kind: Group, name: evil, apiGroup: rbac.authorization.k8s.io}]
 """
-"""Makes another object of whatever a repository holds."""
+"""Creates another object from whatever a repository contains."""
 
 
 def evil_sets(core: str, apps: str, forge: str) -> list[dict[str, Any]]:
-    """ApplicationSets that reach for the core: by project, by source, by generator."""
+    """ApplicationSets that try to access the core: by project, by source, by generator."""
     options = {"allowKindChange": True, "allowNameChange": True}
     target = {"kind": "AppProject", "name": "default"}
     patch = {"target": target, "options": options, "patch": ESCALATION}
@@ -318,7 +318,7 @@ def evil_sets(core: str, apps: str, forge: str) -> list[dict[str, Any]]:
 
 
 class Forge(ThreadingHTTPServer):
-    """What a set may name as the address of a forge: it notes who calls, and with which token."""
+    """An address that a set may name as its forge: it records callers and their tokens."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -335,8 +335,8 @@ class Forge(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
 
 
-def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
-    """Neither by objects of its own, nor by Applications that read the core repository."""
+def test_app_repository_has_no_permissions_on_the_core(running: Running) -> None:
+    """Neither by its own objects, nor by Applications that read the core repository."""
     core, apps = (
         (running.context.gitops.root / f"{name}.git").as_uri() for name in ("core", "apps")
     )
@@ -358,7 +358,7 @@ def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
         for folder in ("applications", "projects", "bootstrap/embedded", "apps/tenant/base"):
             pushed[f"{folder}/evil-{number}.yaml"] = json.dumps(each).encode()
     for number in range(len(sets), len(objects)):
-        # Beside them, where sets were once taken from, one of another kind would stop all.
+        # In the folder of older versions' sets, one of another kind would block all.
         del pushed[f"applications/evil-{number}.yaml"]
     pushed["apps/tenant/overlays/stage/kustomization.yaml"] = json.dumps(
         {"resources": ["../../base"]}
@@ -397,7 +397,7 @@ def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
     def left() -> bool:
         found = running.application("tenant-stage")
         if found.get("metadata", {}).get("deletionTimestamp"):
-            # Argo CD deletes none whose sync it tries again and again.
+            # Argo CD doesn't delete an Application while it retries its sync.
             loose = {"metadata": {"finalizers": None}}
             with suppress(NotFound):
                 running.kube.patch(APPLICATION, "tenant-stage", "argocd", loose)
@@ -407,8 +407,8 @@ def test_the_app_repository_has_no_rights_on_the_core(running: Running) -> None:
     eventually(lambda: running.well("echo-stage", "applications"), "all is well", running.states)
 
 
-def test_no_forge_is_asked_for_a_set_of_the_core_repository(running: Running) -> None:
-    """So no Secret of Argo CD's namespace goes to an address that somebody wrote into a set."""
+def test_generators_in_the_core_repository_can_not_call_a_forge(running: Running) -> None:
+    """So no Secret of Argo CD's namespace is sent to an address in an ApplicationSet."""
     forge = Forge()
     threading.Thread(target=forge.serve_forever, daemon=True).start()
     sets = [
@@ -436,8 +436,8 @@ def test_no_forge_is_asked_for_a_set_of_the_core_repository(running: Running) ->
         forge.server_close()
 
 
-def test_an_older_topology_is_taken_over_with_all_that_runs(running: Running) -> None:
-    """Its app repository had the ApplicationSets: they move, and nothing is made anew."""
+def test_older_topology_is_taken_over_without_a_restart_of_its_apps(running: Running) -> None:
+    """Its app repository has the ApplicationSets: they move, and nothing is recreated."""
     context, kube = running.context, running.kube
     apps = context.gitops.apps_remote.as_uri()
 
@@ -472,7 +472,9 @@ def test_an_older_topology_is_taken_over_with_all_that_runs(running: Running) ->
     assert uids() == before
 
 
-def test_apps_of_a_protected_environment_stay_without_their_overlay(running: Running) -> None:
+def test_apps_of_a_protected_environment_survive_the_removal_of_their_overlay(
+    running: Running,
+) -> None:
     overlays = {path: text for path, text in running.files("apps").items() if "/overlays/" in path}
     running.push("apps", dict.fromkeys(overlays))
     eventually(lambda: not running.application("echo-stage"), "stage lets go")
@@ -484,7 +486,7 @@ def test_apps_of_a_protected_environment_stay_without_their_overlay(running: Run
     eventually(lambda: running.well("echo-stage", "echo-prod"), "all is back")
 
 
-def test_protected_apps_outlive_their_application_set(running: Running) -> None:
+def test_protected_apps_survive_the_deletion_of_their_application_set(running: Running) -> None:
     kube = running.kube
     before = running.application("echo-prod")["metadata"]["uid"]
     old = kube.get(APPLICATION_SET, "applications-protected", "argocd")["metadata"]["uid"]
@@ -500,7 +502,7 @@ def test_protected_apps_outlive_their_application_set(running: Running) -> None:
     assert running.deployed("prod")
 
 
-def test_a_protected_cluster_outlives_its_declaration(running: Running) -> None:
+def test_protected_cluster_survives_the_removal_of_its_declaration(running: Running) -> None:
     core = running.files("core")
     listed = core["clusters/kustomization.yaml"].decode().splitlines(keepends=True)
     changes: dict[str, bytes | None] = {
@@ -522,7 +524,7 @@ def test_a_protected_cluster_outlives_its_declaration(running: Running) -> None:
 
 
 def an_application(name: str, project: str, **spec: Any) -> dict[str, Any]:
-    """One that a person made, beside those of the repositories."""
+    """An Application that a person created, in addition to those of the repositories."""
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Application",
@@ -531,7 +533,7 @@ def an_application(name: str, project: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def test_projects_refuse_what_lies_outside_of_them(running: Running) -> None:
+def test_projects_refuse_sources_and_destinations_outside_of_them(running: Running) -> None:
     core, apps = (
         (running.context.gitops.root / f"{name}.git").as_uri() for name in ("core", "apps")
     )
@@ -597,8 +599,8 @@ def test_projects_refuse_what_lies_outside_of_them(running: Running) -> None:
             running.kube.delete(APPLICATION, name, "argocd")
 
 
-def test_what_nobody_declared_is_warned_of(running: Running) -> None:
-    """Beside the app's own objects; the app stays well, and the warning goes with its cause."""
+def test_undeclared_objects_are_reported_as_orphaned(running: Running) -> None:
+    """Beside the app's own; the app stays healthy, and the warning disappears with its cause."""
 
     def warned() -> list[str]:
         conditions = running.application("echo-stage").get("status", {}).get("conditions") or []
@@ -609,7 +611,7 @@ def test_what_nobody_declared_is_warned_of(running: Running) -> None:
 
     stage = Kube.from_file(running.context.state.kubeconfig("demo-stage"))
     try:
-        # No repository holds one: a mirror brought it, the reconciler or Kubernetes.
+        # No repository declares such a Secret: a mirror, the reconciler or Kubernetes creates it.
         stage.apply({"apiVersion": "v1", "kind": "Secret", "metadata": named("database")})
         stage.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": named("left-behind")})
         eventually(warned, "the warning", running.states)
@@ -656,7 +658,7 @@ def settings(name: str, wave: int) -> bytes:
     return (f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{{metadata}, {wave_of}}}\n").encode()
 
 
-def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
+def test_sync_wave_waits_until_the_previous_one_is_healthy(running: Running) -> None:
     core = (running.context.gitops.root / "core.git").as_uri()
     running.push(
         "core",
@@ -675,7 +677,7 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
                 destination={"name": "in-cluster", "namespace": "argocd"},
             )
         )
-        # The first wave is an Application that is there, synced and not well.
+        # The first wave is an Application that exists and is synced but not healthy.
         eventually(
             lambda: running.kube.find(CLAIM_KIND, "waves-first", "argocd"),
             "the first wave",
@@ -711,8 +713,8 @@ def test_a_wave_waits_until_the_one_before_is_well(running: Running) -> None:
         running.push("core", dict.fromkeys(mine))
 
 
-def test_what_stays_on_purpose_holds_nothing_up(running: Running) -> None:
-    """A start waits for every Application: not for what git no longer says and nobody prunes."""
+def test_object_that_is_kept_on_purpose_does_not_block_a_start(running: Running) -> None:
+    """A start waits for every Application, except for objects that git lacks and nothing prunes."""
     metadata = "{name: with-data, annotations: {argocd.argoproj.io/sync-options: Prune=false}}"
     text = f"apiVersion: v1\nkind: Namespace\nmetadata: {metadata}\n"
     try:
@@ -723,7 +725,7 @@ def test_what_stays_on_purpose_holds_nothing_up(running: Running) -> None:
         def seen() -> bool:
             return bool(running.application("mirrors")["status"]["sync"].get("revision") == tip)
 
-        # Argo CD tries again and again: while it does, nothing is told of what it skipped.
+        # While Argo CD retries, it doesn't report the objects that it skipped.
         eventually(
             lambda: seen() and kept(running.application("mirrors")) == ["Namespace with-data"],
             "it is kept, and nothing else",
@@ -737,5 +739,5 @@ def test_what_stays_on_purpose_holds_nothing_up(running: Running) -> None:
         assert running.kube.find(NAMESPACE, "with-data")
     finally:
         running.kube.delete(NAMESPACE, "with-data")
-        # Deletion takes its time: a test that runs again would find what is about to go.
+        # Deletion takes a while: a rerun of this test would find the namespace terminating.
         eventually(lambda: not running.kube.find(NAMESPACE, "with-data"), "its end")

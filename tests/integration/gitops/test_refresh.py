@@ -1,4 +1,4 @@
-"""A push to a local remote reaches Argo CD's objects, and nothing about it can hurt the push."""
+"""A push to a local remote refreshes Argo CD's objects, and no failure of that affects the push."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STAGE = "apps/echo/overlays/stage/kustomization.yaml"
 
 @pytest.fixture(scope="module")
 def core(toolbox: Toolbox) -> Iterator[Path]:
-    """The kubeconfig of a real core with Argo CD's kinds and nobody who acts on them."""
+    """Kubeconfig of a real core with Argo CD's CRDs and without its controllers."""
     folder = Path(tempfile.mkdtemp(prefix="ucp test "))
     provider = EmbeddedProvider(folder / "clusters", toolbox, ports=Ports(folder / "ports"))
     try:
@@ -105,7 +105,7 @@ class Argo:
             )
 
     def refreshed(self) -> set[str]:
-        """Names of what carries a request to be refreshed."""
+        """Names of the objects with a refresh annotation."""
         items = [
             *self.kube.list_all(APPLICATION, "argocd"),
             *self.kube.list_all(APPLICATION_SET, "argocd"),
@@ -113,7 +113,7 @@ class Argo:
         return {each["metadata"]["name"] for each in items if _asked(each)}
 
     def answer(self) -> None:
-        """What Argo CD does once it has looked."""
+        """Remove the annotations, as Argo CD does after a refresh."""
         none = {"metadata": {"annotations": {REFRESH: None, REFRESH_SET: None}}}
         for kind in (APPLICATION, APPLICATION_SET):
             for each in self.kube.list_all(kind, "argocd"):
@@ -143,10 +143,10 @@ def argo(core: Path, world: World) -> Iterator[Argo]:
 
 
 SETS = {"applications-protected"}
-"""Application and ApplicationSet `applications` share a name."""
+"""An Application and an ApplicationSet are both named `applications`."""
 
 
-def test_a_push_refreshes_what_it_touches(world: World, argo: Argo) -> None:
+def test_push_refreshes_the_objects_that_it_affects(world: World, argo: Argo) -> None:
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     eventually(lambda: argo.refreshed() >= {"echo-stage"} | SETS)
     assert "echo-prod" not in argo.refreshed()
@@ -164,7 +164,7 @@ def test_pushes_of_the_render_refresh_too(world: World, argo: Argo) -> None:
     eventually(lambda: argo.refreshed() >= {"echo-stage", "echo-prod"})
 
 
-def test_another_branch_or_a_rendered_ref_is_no_news(world: World, argo: Argo) -> None:
+def test_other_branches_and_rendered_refs_refresh_nothing(world: World, argo: Argo) -> None:
     remote = Repository(world.folder.apps_remote)
     clone = Repository(world.folder.apps)
     tip = remote.resolve("main")
@@ -173,7 +173,7 @@ def test_another_branch_or_a_rendered_ref_is_no_news(world: World, argo: Argo) -
     assert not (world.folder.apps_remote / "ucp-refresh").exists()
 
 
-def test_a_burst_of_pushes_is_seen_to_the_last(world: World, argo: Argo) -> None:
+def test_every_push_of_a_burst_is_handled(world: World, argo: Argo) -> None:
     for number in range(12):
         path = STAGE if number % 2 else STAGE.replace("stage", "prod")
         world.push("apps", {path: b"# %d\n" % number})
@@ -181,15 +181,15 @@ def test_a_burst_of_pushes_is_seen_to_the_last(world: World, argo: Argo) -> None
     notes = world.folder.apps_remote / "ucp-refresh"
 
     def taken() -> bool:
-        # Nobody but this test answers: a second program waits for that.
+        # Only this test removes the annotations, and a second program waits for that.
         argo.answer()
         return not any(each.name not in ("log", "lock") for each in notes.iterdir())
 
     eventually(taken)
 
 
-def test_a_request_that_is_under_way_is_followed_by_another(world: World, argo: Argo) -> None:
-    """Argo CD takes the mark away when it is done, also one that came while it looked."""
+def test_push_during_a_refresh_is_followed_by_another_refresh(world: World, argo: Argo) -> None:
+    """Argo CD removes the annotation when it is done, including one that was set meanwhile."""
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     eventually(lambda: "echo-stage" in argo.refreshed())
     world.edit("apps", STAGE, "0.9.3", "0.9.4")
@@ -198,7 +198,7 @@ def test_a_request_that_is_under_way_is_followed_by_another(world: World, argo: 
     eventually(lambda: "echo-stage" in argo.refreshed())
 
 
-def test_a_program_that_died_while_waiting_is_forgotten(world: World, argo: Argo) -> None:
+def test_program_that_died_while_waiting_is_ignored(world: World, argo: Argo) -> None:
     waiting = world.folder.apps_remote / "ucp-refresh" / "waiting"
     waiting.mkdir(parents=True)
     long_ago = time.time() - 600
@@ -210,7 +210,7 @@ def test_a_program_that_died_while_waiting_is_forgotten(world: World, argo: Argo
 @pytest.mark.parametrize(
     "broken", ["python gone", "kubeconfig gone", "core down", "python that fails"]
 )
-def test_a_push_lands_whatever_is_broken(world: World, tmp_path: Path, broken: str) -> None:
+def test_push_is_accepted_whatever_is_broken(world: World, tmp_path: Path, broken: str) -> None:
     world.start()
     python, kubeconfig = Path(sys.executable), tmp_path / "kube config.yaml"
     kubeconfig.write_text(
@@ -229,7 +229,7 @@ def test_a_push_lands_whatever_is_broken(world: World, tmp_path: Path, broken: s
     assert b"0.9.3" in world.files("apps")[STAGE]
 
 
-def test_a_push_does_not_wait(world: World, tmp_path: Path) -> None:
+def test_push_does_not_wait_for_the_refresh(world: World, tmp_path: Path) -> None:
     world.start()
     slow = tmp_path / "slow python"
     slow.write_text(f"#!/bin/sh\nsleep 3\necho done > '{tmp_path}/done'\n")
@@ -242,7 +242,7 @@ def test_a_push_does_not_wait(world: World, tmp_path: Path) -> None:
     eventually(lambda: (tmp_path / "done").exists())
 
 
-def test_a_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
+def test_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
     world.start()
     hook = world.folder.apps_remote / "hooks" / "post-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -252,7 +252,7 @@ def test_a_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
     assert hook.read_text() == "#!/bin/sh\n# mine\n"
 
 
-def test_a_hook_is_written_again_when_its_python_moves(world: World) -> None:
+def test_hook_is_rewritten_when_its_python_moves(world: World) -> None:
     world.start()
     bare = world.folder.apps_remote
     hook = bare / "hooks" / "post-receive"
@@ -265,7 +265,7 @@ def test_a_hook_is_written_again_when_its_python_moves(world: World) -> None:
     assert hook.stat().st_mode & 0o111
 
 
-def test_a_global_hooks_path_of_the_user_does_not_silence_it(
+def test_global_hooks_path_of_the_user_does_not_disable_the_hook(
     world: World, home: Path, argo: Argo
 ) -> None:
     (home / ".gitconfig").write_text(f"[core]\nhooksPath = {home}/hooks\n")
@@ -273,7 +273,7 @@ def test_a_global_hooks_path_of_the_user_does_not_silence_it(
     eventually(lambda: "echo-stage" in argo.refreshed())
 
 
-def test_pushes_at_once(world: World, argo: Argo) -> None:
+def test_concurrent_pushes_are_refreshed(world: World, argo: Argo) -> None:
     def push(number: int) -> None:
         clone = make_clone(world.person / f"c{number}", world.folder.core_remote.as_uri())
         clone.fetch()

@@ -1,4 +1,4 @@
-"""The list of changed paths that a push leaves for Argo CD: nothing is lost, and it has an end."""
+"""Lists of changed paths that pushes leave for the refresh: complete, and limited in size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PUSH = b"1111111 2222222 refs/heads/main\n"
 
 
 class Remote:
-    """A bare repository's folder with our hook, and a git that says what we want."""
+    """Folder of a bare repository with our hook, and a git whose output a test sets."""
 
     def __init__(self, folder: Path) -> None:
         self.bare = folder / "apps.git"
@@ -22,7 +22,7 @@ class Remote:
         self.programs = folder / "bin"
         self.programs.mkdir()
         self.notes = self.bare / "ucp-refresh"
-        # Nobody looks: the core is down.
+        # No program reads the notes: the core is down.
         nowhere = folder / "nowhere"
         assert ensure_hook(self.bare, python=nowhere, kubeconfig=nowhere) is None
 
@@ -49,7 +49,7 @@ def remote(tmp_path: Path) -> Remote:
     return Remote(tmp_path)
 
 
-def test_a_look_in_the_middle_of_a_push_loses_no_path(remote: Remote) -> None:
+def test_read_during_a_push_loses_no_path(remote: Remote) -> None:
     remote.git(f"echo first\ntouch {remote.bare}/begun\nsleep 1\necho second")
     hook = remote.push()
     until = time.monotonic() + 60
@@ -63,7 +63,7 @@ def test_a_look_in_the_middle_of_a_push_loses_no_path(remote: Remote) -> None:
     assert list(_take_notes(remote.notes)) == []
 
 
-def test_what_waits_while_the_core_is_down_has_an_end(remote: Remote) -> None:
+def test_notes_are_limited_while_the_core_is_down(remote: Remote) -> None:
     remote.git("echo apps/echo/base/deployment.yaml")
     for _ in range(120):
         assert remote.push().wait(60) == 0
@@ -72,20 +72,20 @@ def test_what_waits_while_the_core_is_down_has_an_end(remote: Remote) -> None:
     assert list(_take_notes(remote.notes)) == []
 
 
-def test_a_push_of_very_many_paths_is_a_push_of_everything(remote: Remote) -> None:
+def test_push_of_very_many_paths_counts_as_a_push_of_everything(remote: Remote) -> None:
     remote.git("yes apps/echo/base/deployment.yaml | head -n 100000")
     assert remote.push().wait(60) == 0
     assert sum(each.stat().st_size for each in remote.notes.iterdir()) < 100
     assert list(_take_notes(remote.notes)) == [EVERYTHING]
 
 
-def test_a_push_that_git_can_not_describe_is_a_push_of_everything(remote: Remote) -> None:
+def test_push_that_git_can_not_describe_counts_as_a_push_of_everything(remote: Remote) -> None:
     remote.git("echo part; exit 1")
     assert remote.push().wait(60) == 0
     assert list(_take_notes(remote.notes)) == [EVERYTHING]
 
 
-def test_what_a_hook_of_an_older_version_left_is_read(remote: Remote) -> None:
+def test_notes_of_an_older_hook_are_read(remote: Remote) -> None:
     remote.notes.mkdir()
     (remote.notes / "paths").write_text('a/b\n"odd\\303"\n')
     assert list(_take_notes(remote.notes)) == ["a/b", EVERYTHING]

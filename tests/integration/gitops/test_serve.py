@@ -71,12 +71,12 @@ def push(place: Place, text: str) -> str:
     return git(work, "rev-parse", "HEAD")
 
 
-def test_what_is_pushed_to_the_folder_is_fetched(place: Place, tmp_path: Path) -> None:
+def test_pushed_commits_can_be_fetched(place: Place, tmp_path: Path) -> None:
     push(place, "one")
     git(tmp_path, "clone", "-q", place.url, "clone")
     clone = tmp_path / "clone"
     assert (clone / "a.txt").read_text() == "one"
-    # A big one, after the other side has packed everything anew.
+    # A large one, after the repository was repacked.
     second = push(place, "two\n" * 100_000)
     git(place.folder / "core.git", "gc", "-q")
     git(clone, "fetch", "-q", "--tags", "--force", "--prune", "origin", "main")
@@ -86,7 +86,7 @@ def test_what_is_pushed_to_the_folder_is_fetched(place: Place, tmp_path: Path) -
     assert second in git(tmp_path, "ls-remote", place.url, "refs/heads/main")
 
 
-def test_many_fetch_at_once(place: Place, tmp_path: Path) -> None:
+def test_concurrent_fetches_succeed(place: Place, tmp_path: Path) -> None:
     tip = push(place, "one")
     found: list[str] = []
 
@@ -102,7 +102,7 @@ def test_many_fetch_at_once(place: Place, tmp_path: Path) -> None:
     assert found == [tip] * 12
 
 
-def test_nothing_can_be_pushed(place: Place, tmp_path: Path) -> None:
+def test_pushes_are_refused(place: Place, tmp_path: Path) -> None:
     tip = push(place, "one")
     git(tmp_path, "clone", "-q", place.url, "clone")
     (tmp_path / "clone/b.txt").write_text("mine")
@@ -113,7 +113,7 @@ def test_nothing_can_be_pushed(place: Place, tmp_path: Path) -> None:
     assert place.status("/core.git/git-receive-pack", "POST") in (403, 404, 405)
 
 
-def test_nothing_beside_the_repositories_is_shown(place: Place) -> None:
+def test_files_beside_the_repositories_are_not_served(place: Place) -> None:
     push(place, "one")
     (place.folder / "secret").mkdir()
     git(place.folder.parent, "init", "-q", "--bare", "outside.git")

@@ -1,5 +1,6 @@
-"""What is rendered, at a real API server: built-in kinds, kinds of ours and those of clouds are
-accepted, and guard rails refuse what they are there for."""
+"""Rendered objects at a real API server: built-in kinds, ours and those of clouds are accepted, and
+guard rails refuse what they should.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def built(topology: Topology, toolbox: Toolbox, folder: Path, *roots: str) -> li
     ]
 
 
-def test_every_object_of_a_kind_that_is_served_is_accepted(
+def test_every_rendered_object_of_a_served_kind_is_accepted(
     core: Kube, toolbox: Toolbox, tmp_path: Path
 ) -> None:
     topology = on_clouds(addons=ADDONS, guardRails={"dev": "warn", "prod": "deny"})
@@ -92,7 +93,7 @@ def test_every_object_of_a_kind_that_is_served_is_accepted(
     }
 
 
-def test_nothing_is_found_in_what_is_rendered_for_clouds(toolbox: Toolbox) -> None:
+def test_check_finds_no_problem_in_objects_for_clouds(toolbox: Toolbox) -> None:
     facts = replace(
         FACTS,
         topology_file=b"apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: shop}\n",
@@ -106,7 +107,7 @@ def test_nothing_is_found_in_what_is_rendered_for_clouds(toolbox: Toolbox) -> No
 
 
 def refusals(core: Kube, items: Iterable[dict[str, Any]]) -> list[str]:
-    """What the API server says of each object that it would not take."""
+    """Errors of the API server, one for each object that it rejects."""
     found = []
     for each in items:
         try:
@@ -117,22 +118,22 @@ def refusals(core: Kube, items: Iterable[dict[str, Any]]) -> list[str]:
 
 
 @pytest.mark.parametrize("cloud", ["aws", "gcp"])
-def test_what_claims_become_is_accepted(core: Kube, cloud: str) -> None:
+def test_composed_resources_of_claims_are_accepted(core: Kube, cloud: str) -> None:
     asked = (claim(cloud, namespace="apps"), machine(cloud, namespace="apps"))
     children = [each for one in asked for each in composed(one)]
     assert len(children) >= 5
     assert refusals(core, children) == []
 
 
-def test_a_field_that_a_cloud_does_not_have_is_refused(core: Kube) -> None:
+def test_field_that_a_cloud_does_not_have_is_refused(core: Kube) -> None:
     instance = composed(machine("aws", namespace="apps"))[-1]
     instance["spec"]["forProvider"]["instanceTyp"] = "t3.micro"
     (refused,) = refusals(core, [instance])
     assert "spec.forProvider.instanceTyp" in refused
 
 
-def test_a_wrong_object_is_refused(core: Kube) -> None:
-    """The dry run looks at fields: what the test above passes is worth something."""
+def test_object_with_a_misspelt_field_is_refused(core: Kube) -> None:
+    """It proves that the dry run checks fields, so the tests above are meaningful."""
     with pytest.raises(KubeError, match=r"spec\.pakcage"):
         core.apply(
             {
@@ -145,7 +146,7 @@ def test_a_wrong_object_is_refused(core: Kube) -> None:
         )
 
 
-def test_databases_are_what_their_kind_takes(core: Kube, toolbox: Toolbox, tmp_path: Path) -> None:
+def test_database_objects_match_their_schema(core: Kube, toolbox: Toolbox, tmp_path: Path) -> None:
     documents = built(on_clouds(), toolbox, tmp_path, "databases")
     postgres = [each for each in documents if each["kind"] == "Postgres"]
     assert len(postgres) == 5
@@ -401,7 +402,7 @@ def test_guard_rails_admit(case: str, guarded: Kube) -> None:
 
 
 def debugging(kube: Kube, **added: Any) -> str:
-    """Why `kubectl debug` may not add a container to the pod that runs."""
+    """Error when `kubectl debug` adds a container to the running pod; empty if it is allowed."""
     change = {"spec": {"ephemeralContainers": [{"name": "debugger", **added}]}}
     try:
         kube.request(
@@ -416,7 +417,7 @@ def debugging(kube: Kube, **added: Any) -> str:
     return ""
 
 
-def test_guard_rails_hold_for_kubectl_debug(guarded: Kube) -> None:
+def test_guard_rails_apply_to_kubectl_debug(guarded: Kube) -> None:
     running = pod()
     running["metadata"]["name"] = "running"
     guarded.apply(running)
@@ -437,7 +438,7 @@ def test_guard_rails_hold_for_kubectl_debug(guarded: Kube) -> None:
 
 
 class Listening(Kube):
-    """Keeps what the server warned of in its last answer."""
+    """Keeps the warnings in the server's last response."""
 
     warned = ""
 
@@ -449,7 +450,7 @@ class Listening(Kube):
 
 @pytest.fixture(scope="module")
 def controller(guarded: Kube) -> Iterator[Listening]:
-    """A ServiceAccount that may do everything."""
+    """A ServiceAccount with all permissions."""
     guarded.apply(
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -482,7 +483,7 @@ def controller(guarded: Kube) -> Iterator[Listening]:
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_releases_of_helm_are_deleted_by_controllers_only(
+def test_helm_release_secrets_can_be_deleted_by_controllers_only(
     guarded: Kube, controller: Listening
 ) -> None:
     secret = {**TOKEN, "metadata": {"name": "sh.helm.release.v1.x.v1", "namespace": "apps"}}
@@ -497,10 +498,10 @@ def test_releases_of_helm_are_deleted_by_controllers_only(
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
-def test_guard_rails_that_warn_refuse_nothing(
+def test_guard_rails_in_mode_warn_refuse_nothing(
     guarded: Kube, controller: Listening, toolbox: Toolbox, tmp_path: Path
 ) -> None:
-    """And what is older than the rails stays in reach, once they deny."""
+    """Objects that existed before can still be deleted once the guard rails deny."""
     for each in built(RAILED, toolbox, tmp_path, "policies/overlays/stage"):
         guarded.apply(each)
     eventually(lambda: not any(refusal(controller, item) for item, _ in REFUSED.values()))
@@ -516,7 +517,7 @@ def test_guard_rails_that_warn_refuse_nothing(
     kind = guarded.kind_of(old["apiVersion"], old["kind"])
     for each in built(RAILED, toolbox, tmp_path, "policies/overlays/prod"):
         guarded.apply(each)
-    # The API server learns of each policy by itself, and spares what stays as it was.
+    # The API server loads each policy separately, and admits unchanged objects.
     other = deployment(containers=[{**BARE, "command": ["run"]}])
     eventually(lambda: "no requests for" in refusal(guarded, other))
     with pytest.raises(KubeError, match="no requests for cpu and memory"):

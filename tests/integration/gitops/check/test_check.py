@@ -39,7 +39,7 @@ def kustomize(toolbox: Toolbox) -> Path:
 
 @pytest.fixture
 def checked(world: World, kustomize: Path) -> World:
-    """Both repositories, with hooks that check."""
+    """Both repositories, with check hooks."""
     world.start()
     for name, bare in (("core", world.folder.core_remote), ("apps", world.folder.apps_remote)):
         note = ensure_check_hook(bare, name, python=Path(sys.executable), kustomize=kustomize)
@@ -47,7 +47,7 @@ def checked(world: World, kustomize: Path) -> World:
     return world
 
 
-def test_a_push_that_breaks_something_is_refused(checked: World) -> None:
+def test_push_that_breaks_a_manifest_is_refused(checked: World) -> None:
     before = checked.refs()
     with pytest.raises(GitFailed) as caught:
         checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
@@ -57,7 +57,7 @@ def test_a_push_that_breaks_something_is_refused(checked: World) -> None:
     checked.edit("apps", OVERLAY, "0.9.2", "0.9.3")
 
 
-def test_a_warning_refuses_a_push_only_where_it_is_denied(checked: World) -> None:
+def test_warning_refuses_a_push_only_if_warnings_are_denied(checked: World) -> None:
     hook = checked.folder.apps_remote / "hooks" / "pre-receive"
     said = checked.folder.apps_remote / "said"
     hook.write_text(hook.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nexec 2>'{said}'\n", 1))
@@ -74,7 +74,7 @@ def test_a_warning_refuses_a_push_only_where_it_is_denied(checked: World) -> Non
     checked.edit("apps", OVERLAY, '"latest"', '"edge" # ucp: ignore image-moving-tag a trial')
 
 
-def test_one_host_for_two_apps_is_refused(checked: World) -> None:
+def test_host_of_two_apps_is_refused(checked: World) -> None:
     files = checked.files("apps")
     other = {
         path.replace("apps/echo/", "apps/other/"): content.replace(b"name: echo", b"name: other")
@@ -88,7 +88,7 @@ def test_one_host_for_two_apps_is_refused(checked: World) -> None:
     )
 
 
-def test_what_was_wrong_before_is_no_reason(checked: World) -> None:
+def test_earlier_problems_do_not_refuse_a_push(checked: World) -> None:
     hook = checked.folder.apps_remote / "hooks" / "pre-receive"
     away = hook.rename(hook.with_name("away"))
     checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
@@ -98,7 +98,7 @@ def test_what_was_wrong_before_is_no_reason(checked: World) -> None:
         checked.edit("apps", DEPLOYMENT, "containers:", "containrs:")
 
 
-def test_the_core_repository_is_checked(checked: World) -> None:
+def test_pushes_to_the_core_repository_are_checked(checked: World) -> None:
     with pytest.raises(GitFailed) as caught:
         checked.edit("core", "bootstrap/embedded/argocd.yaml", "platform/argocd", "platform/argo")
     assert "references the path platform/argo/config, which does not exist" in str(
@@ -106,16 +106,14 @@ def test_the_core_repository_is_checked(checked: World) -> None:
     )
 
 
-def test_a_push_passes_where_nothing_can_check(checked: World, tmp_path: Path) -> None:
+def test_push_is_accepted_if_the_check_can_not_run(checked: World, tmp_path: Path) -> None:
     ensure_check_hook(
         checked.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=tmp_path / "gone"
     )
     checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
 
 
-def test_what_an_edit_has_checked_and_pushes_as_it_is_is_not_checked_again(
-    world: World, tmp_path: Path
-) -> None:
+def test_push_of_an_already_checked_edit_is_not_checked_again(world: World, tmp_path: Path) -> None:
     world.start()
     remotes = (world.folder.core_remote, world.folder.apps_remote)
     refusing = tmp_path / "refusing"
@@ -140,7 +138,7 @@ def test_what_an_edit_has_checked_and_pushes_as_it_is_is_not_checked_again(
 
     second = demo(apps=(*first.spec.apps, more))
     files = world.rendered(second)
-    # Neither a core that was not checked beside these files, nor files of somebody else's in them.
+    # It is checked if the core files beside it were not, or if it contains other files.
     with already_checked(*remotes, {}, files.apps), pytest.raises(GitFailed, match="whatever"):
         world.start(second)
     with already_checked(*remotes, files.core, {**files.apps, "mine.md": b"hello\n"}):
@@ -150,7 +148,7 @@ def test_what_an_edit_has_checked_and_pushes_as_it_is_is_not_checked_again(
     assert not any(each.startswith("apps/more/") for each in world.files("apps"))
 
 
-def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
+def test_hook_of_another_author_is_kept(world: World, kustomize: Path) -> None:
     world.start()
     hook = world.folder.apps_remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -162,7 +160,9 @@ def test_a_hook_of_a_persons_own_stays(world: World, kustomize: Path) -> None:
     assert "exit 0" in hook.read_text()
 
 
-def test_what_cannot_be_built_together_is_built_alone(kustomize: Path, tmp_path: Path) -> None:
+def test_folders_that_can_not_be_built_together_are_built_separately(
+    kustomize: Path, tmp_path: Path
+) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "kustomization.yaml").write_text("resources: [x.yaml]\n")
@@ -175,7 +175,7 @@ def test_what_cannot_be_built_together_is_built_alone(kustomize: Path, tmp_path:
     assert built.objects["a"][0]["metadata"]["name"] == "same"
 
 
-def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: Path) -> None:
+def test_render_is_checked_with_files_that_people_added(kustomize: Path, tmp_path: Path) -> None:
     rendered = render(demo(apps=(App(name="web", image="a/b", tag="latest"),)), FACTS)
     found = [e for e in check_rendered(kustomize, rendered).findings if e.repository == "apps"]
     assert {(each.path, each.rule, each.severity, each.file) for each in found} == {
@@ -197,7 +197,7 @@ def test_a_render_is_checked_with_what_people_added(kustomize: Path, tmp_path: P
     assert any("kustomize failed to build" in each for each in messages)
 
 
-def test_guard_rails_are_judged_as_each_environment_has_them(
+def test_guard_rails_are_checked_in_the_mode_of_each_environment(
     kustomize: Path, tmp_path: Path
 ) -> None:
     rails = {"stage": "warn", "prod": "deny"}
@@ -232,7 +232,7 @@ def test_guard_rails_are_judged_as_each_environment_has_them(
 
 
 @pytest.mark.engines
-def test_the_table_is_what_the_pinned_api_server_says(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_table_of_kinds_matches_the_pinned_api_server(toolbox: Toolbox, tmp_path: Path) -> None:
     with control_planes(tmp_path, toolbox) as planes:
         kube = made(planes.provider(), "kinds")
         assert TABLE.read_text("utf-8") == text(table(kube)), "make kinds"

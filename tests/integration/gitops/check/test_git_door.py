@@ -1,4 +1,4 @@
-"""What a repository of others can't do to whoever checks it: run programs, see secrets."""
+"""A foreign repository that is checked can't run programs or see secrets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def overlay(tmp_path: Path, text: str) -> Path:
 
 
 def program(tmp_path: Path) -> tuple[Path, Path]:
-    """(a program, the file that it writes its environment to)"""
+    """Return a program and the file that it writes its environment to."""
     proof = tmp_path / "proof"
     script = tmp_path / "evil.sh"
     script.write_text(f"#!/bin/sh\nenv > {proof}\nexit 1\n")
@@ -65,7 +65,7 @@ def program(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_pull_request_runs_no_program(
+def test_pull_request_runs_no_program(
     field: str, kustomize: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UCP_GIT_TOKEN", SECRET)
@@ -86,10 +86,10 @@ def test_a_pull_request_runs_no_program(
         "git@-oProxyCommand={script}:a/b?ref=v1",
     ],
 )
-def test_what_gets_past_the_look_at_the_files_runs_nothing(
+def test_options_in_urls_of_a_remote_base_run_nothing(
     entry: str, kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A base on a host of others is not at hand before kustomize has fetched it."""
+    """A base on another host can be inspected only after kustomize has fetched it."""
     script, proof = program(tmp_path)
     text = f'resources: ["{entry.format(script=script)}"]\n'
     (base / "kustomization.yaml").write_text(text)
@@ -102,7 +102,7 @@ def test_what_gets_past_the_look_at_the_files_runs_nothing(
 
 
 def answers(tmp_path: Path) -> Path:
-    """What answers any question for a password."""
+    """An askpass program that answers every question with the secret."""
     script = tmp_path / "askpass"
     script.write_text(f"#!/bin/sh\necho {SECRET}\n")
     script.chmod(0o755)
@@ -110,7 +110,7 @@ def answers(tmp_path: Path) -> Path:
 
 
 class Attacker(BaseHTTPRequestHandler):
-    """A git host that asks for a password and notes what it is told."""
+    """A git host that asks for a password and records the requests."""
 
     heard: list[str]
 
@@ -121,7 +121,7 @@ class Attacker(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
 @pytest.fixture
@@ -134,14 +134,14 @@ def attacker() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-def test_a_hostile_git_host_hears_no_secret(
+def test_hostile_git_host_gets_no_secret(
     kustomize: Path,
     attacker: tuple[str, list[str]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url, heard = attacker
-    # As a pipeline sets git up: a credential for every host.
+    # As in a pipeline, git is configured with a credential for every host.
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "http.extraHeader")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"Authorization: Bearer {SECRET}")
@@ -150,7 +150,7 @@ def test_a_hostile_git_host_hears_no_secret(
     with pytest.raises(BuildFailed, match="plain http"):
         build(kustomize, folder, also=LOCAL)
     assert heard == []
-    # Where ucp.yaml names such an address, the host is asked; it learns nothing.
+    # An address that ucp.yaml names is requested, but without a credential.
     with pytest.raises(BuildFailed, match=r"401|could not read Username|Authentication failed"):
         build(kustomize, folder, also=(url,))
     assert all("info/refs" in each for each in heard)
@@ -179,10 +179,10 @@ def loading(text: str, url: str) -> str:
 
 
 @pytest.mark.parametrize("text", BY_HTTP)
-def test_nothing_is_loaded_by_plain_http(
+def test_nothing_is_loaded_over_plain_http(
     text: str, attacker: tuple[str, list[str]], tmp_path: Path
 ) -> None:
-    """What is on this machine is seen before kustomize is started."""
+    """Files on this machine are checked before kustomize is started."""
     url, _ = attacker
     base = overlay(tmp_path, "resources: [../../base]\n").parents[1] / "base"
     base.mkdir()
@@ -201,10 +201,10 @@ def in_a_base(base: Path, text: str) -> str:
     return f"resources: ['{base.as_uri()}?ref=v1']\n"
 
 
-def test_nothing_is_loaded_by_plain_http_where_a_base_of_others_says_so(
+def test_nothing_is_loaded_over_plain_http_for_a_remote_base(
     attacker: tuple[str, list[str]], kustomize: Path, base: Path, tmp_path: Path
 ) -> None:
-    """Its files are not at hand before; kustomize itself, or its git, gets nothing."""
+    """Its files can't be checked before; kustomize and its git must not load anything."""
     url, heard = attacker
     folder = overlay(tmp_path, "")
     (base / "patch.yaml").write_text(
@@ -225,7 +225,7 @@ def test_nothing_is_loaded_by_plain_http_where_a_base_of_others_says_so(
         assert heard == [], text
 
 
-def test_a_repository_by_plain_http_is_read_where_the_topology_names_it(
+def test_repository_over_plain_http_is_read_if_the_topology_names_it(
     kustomize: Path, base: Path, tmp_path: Path
 ) -> None:
     words = ["git", "clone", "-q", "--bare", str(base), str(tmp_path / "git/team/far.git")]
@@ -241,7 +241,7 @@ def test_a_repository_by_plain_http_is_read_where_the_topology_names_it(
         for named in ("http", url.replace("far", "other"), url.replace("far", "fa")):
             with pytest.raises(BuildFailed, match="is fetched by plain http"):
                 build(kustomize, folder, also=(named,))
-            # A base of others, which names it, is not seen before.
+            # A remote base that refers to it can't be checked in advance.
             (folder / "kustomization.yaml").write_text(
                 in_a_base(base, f"resources: ['{url}?ref=v1']\n")
             )
@@ -251,10 +251,10 @@ def test_a_repository_by_plain_http_is_read_where_the_topology_names_it(
         assert len(git.server.seen) == count
 
 
-def test_nothing_of_the_callers_environment_reaches_git(
+def test_no_variable_of_the_caller_reaches_git(
     kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its git is a program of the person's: what that sees, its helpers and filters see."""
+    """The wrapper of git records its environment, which git's helpers and filters inherit."""
     seen = tmp_path / "seen"
     mine = tmp_path / "bin" / "git"
     mine.parent.mkdir()
@@ -272,7 +272,7 @@ def test_nothing_of_the_callers_environment_reaches_git(
     assert SECRET not in seen.read_text()
 
 
-def test_gits_own_words_are_in_the_error(kustomize: Path, base: Path, tmp_path: Path) -> None:
+def test_error_contains_the_message_of_git(kustomize: Path, base: Path, tmp_path: Path) -> None:
     folder = overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v9']\n")
     with pytest.raises(BuildFailed, match="couldn't find remote ref v9"):
         build(kustomize, folder, also=LOCAL)
@@ -298,8 +298,8 @@ def checked(world: World, kustomize: Path) -> World:
     return world
 
 
-def test_a_push_of_an_app_by_repository_is_taken(checked: World, base: Path) -> None:
-    """In a hook git's variables name the repository that is pushed to."""
+def test_push_of_an_app_by_repository_is_accepted(checked: World, base: Path) -> None:
+    """In a hook, git's variables refer to the repository that receives the push."""
     text = f"resources:\n  - {base.as_uri()}?ref=v1\n"
     checked.push(
         "apps",
@@ -323,7 +323,7 @@ spec:
 """
 
 
-def test_a_push_that_loads_by_plain_http_is_refused_unless_the_topology_names_the_repository(
+def test_push_that_loads_over_plain_http_is_refused_unless_the_topology_names_the_repository(
     checked: World, base: Path, tmp_path: Path
 ) -> None:
     words = ["git", "clone", "-q", "--bare", str(base), str(tmp_path / "git/team/far.git")]
@@ -353,10 +353,10 @@ ODD = (
     ("apps/odd/overlays/stage/kustomization.yaml", "resources: 5\n"),
     ("apps/odd/overlays/stage/kustomization.yaml", "helmCharts: 5\n"),
 )
-"""Files and their texts."""
+"""Paths and contents of files."""
 
 
-def test_an_odd_file_does_not_switch_the_check_off(checked: World) -> None:
+def test_malformed_file_does_not_disable_the_check(checked: World) -> None:
     before = checked.refs()
     broken = checked.files("apps")[DEPLOYMENT].replace(b"selector:", b"selectr:")
     for path, text in ODD:
@@ -366,10 +366,10 @@ def test_an_odd_file_does_not_switch_the_check_off(checked: World) -> None:
         assert checked.refs() == before, text[:80]
 
 
-def test_a_hook_of_an_earlier_version_still_refuses(
+def test_hook_of_an_earlier_version_still_refuses(
     checked: World, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names no code for findings and takes 1; whatever else it took for a pass."""
+    """It passes no exit code for findings and expects 1; it accepted every other code."""
     overlay(tmp_path, "resources: [../../base]\n")
     (tmp_path / "apps" / "odd.yaml").write_text("kind: A\nmetadata:\n")
     (tmp_path / "changed").write_text("odd.yaml\n")
@@ -382,9 +382,7 @@ def test_a_hook_of_an_earlier_version_still_refuses(
     assert "metadata must be a mapping" in capsys.readouterr().out
 
 
-def test_whoever_pushes_is_told_that_nothing_was_checked(
-    world: World, kustomize: Path, tmp_path: Path
-) -> None:
+def test_push_that_was_not_checked_says_so(world: World, kustomize: Path, tmp_path: Path) -> None:
     world.start()
     ensure_check_hook(
         world.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=kustomize
@@ -401,7 +399,7 @@ def test_whoever_pushes_is_told_that_nothing_was_checked(
     assert "this push was not checked" in pushed.stderr
 
 
-def test_a_push_clears_what_killed_checks_left(
+def test_push_removes_files_of_killed_checks(
     checked: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "shared"

@@ -1,5 +1,6 @@
-"""A team at real API servers: what Argo CD would apply for it, whatever its project says, and
-what its members may do with the rights of their group."""
+"""A team's limits at real API servers: what Argo CD may apply for it, whatever its project allows,
+and what its members may do with their group's permissions.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def teams() -> Topology:
 
 
 def objects(toolbox: Toolbox, folder: Path) -> list[Any]:
-    """What the core repository has for both teams, for the core and for an environment."""
+    """Objects of the core repository for both teams, for the core and for an environment."""
     render_to(folder, render(teams(), replace(FACTS, team_urls=URLS)))
     roots = ("teams", "teams/shop/environments/open")
     return [
@@ -50,9 +51,9 @@ def objects(toolbox: Toolbox, folder: Path) -> list[Any]:
 def both(
     serving_core: Kube, tmp_path_factory: pytest.TempPathFactory, toolbox: Toolbox
 ) -> Iterator[tuple[Kube, Kube]]:
-    """(a core, an environment), each with the team's namespace and fence."""
+    """Return (a core, an environment), each with the team's namespace and fence."""
     found = objects(toolbox, tmp_path_factory.mktemp("teams"))
-    # The environment's come last: their policy has the name of the core's.
+    # Those of the environment come last: their policy has the same name as that of the core.
     cut = [place for place, each in enumerate(found) if each["kind"] == "Namespace"][-1]
     with control_planes(tmp_path_factory.mktemp("app"), toolbox) as planes:
         app = made(planes.provider(), "demo-stage")
@@ -68,7 +69,7 @@ def both(
 
 
 def marked(item: Object, application: str = "team-shop.claims") -> Object:
-    """As Argo CD applies it for an Application: it writes the mark itself."""
+    """An object as Argo CD applies it for an Application, with the tracking annotation."""
     item = copy.deepcopy(item)
     about = item["metadata"]
     place = f"{item['apiVersion'].rpartition('/')[0]}/{item['kind']}"
@@ -78,7 +79,7 @@ def marked(item: Object, application: str = "team-shop.claims") -> Object:
 
 
 def refusal(kube: Kube, item: Object) -> str:
-    """Why the server takes it not; "" where it does."""
+    """Error of a rejected object; empty if it is accepted."""
     try:
         kube.apply(item, dry_run=True)
     except KubeError as error:
@@ -87,7 +88,7 @@ def refusal(kube: Kube, item: Object) -> str:
 
 
 def is_refused(kube: Kube, item: Object) -> bool:
-    """A fence takes a moment to stand."""
+    """Return whether it is refused; a policy takes effect after a moment."""
     return refusal(kube, item) != ""
 
 
@@ -196,18 +197,18 @@ ON_THE_CORE = {
 
 
 @pytest.mark.parametrize("case", ON_THE_CORE)
-def test_the_core_refuses(case: str, both: tuple[Kube, Kube]) -> None:
+def test_fence_on_the_core_refuses(case: str, both: tuple[Kube, Kube]) -> None:
     for application in ("team-shop.claims", "team-shop.web.stage"):
         said = refusal(both[0], marked(ON_THE_CORE[case], application))
         assert "team-shop.k8s-ucp.io" in said, said
 
 
-def test_the_core_admits_claims_and_leaves_others_alone(both: tuple[Kube, Kube]) -> None:
+def test_fence_on_the_core_admits_claims_and_objects_of_others(both: tuple[Kube, Kube]) -> None:
     core, _ = both
-    # Its quota refuses kinds that are new, until it has counted them.
+    # The quota rejects new kinds until it has counted their objects.
     claimed = partial(refusal, core, marked(postgres()))
     eventually(lambda: claimed() == "", claimed)
-    # Whose mark it is decides, to the dot.
+    # The exact name in the tracking annotation decides, including the dot.
     assert refusal(core, marked(config_map("x", "apps"), "team-shopping.claims")) == ""
     assert refusal(core, config_map("x", "apps")) == ""
 
@@ -261,12 +262,12 @@ ON_AN_ENVIRONMENT = {
 
 
 @pytest.mark.parametrize("case", ON_AN_ENVIRONMENT)
-def test_an_environment_refuses(case: str, both: tuple[Kube, Kube]) -> None:
+def test_fence_on_an_environment_refuses(case: str, both: tuple[Kube, Kube]) -> None:
     said = refusal(both[1], marked(ON_AN_ENVIRONMENT[case], "team-shop.web.stage"))
     assert "team-shop.k8s-ucp.io" in said, said
 
 
-def test_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
+def test_fence_on_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
     _, app = both
     files = render_team(teams(), SHOP, "service")
     for path in ("apps/shop/base/deployment.yaml", "apps/shop/base/service.yaml"):
@@ -277,8 +278,8 @@ def test_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
     assert refusal(app, marked(ingress(rules=[host]), "team-shop.web.stage")) == ""
 
 
-def test_controllers_copy_marks(both: tuple[Kube, Kube]) -> None:
-    """The mark of a Deployment is on its ReplicaSets, too, that of a Service on EndpointSlices."""
+def test_copied_tracking_annotations_are_admitted(both: tuple[Kube, Kube]) -> None:
+    """Deployments' annotations are copied to ReplicaSets, and Services' to EndpointSlices."""
     web = marked(thing("apps/v1", "Deployment", "web", "team-shop"), "team-shop.shop.stage")
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [CONTAINER]}}
     spec = {"selector": {"matchLabels": {"app": "web"}}, "template": pod}
@@ -288,7 +289,7 @@ def test_controllers_copy_marks(both: tuple[Kube, Kube]) -> None:
     assert refusal(both[1], made) == ""
 
 
-def test_no_pod_gets_at_its_node(both: tuple[Kube, Kube]) -> None:
+def test_privileged_pod_is_refused(both: tuple[Kube, Kube]) -> None:
     container = {"name": "x", "image": "x:1", "securityContext": {"privileged": True}}
     pod = thing("v1", "Pod", "x", "team-shop", spec={"containers": [container]})
     assert "PodSecurity" in refusal(both[1], pod)
@@ -309,7 +310,7 @@ def test_no_pod_gets_at_its_node(both: tuple[Kube, Kube]) -> None:
         ("update", "", "resourcequotas", "team-shop", False),
     ],
 )
-def test_members_edit_claims_only(
+def test_members_of_a_team_can_edit_claims_only(
     verb: str, group: str, resource: str, namespace: str, may: bool, both: tuple[Kube, Kube]
 ) -> None:
     asked = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}

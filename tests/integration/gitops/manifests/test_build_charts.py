@@ -1,4 +1,4 @@
-"""Charts of the app repository are rendered as Argo CD renders them, and read nothing else."""
+"""Charts of the app repository are rendered as Argo CD renders them, and can read nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def chart(root: Path, **more: str) -> Path:
     return root / FOLDER
 
 
-def test_settings_beside_the_chart_count(tmp_path: Path, toolbox: Toolbox) -> None:
+def test_settings_beside_the_chart_are_used(tmp_path: Path, toolbox: Toolbox) -> None:
     chart(tmp_path)
     built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {FOLDER: "far"})
     assert built.failures == {}
@@ -41,7 +41,7 @@ def test_settings_beside_the_chart_count(tmp_path: Path, toolbox: Toolbox) -> No
     assert deployment["spec"]["replicas"] == 5
 
 
-def test_what_leads_out_is_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
+def test_files_outside_of_the_chart_are_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
     folder = chart(tmp_path / "repo")
@@ -56,14 +56,14 @@ def test_what_leads_out_is_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
     assert "s3cret" not in str(built)
 
 
-def test_a_chart_that_can_not_be_rendered_is_told(tmp_path: Path, toolbox: Toolbox) -> None:
+def test_chart_that_can_not_be_rendered_is_reported(tmp_path: Path, toolbox: Toolbox) -> None:
     chart(tmp_path, **{"templates/bad.yaml": "{{ .Values.a.b.c }}"})
     built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
     assert "nil pointer" in built.failures[FOLDER]
     assert build_charts(None, tmp_path, [FOLDER], {}).failures == {FOLDER: NO_HELM}
 
 
-def test_helm_gets_the_way_to_the_network_and_no_credential(
+def test_helm_gets_the_proxy_settings_but_no_credential(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     way = {

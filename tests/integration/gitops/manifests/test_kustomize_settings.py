@@ -1,4 +1,4 @@
-"""What an Application sets of a kustomization, against `kustomize edit`, which Argo CD runs."""
+"""Kustomize settings of an Application, compared with `kustomize edit`, which Argo CD runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ CASES: list[tuple[dict[str, Any], list[list[str]]]] = [
 
 
 @pytest.mark.parametrize(("settings", "edits"), CASES)
-def test_it_is_built_as_argo_cd_builds_it(
+def test_settings_are_built_as_argo_cd_builds_them(
     settings: dict[str, Any], edits: list[list[str]], tmp_path: Path, toolbox: Toolbox
 ) -> None:
     program = toolbox.path("kustomize")

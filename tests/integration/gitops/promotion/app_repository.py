@@ -1,4 +1,4 @@
-"""A real bare app repository, people who push to it, and what its history proves."""
+"""A real bare app repository, people who push to it, and checks of its history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def overlay(app: str, env: str) -> str:
 
 
 def plain_environment(home: Path, **more: str) -> dict[str, str]:
-    """What a process of a test inherits: nothing of the machine's settings, no CI variables."""
+    """Environment of a test's process: without the machine's git settings and CI variables."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -48,7 +48,7 @@ def plain_environment(home: Path, **more: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Result:
-    """A command that has ended."""
+    """Result of a command that has ended."""
 
     code: int
     out: str
@@ -64,7 +64,7 @@ class Result:
 
 
 class Ucp:
-    """Runs `ucp` as a process of its own."""
+    """Runs `ucp` in its own process."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
         self.environment = dict(environment)
@@ -99,9 +99,9 @@ class Ucp:
 
 
 class UcpHere(Ucp):
-    """Runs `ucp` in this process, one at a time: starting Python takes most of a promotion.
+    """Runs `ucp` in this process, one at a time: starting Python takes most of a promotion's time.
 
-    What is said goes through the encoding of a real standard output. `start` makes processes.
+    Output uses the encoding of a real standard output. `start` still creates processes.
     """
 
     def __call__(self, *arguments: str, stdin: str | None = None, **more: str) -> Result:
@@ -128,7 +128,7 @@ def _said(stream: TextIOWrapper) -> str:
 
 
 def finish(running: subprocess.Popen[str], seconds: float = 300) -> Result:
-    """Wait for a command that was started; it is ended when it takes too long."""
+    """Wait for a started command; it is killed at the deadline."""
     try:
         out, err = running.communicate(timeout=seconds)
     except BaseException:
@@ -139,7 +139,7 @@ def finish(running: subprocess.Popen[str], seconds: float = 300) -> Result:
 
 
 class AppRepository:
-    """A bare repository as a git host would hold it, with apps that have stage and prod."""
+    """A bare repository as on a git host, with apps for stage and prod."""
 
     def __init__(
         self, folder: Path, environment: Mapping[str, str], apps: Sequence[str] = ("echo",)
@@ -147,7 +147,7 @@ class AppRepository:
         self.folder = folder
         self.environment = {**environment, "GIT_TERMINAL_PROMPT": "0"}
         self._git(folder.parent, "init", "--quiet", "--bare", "--initial-branch=main", str(folder))
-        # Every change of the branch is written down, so that a forced one would show.
+        # The reflog would show a forced push.
         self.git("config", "core.logAllRefUpdates", "true")
         self.git("config", "http.receivepack", "true")
         self.git("config", "gc.auto", "0")
@@ -161,7 +161,7 @@ class AppRepository:
 
     @classmethod
     def hosted_at(cls, folder: Path, source: AppRepository) -> AppRepository:
-        """The same content as `source`, where a forge keeps it."""
+        """The same content as `source`, in the place where a forge stores it."""
         found = cls.__new__(cls)
         found.folder, found.environment, found.first = folder, source.environment, source.first
         return found
@@ -186,7 +186,7 @@ class AppRepository:
         return done.stdout
 
     def commit(self, files: Mapping[str, str | None], message: str = "edit") -> str:
-        """A commit of somebody else's on top of main, as the host itself would make it."""
+        """Create another person's commit on top of main, as the host itself would."""
         lines = ["commit refs/heads/main", "committer A Person <person@example.org> now"]
         lines += [f"data {len(message.encode())}", message]
         if self._exists():
@@ -231,7 +231,7 @@ class AppRepository:
         path.chmod(0o755)
 
     def prove_sound(self) -> None:
-        """Nothing lost, nothing forced, linear, and every object whole."""
+        """Check that nothing is lost or forced, history is linear, and every object is intact."""
         parents = [line.split() for line in self.git("rev-list", "--parents", "main").splitlines()]
         assert all(len(line) <= 2 for line in parents), "history is not linear"
         assert parents[-1] == [self.first], "history does not begin where it began"
@@ -248,7 +248,7 @@ class AppRepository:
 
 
 class Person:
-    """Somebody with a clone, who edits, pulls with rebase and pushes."""
+    """A person with a clone, who edits, pulls with rebase and pushes."""
 
     def __init__(self, repository: AppRepository, folder: Path) -> None:
         self.repository = repository
@@ -261,7 +261,7 @@ class Person:
         return self.repository._git(self.folder, *arguments)
 
     def push(self, path: str, text: str) -> str:
-        """Commit a file and push it, rebasing as often as it takes: the commit's id."""
+        """Commit a file and push it, with as many rebases as needed; return the commit id."""
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / path).write_text(text)
         self.git("add", path)

@@ -1,4 +1,4 @@
-"""Fixtures of the promotion tests: a repository, ways to reach it, a command."""
+"""Fixtures of the promotion tests: a repository, transports, a command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ucp(environment: dict[str, str], tmp_path: Path) -> Ucp:
 
 @pytest.fixture
 def hosted(tmp_path: Path, environment: dict[str, str]) -> Callable[..., AppRepository]:
-    """Makes bare repositories, in one folder with a space in its name."""
+    """Create bare repositories, in one folder with a space in its name."""
     root = tmp_path / "git host"
     root.mkdir()
 
@@ -51,7 +51,7 @@ def repository(hosted: Callable[..., AppRepository]) -> AppRepository:
 
 @dataclass(frozen=True)
 class Transport:
-    """How a promoter reaches a repository. variables: what it needs in its environment."""
+    """Access to a repository. variables: environment that a promotion needs for it."""
 
     name: str
     url: Callable[[Path], str]
@@ -60,7 +60,7 @@ class Transport:
 
 @contextlib.contextmanager
 def open_transport(name: str, folder: Path, environment: dict[str, str]) -> Iterator[Transport]:
-    """file, http or ssh to the repositories in `folder`/git host."""
+    """Serve the repositories in `folder`/git host over file, http or ssh."""
     if name == "file":
         yield Transport("file", lambda path: path.as_uri())
     elif name == "http":
@@ -88,7 +88,7 @@ def transport(
 
 @pytest.fixture
 def record(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Takes the facts of a soak case; what was soaked already with the same code is skipped."""
+    """Record the facts of a soak case; a case that was recorded with the same code is skipped."""
     if request.node.get_closest_marker("soak") is None:
         return lambda **facts: None
     soak = SoakRecord("promotion-soak", "Promotions under fire")

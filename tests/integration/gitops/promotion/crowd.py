@@ -1,4 +1,4 @@
-"""Many promoters at once on one branch, and the proof that none was lost."""
+"""Many concurrent promotions on one branch, and the proof that none was lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.integration.gitops.promotion.conftest import Transport
 
 @dataclass(frozen=True)
 class Wish:
-    """What one promoter wants."""
+    """The tag that one promotion should set."""
 
     app: str
     tag: str
@@ -54,7 +54,7 @@ def in_sequence(count: int, seed: int) -> list[Wish]:
 
 
 def mixed(count: int, seed: int) -> list[Wish]:
-    """Half of them several apps, half of them one app with sequences."""
+    """Half of them for several apps, half of them for one app with sequences."""
     half = count // 2
     wishes = [*many_apps(half), *in_sequence(count - half, seed)]
     random.Random(seed).shuffle(wishes)
@@ -68,7 +68,7 @@ def apps_of(wishes: Sequence[Wish]) -> list[str]:
 def promote_all(
     ucp: Ucp, repository: AppRepository, transport: Transport, wishes: Sequence[Wish]
 ) -> list[Outcome]:
-    """All at the same time, each a process of its own."""
+    """Run all promotions concurrently, each in its own process."""
     where = ("--repo", transport.url(repository.folder))
     running = [(wish, ucp.start(*wish.words, *where, **transport.variables)) for wish in wishes]
     return [Outcome(wish, finish(each)) for wish, each in running]
@@ -77,7 +77,7 @@ def promote_all(
 def promote_in_turn(
     ucp: Ucp, repository: AppRepository, transport: Transport, wishes: Sequence[Wish]
 ) -> list[Outcome]:
-    """The same, one after another."""
+    """Run the promotions one after another."""
     where = ("--repo", transport.url(repository.folder))
     return [
         Outcome(wish, finish(ucp.start(*wish.words, *where, **transport.variables)))
@@ -88,7 +88,7 @@ def promote_in_turn(
 def with_people(
     repository: AppRepository, folder: Path, people: int, pushes: int, work: Callable[[], None]
 ) -> list[str]:
-    """Do `work` while people push files of their own: the commits they got through."""
+    """Run `work` while people push files of their own; return their commits."""
     landed: list[str] = []
     failed: list[BaseException] = []
 
@@ -116,7 +116,7 @@ def with_people(
 def prove_none_lost(
     repository: AppRepository, outcomes: Sequence[Outcome], people: Sequence[str] = ()
 ) -> None:
-    """Everybody who says so has landed, everybody else had a reason, and nothing was forced."""
+    """Check that each promoted commit exists, all others were superseded, and none was forced."""
     repository.prove_sound()
     commits = repository.commits
     for outcome in outcomes:
@@ -130,7 +130,7 @@ def prove_none_lost(
 
 
 def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
-    """What a soak writes down."""
+    """Figures that a soak records."""
     statuses = [each.result.status for each in outcomes]
     return {
         "promoters": len(outcomes),
@@ -143,7 +143,7 @@ def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def _prove_tags(repository: AppRepository, promoted: Sequence[Outcome]) -> None:
-    """Each app has the tag of the promotion that landed last, each commit changed its own line."""
+    """Each app must have the tag of its last promotion, and each commit must change one line."""
     place = {commit: number for number, commit in enumerate(repository.commits)}
     newest: dict[str, tuple[int, str]] = {}
     for each in promoted:
@@ -158,7 +158,7 @@ def _prove_tags(repository: AppRepository, promoted: Sequence[Outcome]) -> None:
 
 
 def _prove_order(repository: AppRepository, outcomes: Sequence[Outcome]) -> None:
-    """The highest sequence has won, and on the way there it only went up."""
+    """Sequences of one app must only increase, and the highest must win."""
     sequences = {
         each.result.data["commit"]: each.wish.sequence
         for each in outcomes

@@ -1,4 +1,4 @@
-"""One face for the three forges, so that one suite holds them all."""
+"""One interface for the three forges, so that one test suite covers all of them."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ class ForgeHost(Protocol):
     repository: AppRepository
     url: str
     variables: dict[str, str]
-    """What a promoter needs in its environment."""
+    """Environment that a promotion needs."""
 
     def open_requests(self) -> list[Shown]: ...
 
     def close(self, number: int) -> None:
-        """As a person who doesn't want it."""
+        """Close it as a person who rejects it."""
 
     def merge(self, number: int) -> None:
-        """As a person who does."""
+        """Merge it as a person who approves it."""
 
     def hold_checks(self) -> None:
-        """From now on a check has to be green before a merge, and isn't yet."""
+        """Require a check before a merge, which is pending from now on."""
 
     def turn_green(self) -> None:
-        """The check of every open request becomes green."""
+        """Turn the check of every open request green."""
 
 
 class StandIn:
-    """GitHub or GitLab."""
+    """Stand-in for GitHub or GitLab."""
 
     def __init__(self, kind: str, server: ForgeServer) -> None:
         self.kind, self._server = kind, server
@@ -93,7 +93,7 @@ class StandIn:
 
 
 class RealGitea:
-    """Gitea itself."""
+    """A real Gitea."""
 
     kind = "gitea"
 
@@ -112,7 +112,7 @@ class RealGitea:
         }  # fmt: skip
 
     def _wait_until_known(self) -> None:
-        """Gitea looks at a push in the background; an empty repository has no pull requests."""
+        """Gitea processes a push in the background; an empty repository has no pull requests."""
         for _ in range(200):
             if not self._gitea.call("GET", f"repos/{USER}/{self._name}")["empty"]:
                 return
@@ -139,7 +139,7 @@ class RealGitea:
             try:
                 self._gitea.call("POST", self._repo(f"pulls/{number}/merge"), wanted)
             except OSError:
-                # It is still looking for conflicts.
+                # It is still checking for conflicts.
                 time.sleep(0.25)
             else:
                 return
@@ -167,7 +167,7 @@ _numbers = itertools.count()
 def forge_host(
     kind: str, folder: Path, environment: dict[str, str], gitea: Gitea | None
 ) -> Iterator[ForgeHost]:
-    """A forge with an app repository of its own until the end of the block."""
+    """Run a forge with its own app repository until the end of the block."""
     if kind == "gitea":
         assert gitea
         source = AppRepository(folder / "source.git", environment)

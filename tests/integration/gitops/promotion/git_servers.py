@@ -1,7 +1,7 @@
-"""git over smart HTTP and SSH, from this very machine, for tests.
+"""git over smart HTTP and SSH, from this machine, for tests.
 
-The HTTP side is `git http-backend` behind a small threaded server, which can also break
-connections in ways real ones break. The SSH side is a real sshd, as a process of the test's own.
+The HTTP server runs `git http-backend` and can break connections like real ones. The SSH server is
+a real sshd in a process of the test.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ USER, TOKEN = "ci", "t0p-s3cret-token"
 
 @dataclass
 class Faults:
-    """What goes wrong, each so many times.
+    """Faults, each with a number of occurrences.
 
-    unavailable: 503 for any request. lost_answers: a push is taken, its answer is not sent.
+    unavailable: 503 for any request. lost_answers: a push is accepted, but its response is not
+    sent.
     """
 
     unavailable: int = 0
@@ -61,7 +62,7 @@ class GitServer(http.server.ThreadingHTTPServer):
         self.seen: list[str] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A promoter that was killed breaks its connection: that is what tests do."""
+        """Print nothing: tests kill promotions, which breaks their connections."""
 
 
 class GitHandler(http.server.BaseHTTPRequestHandler):
@@ -205,7 +206,7 @@ class SshGit:
 
 @contextlib.contextmanager
 def ssh_git(folder: Path) -> Iterator[SshGit]:
-    """A real sshd with keys of its own, on loopback, until the end of the block."""
+    """Run a real sshd with its own keys, on loopback, until the end of the block."""
     assert SSHD is not None
     folder.mkdir(mode=0o700)
     for name in ("host", "client"):
@@ -227,7 +228,7 @@ def ssh_git(folder: Path) -> Iterator[SshGit]:
     }  # fmt: skip
     (folder / "config").write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
     if os.getuid() == 0:
-        # Debian's sshd wants it and makes it only when started as a service.
+        # Debian's sshd needs it, and creates it only when started as a service.
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     log = (folder / "log").open("w")
     running = subprocess.Popen([SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)

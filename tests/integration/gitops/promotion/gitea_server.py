@@ -1,6 +1,6 @@
 """A real Gitea: built from its pinned Go module into the user's cache, run on loopback.
 
-It needs cgo (SQLite), so a C compiler; what it serves besides the API, pages and assets, is not
+It needs cgo (SQLite), so a C compiler. Pages and assets, which it serves besides the API, are not
 built. The first build takes some minutes.
 """
 
@@ -29,33 +29,33 @@ MODULE = Path(__file__).parent / "gitea_module"
 PACKAGE = "code.gitea.io/gitea"
 TAGS = "sqlite sqlite_unlock_notify"
 EXPERIMENT = "nojsonv2"
-"""Gitea 1.26 was written for Go 1.26: this is the JSON it knows."""
+"""Gitea 1.26 was written for Go 1.26; this experiment selects the JSON package that it expects."""
 UNOPTIMIZED = {
     "GOFLAGS": "-mod=readonly -modcacherw -trimpath '-gcflags=all=-N -l -dwarf=false'",
     "CGO_CFLAGS": "-O0",
     "GOGC": "400",
 }
-"""It serves a few requests: what it costs is its build."""
+"""Built without optimizations: it serves few requests, so build time matters most."""
 USER, PASSWORD = "octo", "a-long-password-1"
 
 
 @dataclass(frozen=True)
 class Built:
-    """The program, and the folder with the files that it reads at run time."""
+    """The program, and the folder with its run-time files."""
 
     program: Path
     static: Path
 
 
 def unbuildable() -> str:
-    """Why Gitea can't be built here; "" where it can."""
+    """Reason why Gitea can't be built here; empty if it can."""
     if not shutil.which("gcc") and not shutil.which("cc"):
         return "Gitea needs a C compiler (apt-get install gcc libc6-dev)"
     return ""
 
 
 def build(cache: Path) -> Built:
-    """Gitea from the cache; built where it is missing, by one process at a time."""
+    """Return Gitea from the cache; a missing one is built, by one process at a time."""
     compiler = find_compiler(needed_compiler(MODULE))
     assert compiler, "no Go compiler; see `ucp tools install`"
     seed = f"{compiler.version} {EXPERIMENT} {TAGS} {UNOPTIMIZED}".encode() + b"".join(
@@ -94,7 +94,7 @@ def _compile(go: Path, partial: Path) -> None:
     source = Path(run("list", "-m", "-f", "{{.Dir}}", PACKAGE).strip())
     for name in ("templates", "options", "public"):
         shutil.copytree(source / name, partial / "static" / name, copy_function=shutil.copyfile)
-    # Modules and object files: gigabytes, and not needed again.
+    # Modules and object files take gigabytes, and are not needed again.
     shutil.rmtree(work)
 
 
@@ -107,7 +107,7 @@ class Gitea:
     token: str
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """One API call as that user. Raises HTTPError."""
+        """Call the API as that user. Raises HTTPError."""
         request = Request(
             f"{self.root}/api/v1/{path}",
             method=method,

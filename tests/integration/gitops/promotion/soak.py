@@ -1,4 +1,4 @@
-"""The record of a soak: what was run with which code, so that it goes on where it was stopped."""
+"""Record of a soak: the cases that were run with the same code, so that it can be continued."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Cases = Mapping[str, Mapping[str, str]]
 
 
 class SoakRecord:
-    """Facts by case, kept in the user's cache and written as evidence after each case."""
+    """Facts by case, stored in the user's cache and written as evidence after each case."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class SoakRecord:
         *,
         told: Callable[[Cases], str] | None = None,
     ) -> None:
-        """code: folders and files whose change makes what was recorded worthless.
+        """code: files and folders; a change in them invalidates the record.
 
-        told: the page's text, where a table with a row for each case would be none.
+        told: returns the page's text, instead of a table with a row for each case.
         """
         self._name, self._title = name, title
         self._told = told or _rows

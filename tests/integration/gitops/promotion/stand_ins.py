@@ -1,8 +1,8 @@
-"""Stand-ins for GitHub and GitLab: real git repositories behind the few API calls we make.
+"""Stand-ins for GitHub and GitLab: real git repositories behind the few API calls that ucp makes.
 
-They keep the rules that matter to us: one open request a branch, squash merges on the newest base,
-checks that are pending or green, and each host's own words where it refuses. Gitea needs none: the
-real one runs.
+They implement the rules that matter: one open request per branch, squash merges on the newest base,
+pending or green checks, and each host's own error messages. Gitea needs no stand-in: the real one
+runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Request:
     body: str
     state: str = "open"
     auto: tuple[str, str, str] | None = None
-    """Planned merge: (title, body, commit)."""
+    """Scheduled merge: (title, body, commit)."""
     asked_to_merge: int = 0
 
 
@@ -73,10 +73,10 @@ class Board:
         return self.repository.git("rev-parse", f"refs/heads/{branch}").strip()
 
     def squash(self, request: Request, title: str, body: str) -> None:
-        """As forges do it: one commit on the base with what merging would give."""
+        """Squash as forges do: one commit on the base with the result of a merge."""
         git = self.repository.git
         base, head = f"refs/heads/{request.base}", f"refs/heads/{request.head}"
-        # With conflicts it ends with 1.
+        # It exits with 1 if there are conflicts.
         tree = git("merge-tree", "--write-tree", base, head).split()[0]
         who = ["-c", "user.name=forge", "-c", "user.email=forge@example.org"]
         text = f"{title} (#{request.number})\n\n{body}"
@@ -97,7 +97,7 @@ class Board:
 
 
 class ForgeServer(GitServer):
-    """git and an API on one address. owner/name: the path of its only repository."""
+    """git and an API at one address. owner/name: path of its only repository."""
 
     path = "octo/shop"
 

@@ -1,4 +1,4 @@
-"""Bad input: one clear message, exit 1 or 2, and the repository is as it was."""
+"""Invalid input: one clear message, exit code 1 or 2, and an unchanged repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STAGE = overlay("echo", "stage")
 
 @pytest.fixture
 def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
-    """Run a promotion that has to be refused, and prove that nothing came of it."""
+    """Run a promotion that must be refused, and check that nothing changed."""
 
     def run(*words: str, code: int, stdin: str | None = None, **more: str) -> Result:
         before = repository.git("for-each-ref"), repository.git("count-objects", "-v")
@@ -71,7 +71,7 @@ def refused(repository: AppRepository, ucp: Ucp) -> Callable[..., Result]:
         (("echo", "--batch", "-"), 2, "mutually exclusive"),
     ],
 )  # fmt: skip
-def test_wrong_words(
+def test_invalid_arguments_are_refused(
     refused: Callable[..., Result], words: tuple[str, ...], code: int, said: str
 ) -> None:
     result = refused(*words, code=code)
@@ -80,15 +80,15 @@ def test_wrong_words(
     assert "next:" in result.err
 
 
-# The full tables are in tests/unit/gitops/promotion; these go all the way through the command line.
+# The full tables are in tests/unit/gitops/promotion; these cases test the whole command.
 @pytest.mark.parametrize("tag", ["a\nnewTag: evil", "$(touch /tmp/x)", "../../etc/passwd", "-rf"])
-def test_what_is_no_tag_never_gets_near_a_file(refused: Callable[..., Result], tag: str) -> None:
+def test_invalid_tag_never_reaches_a_file(refused: Callable[..., Result], tag: str) -> None:
     for option in (f"--tag={tag}", f"--image=ealen/echo-server={tag}"):
         assert "not a valid tag" in refused("echo", "--env", "stage", option, code=2).err
 
 
 @pytest.mark.parametrize("name", ["..", "echo/../echo", "-x", "e\x1bcho"])
-def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None:
+def test_name_that_is_a_path_is_refused(refused: Callable[..., Result], name: str) -> None:
     assert refused("--env", "stage", "--tag", "1", "--", name, code=2).err
     assert refused("echo", f"--env={name}", "--tag", "1", code=2).err
 
@@ -120,7 +120,7 @@ def test_names_that_are_paths(refused: Callable[..., Result], name: str) -> None
         ({STAGE.replace(".yaml", ".yml"): "images: []\n"}, "only one"),
     ],
 )
-def test_repositories_that_are_not_as_expected(
+def test_malformed_app_repository_is_refused(
     repository: AppRepository,
     refused: Callable[..., Result],
     files: dict[str, str | None],
@@ -133,7 +133,7 @@ def test_repositories_that_are_not_as_expected(
     assert said in result.err
 
 
-def test_an_environments_file_that_is_a_symlink_opens_no_gate(
+def test_environments_file_that_is_a_symlink_opens_no_gate(
     repository: AppRepository, refused: Callable[..., Result]
 ) -> None:
     repository.commit({"environments.yaml": "symlink:/dev/null"})
@@ -141,7 +141,7 @@ def test_an_environments_file_that_is_a_symlink_opens_no_gate(
     assert "symlink" in refused("echo", "--env", "prod", "--tag", "1", code=1).err
 
 
-def test_an_empty_repository(
+def test_empty_repository_is_refused(
     refused: Callable[..., Result], ucp: Ucp, repository: AppRepository, tmp_path: Path
 ) -> None:
     repository._git(tmp_path, "init", "--quiet", "--bare", "empty.git")
@@ -150,13 +150,15 @@ def test_an_empty_repository(
     assert "no commit" in refused("echo", "--env", "stage", "--tag", "1", *where, code=1).err
 
 
-def test_a_folder_that_is_no_repository(refused: Callable[..., Result], tmp_path: Path) -> None:
+def test_folder_that_is_not_a_repository_is_refused(
+    refused: Callable[..., Result], tmp_path: Path
+) -> None:
     for where, said in ((str(tmp_path), "not a git repository"), ("/no/such", "does not exist")):
         words = ("echo", "--env", "stage", "--tag", "1", "--repo", where)
         assert said in refused(*words, code=2).err
 
 
-def test_an_unreachable_host(refused: Callable[..., Result]) -> None:
+def test_unreachable_host_is_reported(refused: Callable[..., Result]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/x.git"
@@ -166,14 +168,16 @@ def test_an_unreachable_host(refused: Callable[..., Result]) -> None:
     assert "check the URL and the network" in result.err
 
 
-def test_a_missing_repository_on_a_host(refused: Callable[..., Result], tmp_path: Path) -> None:
+def test_missing_repository_on_a_host_is_reported(
+    refused: Callable[..., Result], tmp_path: Path
+) -> None:
     url = (tmp_path / "gone.git").as_uri()
     result = refused("echo", "--env", "stage", "--tag", "1", "--repo", url, code=1)
 
     assert "gone.git" in result.err
 
 
-def test_a_credential_in_the_url(refused: Callable[..., Result]) -> None:
+def test_credential_in_the_url_is_refused_and_not_shown(refused: Callable[..., Result]) -> None:
     url = "https://user:hunter2@git.example.org/x.git"
     result = refused("echo", "--env", "stage", "--tag", "1", "--repo", url, code=2)
 
@@ -181,7 +185,7 @@ def test_a_credential_in_the_url(refused: Callable[..., Result]) -> None:
     assert "UCP_GIT_TOKEN" in result.err
 
 
-def test_a_gate_on_health_without_any_kubeconfig(refused: Callable[..., Result]) -> None:
+def test_health_gate_without_a_kubeconfig_is_refused(refused: Callable[..., Result]) -> None:
     words = ("echo", "--env", "prod", "--tag", "1", "--require-healthy")
     result = refused(*words, code=2)
 
@@ -189,13 +193,13 @@ def test_a_gate_on_health_without_any_kubeconfig(refused: Callable[..., Result])
     assert ".ucp/<topology>/kubeconfigs" in result.err
 
 
-def test_no_git_on_the_machine(refused: Callable[..., Result], tmp_path: Path) -> None:
+def test_missing_git_is_reported(refused: Callable[..., Result], tmp_path: Path) -> None:
     result = refused("echo", "--env", "stage", "--tag", "1", code=1, PATH=str(tmp_path))
 
     assert "install git" in result.err
 
 
-def test_two_counters(repository: AppRepository, ucp: Ucp) -> None:
+def test_sequence_of_another_workflow_is_refused(repository: AppRepository, ucp: Ucp) -> None:
     words = ("echo", "--env", "stage", "--repo", repository.url)
     github = {"GITHUB_RUN_NUMBER": "900", "GITHUB_WORKFLOW_REF": "o/r/build.yml@refs/heads/main"}
     assert ucp.promote(*words, "--tag", "1", **github).status == "promoted"
@@ -221,7 +225,7 @@ def test_two_counters(repository: AppRepository, ucp: Ucp) -> None:
         (("../x", "--env", "stage"), 2, "is not a valid name"),
     ],
 )
-def test_rollbacks_to_nowhere(
+def test_rollback_to_an_unknown_target_is_refused(
     repository: AppRepository, ucp: Ucp, words: tuple[str, ...], code: int, said: str
 ) -> None:
     result = ucp("rollback", *words, "--repo", repository.url)
@@ -231,7 +235,7 @@ def test_rollbacks_to_nowhere(
     assert len(repository.commits) == 1
 
 
-def test_history_of_nobody(repository: AppRepository, ucp: Ucp) -> None:
+def test_history_of_an_unknown_app_is_refused(repository: AppRepository, ucp: Ucp) -> None:
     for words, said in (
         (("ehco",), "did you mean echo?"),
         (("echo", "--env", "x"), "no overlay for the environment"),

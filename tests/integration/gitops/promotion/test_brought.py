@@ -1,4 +1,4 @@
-"""Apps that people bring, on real git: promoted, gated, rolled back, and told by history."""
+"""Users' own charts and manifests, on real git: promoted, gated, rolled back, listed in history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ kind: Service
 
 
 def chart(env: str) -> dict[str, str]:
-    """The files of a chart that `ucp app add` copied for an environment."""
+    """Files of a chart that `ucp app add` copied for an environment."""
     return {
         "Chart.yaml": "name: web\nversion: 1.0.0\n",
         "values.yaml": "image: {repository: example.org/web, tag: ''}\n",
@@ -39,7 +39,9 @@ def bring(repository: AppRepository, files: Mapping[str, Mapping[str, str]]) -> 
 
 
 @pytest.mark.parametrize("form", ["chart", "manifests"])
-def test_promoted_rolled_back_and_told(repository: AppRepository, ucp: Ucp, form: str) -> None:
+def test_chart_or_manifests_are_promoted_rolled_back_and_listed(
+    repository: AppRepository, ucp: Ucp, form: str
+) -> None:
     if form == "chart":
         bring(repository, {env: chart(env) for env in ("stage", "prod")})
         names = {env: f"values-{env}.yaml" for env in ("stage", "prod")}

@@ -1,4 +1,4 @@
-"""Many promoters at once: 0 lost, 0 forced, linear history, over every transport."""
+"""Many concurrent promotions: none lost, none forced, linear history, over every transport."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERY = [
     pytest.param(MANY, transport, marks=pytest.mark.soak, id=f"{MANY}-{transport}")
     for transport in ("file", "http", "ssh")
 ]
-"""The full matrix; `make test` takes each kind once, and each transport once."""
+"""The full matrix; `make test` runs each kind once, and each transport once."""
 
 WISHES: dict[str, Callable[[int], list[crowd.Wish]]] = {
     "an app each": crowd.many_apps,
@@ -31,7 +31,7 @@ WISHES: dict[str, Callable[[int], list[crowd.Wish]]] = {
     ("count", "transport"), [pytest.param(FEW, "file"), *EVERY], indirect=["transport"]
 )
 @pytest.mark.parametrize("kind", WISHES)
-def test_none_is_lost(
+def test_no_concurrent_promotion_is_lost(
     kind: str,
     count: int,
     hosted: Callable[..., AppRepository],
@@ -54,7 +54,7 @@ def test_none_is_lost(
     [pytest.param(FEW, "http"), pytest.param(FEW, "ssh"), *EVERY],
     indirect=["transport"],
 )
-def test_none_is_lost_among_people(
+def test_no_promotion_is_lost_while_people_push(
     count: int,
     hosted: Callable[..., AppRepository],
     transport: Transport,
@@ -75,7 +75,7 @@ def test_none_is_lost_among_people(
     record(**crowd.counts(outcomes), pushes_of_people=len(people))
 
 
-def test_promoters_in_one_working_clone_take_turns(
+def test_promotions_in_one_working_clone_take_turns(
     repository: AppRepository, ucp: Ucp, tmp_path: Path
 ) -> None:
     folder = tmp_path / "clone"

@@ -1,4 +1,4 @@
-"""The image for pipelines: built from its Dockerfile, and promoting out of a container."""
+"""The image for pipelines: built from its Dockerfile, and used for a promotion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GIT_BASE = "k8s-ucp-test/python-git:1"
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """As the Dockerfile's first lines say; on a base made here where none can be pulled."""
+    """Built as the Dockerfile's first lines say, on a locally built base if none can be pulled."""
     engine = ContainerEngine()
     context = tmp_path_factory.mktemp("image")
     for each in ("ci/image/Dockerfile", "requirements/promote.txt"):
@@ -49,18 +49,18 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     engine.run("rmi", name)
 
 
-def test_it_runs_as_an_ordinary_user_and_tells_its_version(image: str) -> None:
+def test_image_runs_as_an_ordinary_user_and_shows_its_help(image: str) -> None:
     engine = ContainerEngine()
     assert engine.run("run", "--rm", "--network", "none", image, "id", "-u").strip() == "10001"
     told = engine.run("run", "--rm", "--network", "none", image)
     assert "--require-healthy" in told
 
 
-def test_it_promotes(image: str, tmp_path: Path) -> None:
+def test_promotion_runs_in_a_container(image: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     apps = AppRepository(tmp_path / "apps.git", plain_environment(home))
-    # git works only in repositories of the user that it runs as.
+    # git accepts only repositories of the user that runs it.
     told = ContainerEngine().run(
         *("run", "--rm", "--network", "none", "--user", f"{os.getuid()}:{os.getgid()}"),
         *("--env", "HOME=/tmp", "--volume", f"{apps.folder}:/apps.git", image),

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: the remote is before or after, never broken; a rerun finishes."""
+"""SIGKILL at random moments: the remote is unchanged or complete, and a rerun finishes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 7
 
 
 def stop_with_children(running: subprocess.Popen[str]) -> None:
-    """SIGKILL the promoter only, as an operating system short of memory or a CI would."""
+    """Send SIGKILL to the promotion only, as the kernel's OOM killer or a CI system would."""
     running.kill()
     running.wait()
     for stream in (running.stdout, running.stderr):
@@ -31,7 +31,7 @@ def stop_with_children(running: subprocess.Popen[str]) -> None:
 def kill_at_random(
     ucp: Ucp, repository: AppRepository, transport: Transport, runs: int, longest: float
 ) -> dict[str, int]:
-    """Kill promotions at moments spread over their life: how often the remote was after."""
+    """Kill promotions at random moments of their run; return how often the remote was changed."""
     where = ("--repo", transport.url(repository.folder))
     dice = random.Random(SEED)
     seen = {"before": 0, "after": 0, "ended by itself": 0}
@@ -71,9 +71,9 @@ def kill_at_random(
 
 
 def settle(repository: AppRepository, servers: set[int]) -> None:
-    """A push that is on its way ends by itself: git's server side goes on without its client.
+    """Wait for a push in progress: the git server continues without its client.
 
-    servers: process ids below ours that stay; what they started for a push has to end.
+    servers: process ids of our children that stay; processes that they started for a push must end.
     """
     quiet, tip = 0, repository.tip
     for _ in range(1000):
@@ -88,7 +88,7 @@ def settle(repository: AppRepository, servers: set[int]) -> None:
 
 
 def descendants() -> set[int]:
-    """Process ids of what we started, directly or not, and what has not ended."""
+    """Process ids of direct and indirect children that have not ended."""
     found = set()
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -98,7 +98,7 @@ def descendants() -> set[int]:
 
 
 def lifetime(ucp: Ucp, repository: AppRepository, transport: Transport) -> float:
-    """Seconds that one promotion takes here and now."""
+    """Seconds that one promotion takes on this machine."""
     where = ("--repo", transport.url(repository.folder))
     begun = time.monotonic()
     ucp.promote("echo", "--env", "prod", "--tag", "0.9.2", *where, **transport.variables)
@@ -117,7 +117,7 @@ def lifetime(ucp: Ucp, repository: AppRepository, transport: Transport) -> float
     ],
     indirect=["transport"],
 )
-def test_killed_at_random_moments(
+def test_rerun_recovers_from_a_kill_at_a_random_moment(
     runs: int,
     transport: Transport,
     repository: AppRepository,
@@ -139,10 +139,10 @@ def test_killed_at_random_moments(
 
 
 @pytest.mark.parametrize("moment", ["pre-receive", "update", "post-receive"])
-def test_killed_while_the_host_judges_the_push(
+def test_rerun_recovers_from_a_kill_while_a_hook_runs(
     moment: str, repository: AppRepository, ucp: Ucp, hosted: Callable[..., AppRepository]
 ) -> None:
-    """The moment that matters most, hit on purpose."""
+    """Hits the most critical moment deterministically."""
     here, go = repository.folder / "here", repository.folder / "go"
     repository.hook(moment, f'touch "{here}"; while [ ! -e "{go}" ]; do sleep 0.02; done; exit 0')
     words = ("echo", "--env", "stage", "--tag", "v1", "--repo", repository.url)
@@ -163,7 +163,7 @@ def test_killed_while_the_host_judges_the_push(
     repository.prove_sound()
 
 
-def test_ctrl_c_ends_with_130_and_leaves_neither_folder_nor_lock(
+def test_ctrl_c_exits_with_130_and_leaves_neither_folder_nor_lock(
     repository: AppRepository, ucp: Ucp
 ) -> None:
     scratch = repository.folder.parent.parent / "scratch"

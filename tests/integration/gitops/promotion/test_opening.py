@@ -1,4 +1,4 @@
-"""Two pipelines propose at once: one pushes between the other's push and its pull request."""
+"""Two concurrent proposals: one is pushed between the other's push and its pull request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Refused(Exception):
 
 
 class SlowForge(Forge):
-    """Opens a pull request only once somebody else has looked for it in vain."""
+    """Opens a pull request only after another promotion has searched for it without success."""
 
     name, scope, refusal, silence = "slow", "", _Refused, ()
 
@@ -63,7 +63,7 @@ class SlowForge(Forge):
 
 
 @pytest.mark.usefixtures("home")
-def test_a_proposal_whose_request_is_being_opened_is_kept(repository: AppRepository) -> None:
+def test_proposal_is_kept_while_its_pull_request_is_being_opened(repository: AppRepository) -> None:
     repository.commit({overlay("echo", "stage"): TWO})
     forge = SlowForge()
 

@@ -21,7 +21,7 @@ from tests.integration.gitops.promotion.app_repository import (
 from tests.integration.gitops.promotion.conftest import Transport
 
 
-def test_a_tag_lands_over_every_transport(
+def test_tag_is_promoted_over_every_transport(
     repository: AppRepository, transport: Transport, ucp: Ucp
 ) -> None:
     result = ucp.promote(
@@ -40,7 +40,7 @@ def test_a_tag_lands_over_every_transport(
     repository.prove_sound()
 
 
-def test_the_same_tag_again_is_unchanged(repository: AppRepository, ucp: Ucp) -> None:
+def test_same_tag_again_is_unchanged(repository: AppRepository, ucp: Ucp) -> None:
     words = ("echo", "--env", "stage", "--tag", "1.0.0", "--repo", repository.url)
     ucp.promote(*words)
     result = ucp.promote(*words)
@@ -49,7 +49,7 @@ def test_the_same_tag_again_is_unchanged(repository: AppRepository, ucp: Ucp) ->
     assert len(repository.commits) == 2
 
 
-def test_stage_then_prod(repository: AppRepository, ucp: Ucp) -> None:
+def test_promotion_to_stage_and_then_to_prod(repository: AppRepository, ucp: Ucp) -> None:
     repo = ("--repo", repository.url)
     early = ucp.promote("echo", "--env", "prod", "--tag", "1.0.0", *repo)
     assert (early.code, early.status) == (1, "gated")
@@ -62,7 +62,7 @@ def test_stage_then_prod(repository: AppRepository, ucp: Ucp) -> None:
     assert repository.tag("echo", "prod") == "1.0.0"
 
 
-def test_sequence_and_mark_are_one_commit(repository: AppRepository, ucp: Ucp) -> None:
+def test_sequence_and_its_record_are_one_commit(repository: AppRepository, ucp: Ucp) -> None:
     repo = ("--repo", repository.url)
     ucp.promote("echo", "--env", "stage", "--tag", "2", "--sequence", "20", *repo)
     changed = repository.git("diff", "--name-only", "main~1", "main").split()
@@ -77,20 +77,20 @@ def test_sequence_and_mark_are_one_commit(repository: AppRepository, ucp: Ucp) -
     assert repository.tag("echo", "stage") == "1"
 
 
-def test_the_run_number_is_the_default_sequence(repository: AppRepository, ucp: Ucp) -> None:
+def test_run_number_is_the_default_sequence(repository: AppRepository, ucp: Ucp) -> None:
     words = ("echo", "--env", "stage", "--repo", repository.url)
     assert ucp.promote(*words, "--tag", "2", GITHUB_RUN_NUMBER="7").status == "promoted"
     assert ucp.promote(*words, "--tag", "1", GITHUB_RUN_NUMBER="6").status == "superseded"
     assert ucp.promote(*words, "--tag", "3", CI_PIPELINE_IID="8").status == "promoted"
 
 
-def test_semver_orders_by_the_tags(repository: AppRepository, ucp: Ucp) -> None:
+def test_semver_orders_promotions_by_their_tags(repository: AppRepository, ucp: Ucp) -> None:
     words = ("echo", "--env", "stage", "--semver", "--repo", repository.url)
     assert ucp.promote(*words, "--tag", "0.10.0").status == "promoted"
     assert ucp.promote(*words, "--tag", "0.9.9").status == "superseded"
 
 
-def test_expect_is_compare_and_set(repository: AppRepository, ucp: Ucp) -> None:
+def test_expect_promotes_only_from_the_given_version(repository: AppRepository, ucp: Ucp) -> None:
     words = ("echo", "--env", "stage", "--expect", "0.9.2", "--repo", repository.url)
     assert ucp.promote(*words, "--tag", "1").status == "promoted"
     lost = ucp.promote(*words, "--tag", "2")
@@ -98,7 +98,7 @@ def test_expect_is_compare_and_set(repository: AppRepository, ucp: Ucp) -> None:
     assert repository.tag("echo", "stage") == "1"
 
 
-def test_message_trailers_author_and_link(repository: AppRepository, ucp: Ucp) -> None:
+def test_commit_has_message_trailers_author_and_link(repository: AppRepository, ucp: Ucp) -> None:
     ucp.promote(
         "echo", "--env", "stage", "--tag", "1", "--repo", repository.url,
         CI_PIPELINE_IID="8", CI_PIPELINE_URL="https://gitlab.example/p/8",
@@ -114,7 +114,9 @@ def test_message_trailers_author_and_link(repository: AppRepository, ucp: Ucp) -
     ]  # fmt: skip
 
 
-def test_git_s_own_identity_comes_first(repository: AppRepository, ucp: Ucp, home: Path) -> None:
+def test_identity_in_git_settings_takes_precedence(
+    repository: AppRepository, ucp: Ucp, home: Path
+) -> None:
     (home / ".gitconfig").write_text("[user]\n\tname = Robot\n\temail = robot@example.org\n")
     words = ("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
     ucp.promote(*words, CI_PIPELINE_IID="8", GITLAB_USER_NAME="Mona")
@@ -122,7 +124,7 @@ def test_git_s_own_identity_comes_first(repository: AppRepository, ucp: Ucp, hom
     assert repository.git("show", "-s", "--format=%an|%cn", "main").strip() == "Robot|Robot"
 
 
-def test_commits_are_signed_where_git_is_set_up_for_it(
+def test_commits_are_signed_if_git_is_configured_to_sign(
     repository: AppRepository, ucp: Ucp, home: Path
 ) -> None:
     key = home / "signing"
@@ -142,7 +144,7 @@ def test_commits_are_signed_where_git_is_set_up_for_it(
     assert repository.git("show", "-s", "--format=%an|%G?", "main").strip() == "Robot|G"
 
 
-def test_a_key_that_does_not_sign_stops_before_anything_is_pushed(
+def test_missing_signing_key_stops_before_the_push(
     repository: AppRepository, ucp: Ucp, home: Path
 ) -> None:
     (home / ".gitconfig").write_text(
@@ -156,7 +158,7 @@ def test_a_key_that_does_not_sign_stops_before_anything_is_pushed(
     assert len(repository.commits) == 1
 
 
-def test_a_batch_is_one_commit(repository: AppRepository, ucp: Ucp) -> None:
+def test_batch_is_one_commit(repository: AppRepository, ucp: Ucp) -> None:
     repository.commit({overlay("shop", "stage"): "images:\r\n- {name: web}\r\n- {name: db}\r\n"})
     batch = """
     - {app: echo, env: stage, tag: "3"}
@@ -175,7 +177,7 @@ def test_a_batch_is_one_commit(repository: AppRepository, ucp: Ucp) -> None:
     )
 
 
-def test_rollback_holds_and_history_tells(repository: AppRepository, ucp: Ucp) -> None:
+def test_rollback_holds_the_tag_and_history_lists_it(repository: AppRepository, ucp: Ucp) -> None:
     repo = ("--repo", repository.url)
     stage = ("echo", "--env", "stage")
     ucp.promote(*stage, "--tag", "1", "--sequence", "1", *repo)
@@ -197,7 +199,7 @@ def test_rollback_holds_and_history_tells(repository: AppRepository, ucp: Ucp) -
     assert [each["sequence"] for each in told] == [3, None, 2, 1, None]
 
 
-def test_a_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
+def test_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
     repo = ("--repo", repository.url)
     stage = ("echo", "--env", "stage")
     ucp.promote(*stage, "--tag", "1", *repo)
@@ -220,7 +222,7 @@ def test_a_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
 
 
 @pytest.mark.parametrize("by", ["tag", "commit", "short commit"])
-def test_rolling_back_to_a_named_state(repository: AppRepository, ucp: Ucp, by: str) -> None:
+def test_rollback_to_a_named_tag_or_commit(repository: AppRepository, ucp: Ucp, by: str) -> None:
     repo = ("--repo", repository.url)
     stage = ("echo", "--env", "stage")
     first = ucp.promote(*stage, "--tag", "1", *repo).data["commit"]
@@ -234,7 +236,7 @@ def test_rolling_back_to_a_named_state(repository: AppRepository, ucp: Ucp, by: 
     assert repository.tag("echo", "prod") == "2"
 
 
-def test_history_shows_what_people_edited(repository: AppRepository, ucp: Ucp) -> None:
+def test_history_includes_edits_of_people(repository: AppRepository, ucp: Ucp) -> None:
     text = KUSTOMIZATION.replace("0.9.2", "hotfix")
     repository.commit({overlay("echo", "prod"): text}, "hotfix \x1e\x1f\n\nUcp-App: no trailer")
 
@@ -246,7 +248,7 @@ def test_history_shows_what_people_edited(repository: AppRepository, ucp: Ucp) -
     assert "A Person" in line
 
 
-def test_what_changes_of_several_images_is_named(repository: AppRepository, ucp: Ucp) -> None:
+def test_changed_image_of_several_is_named(repository: AppRepository, ucp: Ucp) -> None:
     images = "images:\n- {name: web, newTag: v1}\n- {name: db, newTag: '16'}\n"
     repository.commit({overlay("shop", "stage"): images})
     repo = ("--repo", repository.url)
@@ -260,7 +262,7 @@ def test_what_changes_of_several_images_is_named(repository: AppRepository, ucp:
     assert told[1].split()[3:5] == ["web=v1", "web=v2"]
 
 
-def test_a_branch_can_be_named(repository: AppRepository, ucp: Ucp) -> None:
+def test_named_branch_is_promoted(repository: AppRepository, ucp: Ucp) -> None:
     repository.git("branch", "release", "main")
     words = ("echo", "--env", "stage", "--tag", "1", "--repo", repository.url)
     result = ucp.promote(*words, "--branch", "release")
@@ -271,7 +273,7 @@ def test_a_branch_can_be_named(repository: AppRepository, ucp: Ucp) -> None:
 
 
 class TestWorkingClone:
-    """`--repo PATH` with a clone of the user's own."""
+    """`--repo PATH` with a clone of the user."""
 
     @pytest.fixture
     def clone(self, repository: AppRepository, tmp_path: Path) -> Path:
@@ -279,7 +281,9 @@ class TestWorkingClone:
         repository._git(tmp_path, "clone", "--quiet", repository.url, str(folder))
         return folder
 
-    def test_it_follows_what_landed(self, repository: AppRepository, clone: Path, ucp: Ucp) -> None:
+    def test_clone_is_fast_forwarded_after_the_promotion(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
         repository.commit({"README.md": "hi\n"})
         (clone / "notes.txt").write_text("mine")
         result = ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
@@ -289,7 +293,7 @@ class TestWorkingClone:
         assert repository._git(clone, "status", "--porcelain") == "?? notes.txt\n"
         assert '"1"' in (clone / overlay("echo", "stage")).read_text()
 
-    def test_a_shallow_clone_will_do(
+    def test_shallow_clone_is_sufficient(
         self, repository: AppRepository, tmp_path: Path, ucp: Ucp
     ) -> None:
         repository.commit({"README.md": "hi\n"})
@@ -301,7 +305,9 @@ class TestWorkingClone:
         assert result.code == 0, result.err
         repository.prove_sound()
 
-    def test_its_own_settings_count(self, repository: AppRepository, clone: Path, ucp: Ucp) -> None:
+    def test_git_settings_of_the_clone_are_used(
+        self, repository: AppRepository, clone: Path, ucp: Ucp
+    ) -> None:
         repository._git(clone, "config", "user.name", "Local")
         repository._git(clone, "config", "user.email", "local@example.org")
         ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(clone))
@@ -309,7 +315,7 @@ class TestWorkingClone:
         assert repository.git("show", "-s", "--format=%an", "main").strip() == "Local"
 
     @pytest.mark.parametrize("state", ["dirty", "staged", "detached", "ahead", "other branch"])
-    def test_a_clone_in_another_state_is_refused(
+    def test_clone_with_changes_or_on_another_branch_is_refused(
         self, repository: AppRepository, clone: Path, ucp: Ucp, state: str
     ) -> None:
         repository._git(clone, "config", "user.name", "x")
@@ -336,7 +342,7 @@ class TestWorkingClone:
         assert repository._git(clone, "status", "--porcelain=v2", "--branch") == before
         assert len(repository.commits) == 1
 
-    def test_a_branch_that_follows_a_local_one_is_told_as_that(
+    def test_branch_that_tracks_a_local_one_is_refused_with_the_reason(
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
         repository._git(clone, "switch", "--quiet", "--create", "topic", "--track", "main")
@@ -351,7 +357,7 @@ class TestWorkingClone:
         repository._git(clone, "switch", "--quiet", "main")
         assert ucp(*words).code == 0
 
-    def test_a_branch_that_the_remote_lacks_is_named(
+    def test_branch_that_is_missing_on_the_remote_is_named(
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
         repository._git(clone, "switch", "--quiet", "--create", "topic")
@@ -362,7 +368,7 @@ class TestWorkingClone:
         assert f"{repository.url} has no branch topic" in refused.err
         assert f"git -C '{clone}' push --set-upstream origin topic" in refused.err
 
-    def test_a_clone_that_can_not_follow_is_told_with_the_reason(
+    def test_clone_that_can_not_be_updated_is_reported_with_the_reason(
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
         (clone / ".git" / "index.lock").touch()
@@ -375,7 +381,7 @@ class TestWorkingClone:
         assert repository.tag("echo", "stage") == "1"
 
     @pytest.mark.parametrize("command", ["promote", "rollback"])
-    def test_in_use_it_is_waited_for_no_longer_than_the_timeout(
+    def test_clone_in_use_is_awaited_only_until_the_timeout(
         self, repository: AppRepository, clone: Path, ucp: Ucp, command: str
     ) -> None:
         more = ("--tag", "1") if command == "promote" else ("--hold",)
@@ -386,7 +392,7 @@ class TestWorkingClone:
 
         assert refused.code == 1
         assert str(clone) in refused.err
-        # Not every file system tells whose a lock is.
+        # Not every file system reports the holder of a lock.
         who = f"process {os.getpid()}" if "process" in refused.err else "another command"
         assert f"waiting for {who}, which uses {clone}" in refused.err
         assert f"last state: {who} uses it; nothing was changed" in refused.err
@@ -394,7 +400,7 @@ class TestWorkingClone:
         assert len(repository.commits) == 1
         assert ucp(*words).code == 0
 
-    def test_without_a_remote_there_is_nothing_to_push_to(
+    def test_clone_without_a_remote_is_refused(
         self, repository: AppRepository, clone: Path, ucp: Ucp
     ) -> None:
         repository._git(clone, "remote", "remove", "origin")
@@ -408,14 +414,14 @@ class TestWorkingClone:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of a host that takes connections and says nothing."""
+    """Address of a host that accepts connections and sends nothing."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
         yield f"127.0.0.1:{listening.getsockname()[1]}"
 
 
-def test_a_silent_host_is_waited_for_no_longer_than_the_timeout(
+def test_silent_host_is_awaited_only_until_the_timeout(
     repository: AppRepository, ucp: Ucp, tmp_path: Path, silent: str
 ) -> None:
     url = f"http://{silent}/team/apps.git"
@@ -433,7 +439,7 @@ def test_a_silent_host_is_waited_for_no_longer_than_the_timeout(
         assert "s3cret" not in refused.err
 
 
-def test_the_workspace_s_own_app_repository_is_the_default(
+def test_app_repository_of_the_workspace_is_the_default(
     environment: dict[str, str], tmp_path: Path
 ) -> None:
     workspace = tmp_path / "ws"
@@ -456,7 +462,7 @@ def test_the_workspace_s_own_app_repository_is_the_default(
 @pytest.mark.parametrize(
     "words", [("history", "echo"), ("rollback", "echo", "--env", "stage")], ids=["history", "back"]
 )
-def test_a_shallow_clone_is_not_said_to_have_no_history(
+def test_shallow_clone_is_refused_with_the_command_that_unshallows_it(
     words: tuple[str, ...], repository: AppRepository, ucp: Ucp, tmp_path: Path
 ) -> None:
     ucp.promote("echo", "--env", "stage", "--tag", "1.0.0", "--repo", repository.url)

@@ -1,4 +1,4 @@
-"""Pull requests: one suite for Gitea itself and for stand-ins of GitHub and GitLab."""
+"""Pull requests: one test suite for a real Gitea and for stand-ins of GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def propose(ucp: Ucp, host: ForgeHost, *words: str, **more: str) -> Result:
 
 
 def until_merged(host: ForgeHost) -> None:
-    """Forges merge in the background."""
+    """Wait for the merge, which forges do in the background."""
     until = time.monotonic() + 60
     while host.open_requests() and time.monotonic() < until:
         time.sleep(0.1)
@@ -83,7 +83,7 @@ def test_a_pull_request_is_opened(host: ForgeHost, ucp: Ucp) -> None:
     assert result.data["commit"] == host.repository.git("rev-parse", "ucp/echo/stage").strip()
 
 
-def test_a_newer_one_updates_it(host: ForgeHost, ucp: Ucp) -> None:
+def test_newer_promotion_updates_the_open_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0").data["pr"]
     host.repository.commit({"README.md": "somebody else\n"})
     second = propose(ucp, host, "--tag", "2.0.0")
@@ -104,7 +104,7 @@ def test_a_newer_one_updates_it(host: ForgeHost, ucp: Ucp) -> None:
     assert all(len(line.split()) <= 2 for line in parents)
 
 
-def test_what_is_proposed_already_is_not_pushed_again(host: ForgeHost, ucp: Ucp) -> None:
+def test_same_proposal_is_not_pushed_again(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
     again = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
 
@@ -114,7 +114,7 @@ def test_what_is_proposed_already_is_not_pushed_again(host: ForgeHost, ucp: Ucp)
     assert len(host.open_requests()) == 1
 
 
-def test_an_older_one_is_superseded_by_what_is_proposed(host: ForgeHost, ucp: Ucp) -> None:
+def test_older_promotion_is_superseded_by_the_open_proposal(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "2.0.0", "--sequence", "6")
     late = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
 
@@ -122,7 +122,7 @@ def test_an_older_one_is_superseded_by_what_is_proposed(host: ForgeHost, ucp: Uc
     assert "2.0.0" in host.open_requests()[0].title
 
 
-def test_what_is_there_already_needs_none(host: ForgeHost, ucp: Ucp) -> None:
+def test_no_pull_request_is_opened_for_the_current_version(host: ForgeHost, ucp: Ucp) -> None:
     result = propose(ucp, host, "--tag", "0.9.2")
 
     assert (result.code, result.status, result.data["pr"]) == (0, "unchanged", None)
@@ -134,7 +134,7 @@ IMAGES = (
 )
 
 
-def test_what_is_proposed_of_other_images_stays(host: ForgeHost, ucp: Ucp) -> None:
+def test_proposed_versions_of_other_images_are_kept(host: ForgeHost, ucp: Ucp) -> None:
     host.repository.commit({overlay("echo", "stage"): IMAGES})
     first = propose(ucp, host, "--image", "web=2", "--sequence", "5")
     second = propose(ucp, host, "--image", "db=8", "--sequence", "3")
@@ -148,7 +148,7 @@ def test_what_is_proposed_of_other_images_stays(host: ForgeHost, ucp: Ucp) -> No
     proposed = host.repository.text(overlay("echo", "stage"), "ucp/echo/stage")
     assert proposed == IMAGES.replace("'1'", "'2'").replace("'7'", "'8'")
 
-    # Unless the base has something newer meanwhile.
+    # They are dropped if the base has a newer version by now.
     direct = ("--image", "db=9", "--sequence", "4", "--repo", host.url)
     assert ucp.promote(*STAGE, *direct, **host.variables).status == "promoted"
     third = propose(ucp, host, "--image", "mq=4", "--sequence", "2")
@@ -160,7 +160,7 @@ def test_what_is_proposed_of_other_images_stays(host: ForgeHost, ucp: Ucp) -> No
     assert host.repository.text(overlay("echo", "stage")) == landed
 
 
-def test_what_conflicts_with_the_base_by_now_is_renewed(host: ForgeHost, ucp: Ucp) -> None:
+def test_proposal_that_conflicts_with_the_base_is_renewed(host: ForgeHost, ucp: Ucp) -> None:
     host.repository.commit({overlay("echo", "stage"): IMAGES})
     words = ("--image", "web=2", "--image", "db=8", "--sequence", "5")
     propose(ucp, host, *words)
@@ -177,7 +177,7 @@ def test_what_conflicts_with_the_base_by_now_is_renewed(host: ForgeHost, ucp: Uc
     assert host.repository.text(overlay("echo", "stage")) == landed
 
 
-def test_where_the_base_is_to_stay_as_it_is_the_proposal_ends(host: ForgeHost, ucp: Ucp) -> None:
+def test_proposal_of_the_current_version_closes_the_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     first = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5")
     late = propose(ucp, host, "--tag", "0.9.2", "--sequence", "4")
     assert late.status == "superseded", late.err
@@ -189,7 +189,7 @@ def test_where_the_base_is_to_stay_as_it_is_the_proposal_ends(host: ForgeHost, u
     assert (again.status, again.data["pr"]) == ("unchanged", None)
 
 
-def test_an_app_and_environment_each(host: ForgeHost, ucp: Ucp) -> None:
+def test_each_app_and_environment_has_its_own_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     host.repository.commit({overlay("shop", "stage"): KUSTOMIZATION})
     propose(ucp, host, "--tag", "1")
     words = ("--env", "stage", "--tag", "1", "--pr", "--repo", host.url)
@@ -199,8 +199,8 @@ def test_an_app_and_environment_each(host: ForgeHost, ucp: Ucp) -> None:
     assert len(host.open_requests()) == 2
 
 
-def test_the_base_moves_on_under_it(host: ForgeHost, ucp: Ucp) -> None:
-    """A direct promotion of the same app lands first; the proposal is renewed on top of it."""
+def test_proposal_is_renewed_on_top_of_a_direct_promotion(host: ForgeHost, ucp: Ucp) -> None:
+    """A direct promotion of the same app lands first."""
     propose(ucp, host, "--tag", "1")
     direct = ucp.promote(*STAGE, "--tag", "2", "--repo", host.url, **host.variables)
     assert direct.status == "promoted", direct.err
@@ -213,7 +213,7 @@ def test_the_base_moves_on_under_it(host: ForgeHost, ucp: Ucp) -> None:
     assert host.repository.tag("echo", "stage") == "3"
 
 
-def test_after_a_merge_the_next_one_is_a_new_one(host: ForgeHost, ucp: Ucp) -> None:
+def test_promotion_after_a_merge_opens_a_new_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     propose(ucp, host, "--tag", "1")
     (first,) = host.open_requests()
     host.merge(first.number)
@@ -226,7 +226,7 @@ def test_after_a_merge_the_next_one_is_a_new_one(host: ForgeHost, ucp: Ucp) -> N
     assert host.repository.tag("echo", "stage") == "2"
 
 
-def test_after_a_person_closed_it_the_next_one_is_a_new_one(host: ForgeHost, ucp: Ucp) -> None:
+def test_promotion_after_a_closed_pull_request_opens_a_new_one(host: ForgeHost, ucp: Ucp) -> None:
     propose(ucp, host, "--tag", "9", "--sequence", "9")
     (closed,) = host.open_requests()
     host.close(closed.number)
@@ -239,7 +239,7 @@ def test_after_a_person_closed_it_the_next_one_is_a_new_one(host: ForgeHost, ucp
     assert host.repository.tag("echo", "stage") == "2"
 
 
-def test_merged_at_once_where_nothing_has_to_be_green(host: ForgeHost, ucp: Ucp) -> None:
+def test_pull_request_is_merged_at_once_without_required_checks(host: ForgeHost, ucp: Ucp) -> None:
     result = propose(ucp, host, "--tag", "1.0.0", "--sequence", "5", "--merge-when-green")
 
     assert result.code == 0, result.err
@@ -251,7 +251,7 @@ def test_merged_at_once_where_nothing_has_to_be_green(host: ForgeHost, ucp: Ucp)
     assert (newest["kind"], newest["to"], newest["sequence"]) == ("promote", "1.0.0", 5)
 
 
-def test_merged_once_the_checks_are_green(host: ForgeHost, ucp: Ucp) -> None:
+def test_pull_request_is_merged_once_its_checks_are_green(host: ForgeHost, ucp: Ucp) -> None:
     host.hold_checks()
     result = propose(ucp, host, "--tag", "1.0.0", "--merge-when-green")
     assert result.code == 0, result.err
@@ -266,7 +266,7 @@ def test_merged_once_the_checks_are_green(host: ForgeHost, ucp: Ucp) -> None:
     assert host.repository.message().startswith("promote echo to stage: 0.9.2 -> 2.0.0")
 
 
-def test_several_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None:
+def test_concurrent_proposals_share_one_pull_request(host: ForgeHost, ucp: Ucp) -> None:
     words = ("promote", *STAGE, "--pr", "--repo", host.url, "-o", "json")
     running = [
         ucp.start(*words, "--tag", f"v{number}", "--sequence", str(number), **host.variables)
@@ -281,7 +281,9 @@ def test_several_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None
     assert host.repository.tag("echo", "stage") == "v4"
 
 
-def test_several_images_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) -> None:
+def test_concurrent_proposals_of_several_images_share_one_pull_request(
+    host: ForgeHost, ucp: Ucp
+) -> None:
     """Some find the branch of another one before its pull request is open."""
     host.repository.commit({overlay("echo", "stage"): IMAGES})
     words = ("promote", *STAGE, "--pr", "--repo", host.url, "-o", "json")
@@ -298,7 +300,7 @@ def test_several_images_at_once_are_one_pull_request(host: ForgeHost, ucp: Ucp) 
     assert host.repository.text(overlay("echo", "stage")).count("newTag: 'new'") == 3
 
 
-def test_a_wrong_token_is_refused_before_anything_is_pushed(host: ForgeHost, ucp: Ucp) -> None:
+def test_wrong_token_is_refused_before_the_push(host: ForgeHost, ucp: Ucp) -> None:
     name = next(each for each in host.variables if each.endswith("_TOKEN") and "GIT_" not in each)
     words = ("promote", *STAGE, "--tag", "1", "--pr", "--repo", host.url)
     result = ucp(*words, **{**host.variables, name: "wr0ng-token"})
@@ -309,7 +311,7 @@ def test_a_wrong_token_is_refused_before_anything_is_pushed(host: ForgeHost, ucp
     assert "ucp/" not in host.repository.git("for-each-ref")
 
 
-def test_a_forge_that_is_not_there(host: ForgeHost, ucp: Ucp) -> None:
+def test_unreachable_forge_is_reported(host: ForgeHost, ucp: Ucp) -> None:
     words = ("promote", *STAGE, "--tag", "1", "--pr", "--repo", host.url)
     result = ucp(*words, **{**host.variables, "UCP_FORGE_URL": "http://127.0.0.1:1"})
 

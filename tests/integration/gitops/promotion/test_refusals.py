@@ -1,4 +1,4 @@
-"""How git hosts refuse a push, in each wording; what is retried and what is final."""
+"""Refusals of a push by git hosts, in each wording: which are retried, and which are final."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ export GIT_AUTHOR_NAME=r GIT_AUTHOR_EMAIL=r@x GIT_COMMITTER_NAME=r GIT_COMMITTER
 git update-ref refs/heads/main $(git commit-tree -p main -m rival "main^{tree}")
 """
 
-# A host that judges pushes itself (proc-receive) words its refusals as it likes. The first push
-# meets a rival: the branch moves, and the answer is one of these.
+# A host that checks pushes itself (proc-receive) has its own error messages. The first push races
+# with a rival: the branch moves, and the response is one of these messages.
 
 LATE = [
     "fetch first",
@@ -79,7 +79,7 @@ for old, new, ref in commands:
 
 
 def host(repository: AppRepository, folder: Path, words: str, *, times: int, moves: bool) -> Path:
-    """Make the repository answer the next pushes with those words."""
+    """Make the repository respond to the next pushes with that message."""
     (folder / "left").write_text(str(times))
     (folder / "seen").write_text("")
     repository.git("config", "receive.procReceiveRefs", "refs/heads")
@@ -90,7 +90,7 @@ def host(repository: AppRepository, folder: Path, words: str, *, times: int, mov
     hook.chmod(0o755)
     (folder / "rival").write_text(
         "set -e\n"
-        # Outside the quarantine of the push that is being judged.
+        # It must run outside the quarantine of the push that is being checked.
         "unset GIT_QUARANTINE_PATH GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES\n"
         f"cd '{repository.folder}'\n"
         f"{RIVAL}\n"
@@ -99,7 +99,7 @@ def host(repository: AppRepository, folder: Path, words: str, *, times: int, mov
 
 
 @pytest.mark.parametrize("words", LATE)
-def test_a_late_push_is_made_again_on_the_new_tip(
+def test_push_that_lost_a_race_is_repeated_on_the_new_tip(
     repository: AppRepository, ucp: Ucp, tmp_path: Path, words: str
 ) -> None:
     seen = host(repository, tmp_path, words, times=2, moves=True)
@@ -114,7 +114,7 @@ def test_a_late_push_is_made_again_on_the_new_tip(
 
 
 @pytest.mark.parametrize("words", FINAL)
-def test_a_declined_push_is_final(
+def test_declined_push_is_final(
     repository: AppRepository, ucp: Ucp, tmp_path: Path, words: str
 ) -> None:
     seen = host(repository, tmp_path, words, times=99, moves=True)
@@ -126,7 +126,7 @@ def test_a_declined_push_is_final(
     assert len(seen.read_text().split()) == 1
 
 
-def test_a_branch_that_takes_pull_requests_only_is_told_how_to_open_one(
+def test_protected_branch_is_reported_with_the_way_to_open_a_pull_request(
     repository: AppRepository, ucp: Ucp
 ) -> None:
     words = "GitLab: You are not allowed to push code to protected branches on this project."
@@ -139,7 +139,7 @@ def test_a_branch_that_takes_pull_requests_only_is_told_how_to_open_one(
     assert "--pr" not in ucp("promote", *WORDS, "--repo", repository.url).err
 
 
-def test_unknown_words_are_final_where_nobody_moved_the_branch(
+def test_unknown_error_is_final_if_the_branch_did_not_move(
     repository: AppRepository, ucp: Ucp, tmp_path: Path
 ) -> None:
     seen = host(repository, tmp_path, "TF999: computer says no", times=99, moves=False)
@@ -153,7 +153,7 @@ def test_unknown_words_are_final_where_nobody_moved_the_branch(
 
 @pytest.mark.parametrize("hook", ["pre-receive", "update"])
 @pytest.mark.parametrize("words", ["fetch first", "cannot lock ref", "GH006: Protected branch"])
-def test_a_hook_that_declines_is_final_whatever_it_prints(
+def test_declining_hook_is_final_whatever_it_prints(
     repository: AppRepository, transport: Transport, ucp: Ucp, hook: str, words: str
 ) -> None:
     counter = repository.folder / "declined"
@@ -170,8 +170,10 @@ def test_a_hook_that_declines_is_final_whatever_it_prints(
     assert len(repository.commits) == 1
 
 
-def test_a_rival_between_fetch_and_push(repository: AppRepository, ucp: Ucp) -> None:
-    """What git itself says in that race, not a hook's copy of it: the ref's own lock decides."""
+def test_push_is_repeated_after_a_rival_between_fetch_and_push(
+    repository: AppRepository, ucp: Ucp
+) -> None:
+    """With git's own error for that race instead of a hook's: the ref's lock decides."""
     repository.hook(
         "pre-receive",
         "[ -e raced ] && exit 0\ntouch raced\n"
@@ -184,7 +186,9 @@ def test_a_rival_between_fetch_and_push(repository: AppRepository, ucp: Ucp) -> 
     repository.prove_sound()
 
 
-def test_a_lock_left_behind_ends_with_the_host_s_words(repository: AppRepository, ucp: Ucp) -> None:
+def test_stale_lock_on_the_remote_is_reported_with_gits_message(
+    repository: AppRepository, ucp: Ucp
+) -> None:
     (repository.folder / "refs" / "heads" / "main.lock").touch()
 
     result = ucp("promote", *WORDS, "--repo", repository.url)
@@ -193,7 +197,7 @@ def test_a_lock_left_behind_ends_with_the_host_s_words(repository: AppRepository
     assert "main.lock" in result.err
 
 
-def test_a_branch_that_always_moves_ends_at_the_deadline(
+def test_retries_on_a_moving_branch_end_at_the_deadline(
     repository: AppRepository, ucp: Ucp, tmp_path: Path
 ) -> None:
     host(repository, tmp_path, "fetch first", times=999, moves=True)
@@ -206,18 +210,18 @@ def test_a_branch_that_always_moves_ends_at_the_deadline(
 
 
 def lead(ucp: Ucp, to: str, instead_of: str) -> None:
-    """Write a rewriting of addresses to the person's settings, in place of what was there."""
+    """Replace the person's settings by a rewriting of URLs."""
     text = f'[url "{to}"]\n\tinsteadOf = {instead_of}\n'
     Path(ucp.environment["GIT_CONFIG_GLOBAL"]).write_text(text)
 
 
 class TestHttp:
-    """What only happens over HTTP."""
+    """Cases that exist only over HTTP."""
 
     def variables(self) -> dict[str, str]:
         return {"UCP_GIT_USERNAME": USER, "UCP_GIT_TOKEN": TOKEN}
 
-    def test_a_lost_answer_is_not_pushed_twice(
+    def test_push_with_a_lost_response_is_not_repeated(
         self, repository: AppRepository, ucp: Ucp, tmp_path: Path, environment: dict[str, str]
     ) -> None:
         with http_git(tmp_path / "git host", environment) as served:
@@ -230,7 +234,7 @@ class TestHttp:
         assert result.data["commit"] == repository.tip
         assert len(repository.commits) == 2
 
-    def test_a_server_that_is_away_for_a_moment_is_asked_again(
+    def test_unavailable_server_is_retried(
         self, repository: AppRepository, ucp: Ucp, tmp_path: Path, environment: dict[str, str]
     ) -> None:
         with http_git(tmp_path / "git host", environment) as served:
@@ -242,7 +246,7 @@ class TestHttp:
         assert result.status == "promoted"
 
     @pytest.mark.parametrize("typed", ["http://git.example.org/", "git@git.example.org:"])
-    def test_the_credential_is_for_where_the_person_s_settings_lead(
+    def test_credential_is_sent_to_the_url_that_the_persons_settings_rewrite_to(
         self,
         repository: AppRepository,
         ucp: Ucp,
@@ -254,7 +258,7 @@ class TestHttp:
             url = served.url(repository.folder)
             base, _, name = url.rpartition("/")
             lead(ucp, f"{base}/", typed)
-            # What another repository's settings say is nobody's word on where a token goes.
+            # Settings of another repository must not decide where a token is sent.
             away = ["git", "config", "url.http://127.0.0.1:1/.insteadOf", typed]
             subprocess.run(["git", "init", "--quiet"], cwd=ucp.folder, check=True)
             subprocess.run(away, cwd=ucp.folder, check=True)
@@ -267,7 +271,7 @@ class TestHttp:
             result = ucp.promote(*WORDS, "--repo", typed + name, **self.variables())
             assert result.code == 0, result.err
 
-    def test_a_token_for_https_is_not_sent_in_the_clear(self, ucp: Ucp) -> None:
+    def test_token_for_https_is_not_sent_unencrypted(self, ucp: Ucp) -> None:
         lead(ucp, "http://127.0.0.1:1/", "https://git.example.org/")
         words = ("promote", *WORDS, "--repo", "https://git.example.org/apps.git")
         refused = ucp(*words, **self.variables())
@@ -276,7 +280,7 @@ class TestHttp:
         assert "where the token would be sent unencrypted" in refused.err
 
     @pytest.mark.parametrize("token", ["", "wrong-token"])
-    def test_wrong_or_missing_credentials(
+    def test_wrong_or_missing_credential_is_reported(
         self,
         repository: AppRepository,
         ucp: Ucp,
@@ -293,10 +297,10 @@ class TestHttp:
         assert "wrong-token" not in result.err
         assert len(repository.commits) == 1
 
-    def test_the_token_is_in_no_argv_no_file_and_no_output(
+    def test_token_is_in_no_argument_file_or_output(
         self, repository: AppRepository, ucp: Ucp, tmp_path: Path, environment: dict[str, str]
     ) -> None:
-        """A git in front of the real one writes down how it is called."""
+        """A wrapper of git records its arguments."""
         log = tmp_path / "calls"
         tools = tmp_path / "tools"
         tools.mkdir()

@@ -1,4 +1,4 @@
-"""The GitHub action, the GitLab component and the image: what they promise, run as a CI would."""
+"""The GitHub action, the GitLab component and the image: their contracts, run as a CI would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def known_variables() -> set[str]:
 
 
 def run_action(inputs: dict[str, str], environment: dict[str, str], folder: Path) -> Result:
-    """The step as a runner would: defaults, expressions, then bash."""
+    """Run the step as a runner would: defaults, expressions, then bash."""
     (action,) = load_all(ACTION / "action.yml")
     values = {name: each.get("default", "") for name, each in action["inputs"].items()} | inputs
     (step,) = action["runs"]["steps"]
@@ -58,7 +58,7 @@ def run_action(inputs: dict[str, str], environment: dict[str, str], folder: Path
 
 
 def run_component(inputs: dict[str, str], environment: dict[str, str], folder: Path) -> Result:
-    """The job as a runner would: inputs are interpolated, then the script runs in a shell."""
+    """Run the job as a runner would: inputs are interpolated, then the script runs in a shell."""
     specification, jobs = load_all(COMPONENT)
     known = specification["spec"]["inputs"]
     values = {name: (each or {}).get("default", "") for name, each in known.items()} | inputs
@@ -87,7 +87,7 @@ def wanted(repository: AppRepository, **more: str) -> dict[str, str]:
     return {"app": "echo", "env": "stage", "repo": repository.url, **more}
 
 
-def test_the_action_promotes_and_tells(
+def test_action_promotes_and_sets_its_outputs(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
 ) -> None:
     result = run_action(wanted(repository, tag="1.0.0"), with_ucp, tmp_path)
@@ -100,7 +100,7 @@ def test_the_action_promotes_and_tells(
     assert "Ucp-Sequence: 17" in repository.message()
 
 
-def test_the_action_passes_a_refusal_on(
+def test_action_fails_if_the_promotion_is_refused(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
 ) -> None:
     result = run_action(wanted(repository, env="prod", tag="1.0.0"), with_ucp, tmp_path)
@@ -112,7 +112,7 @@ def test_the_action_passes_a_refusal_on(
 @pytest.mark.parametrize(
     "tag", ["$(touch evil)", "1; touch evil", "1\nstatus=promoted", "`touch evil`"]
 )
-def test_nothing_that_a_workflow_puts_in_is_read_as_code(
+def test_inputs_of_a_workflow_are_never_executed(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path, tag: str
 ) -> None:
     for run in (run_action, run_component):
@@ -126,7 +126,7 @@ def test_nothing_that_a_workflow_puts_in_is_read_as_code(
 @pytest.mark.parametrize(
     ("install", "said"), [("", "is empty"), ("https://example.org/k8s_ucp.whl", "#sha256=")]
 )
-def test_the_action_installs_nothing_without_a_hash(
+def test_action_installs_nothing_without_a_hash(
     repository: AppRepository,
     environment: dict[str, str],
     tmp_path: Path,
@@ -145,7 +145,7 @@ def test_the_action_installs_nothing_without_a_hash(
     assert said in result.err
 
 
-def test_the_component_promotes(
+def test_component_promotes(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
 ) -> None:
     result = run_component(wanted(repository, tag="1.0.0"), with_ucp, tmp_path)
@@ -155,7 +155,7 @@ def test_the_component_promotes(
     assert '"promoted"' in (tmp_path / "promotion.json").read_text()
 
 
-def test_a_refusal_fails_the_component_s_job(
+def test_refused_promotion_fails_the_components_job(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
 ) -> None:
     result = run_component(wanted(repository, env="prod", tag="1.0.0"), with_ucp, tmp_path)
@@ -164,7 +164,7 @@ def test_a_refusal_fails_the_component_s_job(
     assert '"gated"' in (tmp_path / "promotion.json").read_text()
 
 
-def test_both_pass_on_every_option(ucp: Ucp) -> None:
+def test_action_and_component_pass_on_every_option(ucp: Ucp) -> None:
     (action,) = load_all(ACTION / "action.yml")
     (job,) = load_all(COMPONENT)[1].values()
     for variables in (action["runs"]["steps"][0]["env"], job["variables"]):
@@ -181,7 +181,7 @@ def test_every_input_is_used() -> None:
         assert f"$[[ inputs.{name} ]]" in COMPONENT.read_text()
 
 
-def test_what_the_image_copies_is_there() -> None:
+def test_files_that_the_image_copies_exist() -> None:
     text = (ROOT / "ci" / "image" / "Dockerfile").read_text()
     for path in re.findall(r"requirements/\S+\.txt", text):
         assert (ROOT / path).is_file()

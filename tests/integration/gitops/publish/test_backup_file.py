@@ -1,4 +1,4 @@
-"""The backup in a real core repository: written when its content changed, whoever comes first."""
+"""The backup in a real core repository: written only if its content changed."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def keep(backup: Backup) -> Callable[[Backup], Backup]:
 
 
 def blobs(folder: Path) -> bytes:
-    """Every object of a repository, unpacked."""
+    """All objects of a repository, uncompressed."""
     repository = Repository(folder)
     ids = repository.git("rev-list", "--objects", "--all", "--no-object-names").decode().split()
     return repository.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in ids).encode())
 
 
-def test_nothing_to_back_up_is_no_file_and_no_commit(world: World, key: BackupKey) -> None:
+def test_empty_backup_creates_no_file_and_no_commit(world: World, key: BackupKey) -> None:
     world.start()
     before = world.refs()
     assert file(world).save(key, keep(Backup())) is None
@@ -57,20 +57,20 @@ def test_nothing_to_back_up_is_no_file_and_no_commit(world: World, key: BackupKe
     assert PATH not in world.files("core")
 
 
-def test_what_appears_is_written_once_and_read_back(world: World, key: BackupKey) -> None:
+def test_new_content_is_written_once_and_read_back(world: World, key: BackupKey) -> None:
     world.start()
     commit = file(world).save(key, keep(STATE))
     assert commit == Repository(world.folder.core_remote).resolve("main")
     assert file(world).read(commit, key) == STATE
     before = world.refs()
-    # age never gives the same bytes twice: it is the content that counts.
+    # age encrypts to different bytes each time, so the content is compared.
     assert file(world).save(key, keep(STATE)) is None
     assert world.refs() == before
     assert not world.start().changed
     assert world.refs() == before
 
 
-def test_a_change_is_one_more_commit_and_the_old_one_stays_in_history(
+def test_change_is_a_new_commit_and_the_old_version_stays_in_history(
     world: World, key: BackupKey
 ) -> None:
     world.start()
@@ -81,7 +81,7 @@ def test_a_change_is_one_more_commit_and_the_old_one_stays_in_history(
     assert file(world).read(first, key) == STATE
 
 
-def test_git_holds_no_plaintext_and_no_key(world: World, key: BackupKey) -> None:
+def test_git_contains_no_plaintext_and_no_key(world: World, key: BackupKey) -> None:
     world.start()
     file(world).save(key, keep(STATE))
     for folder in (world.folder.core_remote, world.folder.core):
@@ -91,7 +91,7 @@ def test_git_holds_no_plaintext_and_no_key(world: World, key: BackupKey) -> None
             assert secret.encode() not in found
 
 
-def test_a_push_in_between_is_kept(world: World, key: BackupKey) -> None:
+def test_concurrent_push_is_kept(world: World, key: BackupKey) -> None:
     world.start()
     pushed: list[str] = []
 
@@ -105,7 +105,9 @@ def test_a_push_in_between_is_kept(world: World, key: BackupKey) -> None:
     assert {f"notes/{number}.md" for number in range(3)} <= world.files("core").keys()
 
 
-def test_two_that_see_the_same_write_it_once(world: World, key: BackupKey) -> None:
+def test_concurrent_writers_of_the_same_content_create_one_commit(
+    world: World, key: BackupKey
+) -> None:
     world.start()
     url = world.folder.core_remote.as_uri()
     both = threading.Barrier(2, timeout=30)
@@ -132,7 +134,7 @@ def test_another_key_writes_nothing(world: World, key: BackupKey, tmp_path: Path
     assert world.refs() == before
 
 
-def test_a_push_of_the_backup_alone_is_not_checked(
+def test_push_of_only_the_backup_is_not_checked(
     world: World, key: BackupKey, tmp_path: Path
 ) -> None:
     world.start()
@@ -149,21 +151,21 @@ def test_a_push_of_the_backup_alone_is_not_checked(
 
 
 def context(world: World, **git: str) -> StartContext:
-    """The topology's workspace; git: of another machine, which knows addresses only."""
+    """The topology's workspace; git: of another machine, which has only the addresses."""
     if not git:
         return StartContext(workspace=Workspace.at(world.folder.root.parents[1]), topology=demo())
     return StartContext(workspace=Workspace.at(world.person), topology=demo(git=git))
 
 
 def backed_up(world: World) -> bytes:
-    """A repository with a backup; the key's file, which the workspace has."""
+    """A repository with a backup; the content of the key file, which the workspace has."""
     world.start()
     here = context(world).workspace.backup_key
     file(world).save(key_for(here, lambda: False), keep(STATE))
     return here.read_bytes()
 
 
-def test_a_backup_without_its_key_is_seen_before_the_first_change(world: World) -> None:
+def test_backup_without_its_key_is_reported_before_the_first_change(world: World) -> None:
     check_backup_key(context(world))
     text = backed_up(world)
     check_backup_key(context(world))
@@ -171,7 +173,7 @@ def test_a_backup_without_its_key_is_seen_before_the_first_change(world: World) 
     path.unlink()
     for again in range(2):
         if again:
-            # The remote is what counts, not the clone.
+            # The remote is checked, not the clone.
             shutil.rmtree(world.folder.core)
         with pytest.raises(BadKey, match="is missing") as caught:
             check_backup_key(context(world))
@@ -184,7 +186,7 @@ def test_a_backup_without_its_key_is_seen_before_the_first_change(world: World) 
     check_backup_key(context(world))
 
 
-def test_a_new_machine_looks_into_a_repository_elsewhere(world: World) -> None:
+def test_new_machine_checks_a_remote_repository_for_a_backup(world: World) -> None:
     text = backed_up(world)
     urls = {
         "core": world.folder.core_remote.as_uri(),
@@ -193,14 +195,14 @@ def test_a_new_machine_looks_into_a_repository_elsewhere(world: World) -> None:
     elsewhere = context(world, provider="url", **urls)
     with pytest.raises(BadKey, match="is missing"):
         check_backup_key(elsewhere)
-    # It looked, and left nothing.
+    # The check leaves nothing behind.
     assert not elsewhere.gitops.root.exists()
     elsewhere.workspace.credentials.mkdir(parents=True)
     elsewhere.workspace.backup_key.write_bytes(text)
     check_backup_key(elsewhere)
 
 
-def test_a_repository_without_a_backup_needs_no_key(world: World) -> None:
+def test_repository_without_a_backup_needs_no_key(world: World) -> None:
     world.start()
     check_backup_key(context(world))
     assert not context(world).workspace.backup_key.exists()

@@ -1,4 +1,4 @@
-"""Our own work on repositories that we made isn't led by a person's git settings."""
+"""A person's git settings do not affect ucp's own work in repositories that it created."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def status(clone: Path) -> str:
 
 
 @pytest.mark.parametrize("case", SETTINGS)
-def test_a_persons_settings_do_not_reach_local_repositories(
+def test_persons_settings_do_not_affect_local_repositories(
     case: str, world: World, home: Path
 ) -> None:
     (home / "attributes").write_text("* filter=odd\n")
@@ -69,7 +69,7 @@ def test_a_persons_settings_do_not_reach_local_repositories(
 
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_ATTR_SOURCE"])
-def test_variables_of_git_do_not_lead_elsewhere(
+def test_git_variables_do_not_redirect_ucp(
     name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path / "mine")], check=True)
@@ -81,7 +81,7 @@ def test_variables_of_git_do_not_lead_elsewhere(
         assert status(world.folder.root / each) == ""
 
 
-def test_settings_from_the_environment_do_not_either(
+def test_settings_in_the_environment_do_not_affect_local_repositories(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
@@ -91,10 +91,10 @@ def test_settings_from_the_environment_do_not_either(
     assert world.start(domain="example.com").changed
 
 
-def test_promotions_reach_local_repositories_of_who_forbids_them_to_git(
+def test_promotion_to_a_local_repository_works_if_git_forbids_file_urls(
     world: World, home: Path
 ) -> None:
-    """Against submodules that lead to this machine; where a promotion goes was said."""
+    """That setting protects against submodules; the target of a promotion was given explicitly."""
     world.start()
     (home / ".gitconfig").write_text('[protocol "file"]\n\tallow = never\n')
     url = world.folder.apps_remote.as_uri()
@@ -105,7 +105,7 @@ def test_promotions_reach_local_repositories_of_who_forbids_them_to_git(
     assert Repository(world.folder.apps_remote).resolve("refs/heads/other") == commit
 
 
-def test_identity_is_the_persons(world: World, home: Path) -> None:
+def test_identity_is_that_of_the_person(world: World, home: Path) -> None:
     (home / "more").write_text("[user]\n\temail = ada@example.org\n")
     (home / ".gitconfig").write_text("[user]\n\tname = Ada\n[include]\n\tpath = more\n")
     world.start()
@@ -113,15 +113,15 @@ def test_identity_is_the_persons(world: World, home: Path) -> None:
     assert (commit.author.name, commit.author.email) == ("Ada", "ada@example.org")
 
 
-def test_a_configuration_that_git_cannot_read_is_named(world: World, home: Path) -> None:
+def test_unreadable_git_configuration_is_reported(world: World, home: Path) -> None:
     (home / ".gitconfig").write_text("[user\n")
     with pytest.raises(GitFailed, match=r"bad config line 1 in file .*gitconfig") as caught:
         world.start()
     assert "--show-origin" in str(caught.value.next)
 
 
-def test_settings_that_git_cannot_read_are_no_bug_of_ours(tmp_path: Path) -> None:
-    """The library that runs git asks for its version first: in a process of its own."""
+def test_unreadable_git_configuration_is_not_reported_as_a_bug(tmp_path: Path) -> None:
+    """The library that runs git asks for its version first, so this needs its own process."""
     (tmp_path / ".gitconfig").write_text("[user\n")
     ended = subprocess.run(
         [
@@ -145,7 +145,7 @@ def test_settings_that_git_cannot_read_are_no_bug_of_ours(tmp_path: Path) -> Non
     assert "--show-origin" in ended.stderr
 
 
-def test_ways_to_a_remote_elsewhere_are_the_persons() -> None:
+def test_network_settings_for_other_remotes_are_those_of_the_person() -> None:
     listing = (
         b'system\0http.proxy\nhttp://p:1\0global\0user.name\nAda "L" \\ ;#\n2\0'
         b"global\0url.https://a/.insteadof\nhttps://b/\0global\0core.autocrlf\ntrue\0"
@@ -176,10 +176,10 @@ def test_ways_to_a_remote_elsewhere_are_the_persons() -> None:
     ]
 
 
-def test_a_persons_tokens_stay_private(
+def test_tokens_in_a_persons_settings_stay_private(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """~/.gitconfig may be closed to others, and hold tokens in addresses and headers."""
+    """~/.gitconfig may be readable by its owner only, with tokens in URLs and headers."""
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("GIT_CONFIG_GLOBAL", raising=False)
     (home / ".gitconfig").write_text('[url "https://x:s3cret@a/"]\n\tinsteadOf = https://a/\n')
@@ -189,15 +189,15 @@ def test_a_persons_tokens_stay_private(
         file = clone.folder / ".git" / FILE
         assert "s3cret" in file.read_text()
         assert file.stat().st_mode & 0o777 == 0o600
-        file.chmod(0o644)  # As versions before wrote it.
+        file.chmod(0o644)  # As earlier versions wrote it.
         make_clone(tmp_path / "c", "https://a/b.git")
         assert file.stat().st_mode & 0o777 == 0o600
     finally:
         os.umask(before)
 
 
-def test_another_git_in_the_same_clone_is_waited_for(world: World) -> None:
-    """An editor that fetches, or `ucp env list`, while a start publishes."""
+def test_lock_of_another_git_in_the_same_clone_is_awaited(world: World) -> None:
+    """An editor may fetch, or `ucp env list` run, while a start publishes."""
     world.start()
     clone = Repository(world.folder.core)
     lock = world.folder.core / ".git/refs/remotes/origin/main.lock"
@@ -211,7 +211,7 @@ def test_another_git_in_the_same_clone_is_waited_for(world: World) -> None:
 
 
 class Attacker(BaseHTTPRequestHandler):
-    """A host that asks for a password, or sends on to one that does."""
+    """A host that asks for a password, or redirects to one that does."""
 
     heard: list[str]
     to = ""
@@ -226,10 +226,10 @@ class Attacker(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
-def test_a_credential_is_for_its_own_host_only(world: World) -> None:
+def test_credential_is_sent_to_its_own_host_only(world: World) -> None:
     heard: list[str] = []
     asking = type("Asking", (Attacker,), {"heard": heard})
     with (
@@ -258,8 +258,8 @@ def serving(handler: type[Attacker]) -> Iterator[str]:
     server.server_close()
 
 
-def test_gitlabs_token_is_for_its_own_host_only() -> None:
-    """GitLab's own header, which requests sends on to wherever it is led."""
+def test_gitlab_token_is_sent_to_its_own_host_only() -> None:
+    """GitLab's own header, which requests would also send after a redirect."""
     heard: list[str] = []
 
     class Evil(Attacker):

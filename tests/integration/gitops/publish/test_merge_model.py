@@ -1,4 +1,4 @@
-"""Any edits of people, any change of the topology: nobody's work is lost, no tag changes."""
+"""Property tests of the merge: no edit of a person is lost, and no tag changes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def topologies(draw: st.DrawFn) -> Topology:
 
 @dataclass
 class Person:
-    """What people did to one repository since the last render."""
+    """Changes of people in one repository since the last render."""
 
     files: Files
     added: Files = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Person:
         self.files[path] = text
 
     def mark(self, path: str, line: int, number: int) -> None:
-        """A comment on a line of its own."""
+        """Add a comment on a line of its own."""
         lines = self.files[path].split(b"\n")
         mark = b"# mine %d" % number
         lines.insert(line % len(lines), mark)
@@ -79,7 +79,7 @@ class Person:
         self.files[path] = self.added[path] = b"mine: %d\n" % number
 
     def add_environment(self, name: str, repository: str) -> None:
-        """As `ucp env add` would, by copying another environment."""
+        """Copy another environment, as `ucp env add` would."""
         lists = {"core": "clusters/kustomization.yaml", "apps": "environments.yaml"}
         for path in [each for each in self.files if "overlays/stage/" in each]:
             target = path.replace("stage", name)
@@ -124,7 +124,7 @@ def known(topology: Topology) -> Scope:
 
 
 def bring(base: Files, ours: Files, theirs: Files, topology: Topology) -> tuple[Files, set[str]]:
-    """The merged files, and the paths where the repository's side was chosen in a conflict."""
+    """The merged files, and the paths where a conflict was resolved with the repository's side."""
     store = {blob_id(text): text for side in (base, ours) for text in side.values()}
 
     def contents(ids: Iterable[str]) -> dict[str, bytes]:
@@ -161,7 +161,7 @@ def tags(files: Files) -> dict[str, list[bytes]]:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(st.data(), topologies(), topologies(), st.sampled_from(["core", "apps"]))
-def test_nobody_s_work_is_lost(
+def test_no_edit_of_a_person_is_lost(
     data: st.DataObject, first: Topology, second: Topology, repository: str
 ) -> None:
     base: Files = getattr(render(first, FACTS), repository)
@@ -198,5 +198,5 @@ def test_nobody_s_work_is_lost(
 
 
 def _is_list(path: str) -> bool:
-    """Here the render's version is not the whole truth: environments of others stay listed."""
+    """These lists differ from the render, because environments of the repository stay listed."""
     return path in ("clusters/kustomization.yaml", "environments.yaml")

@@ -30,7 +30,7 @@ def echo(**fields: object) -> App:
     return demo().spec.apps[0].model_copy(update=fields)
 
 
-def test_first_publish(world: World) -> None:
+def test_first_publish_creates_both_repositories(world: World) -> None:
     result = world.start()
     assert result.changed
     assert {path for path in world.files("apps") if "/overlays/" in path} == {
@@ -53,7 +53,7 @@ def test_first_publish(world: World) -> None:
     assert (result.core.note, result.apps.note) == (None, None)
 
 
-def test_an_edit_that_one_repository_refuses_is_in_neither(world: World) -> None:
+def test_edit_that_one_repository_refuses_is_in_neither(world: World) -> None:
     world.start()
     world.push("core", {"mine.yaml": b"a: 1\n"})
     before = {name: world.files(name) for name in ("core", "apps")}
@@ -75,14 +75,14 @@ def test_an_edit_that_one_repository_refuses_is_in_neither(world: World) -> None
     ]  # fmt: skip
 
 
-def test_a_rerun_writes_nothing(world: World) -> None:
+def test_rerun_writes_nothing(world: World) -> None:
     world.start()
     before = world.refs()
     assert not world.start().changed
     assert world.refs() == before
 
 
-def test_a_rerun_after_a_person_s_commit_writes_nothing(world: World) -> None:
+def test_rerun_after_a_persons_commit_writes_nothing(world: World) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     before = world.refs()
@@ -92,7 +92,7 @@ def test_a_rerun_after_a_person_s_commit_writes_nothing(world: World) -> None:
     assert b"0.9.3" in result.apps.read(STAGE)[STAGE]
 
 
-def test_pushed_tags_and_edits_stay(world: World) -> None:
+def test_pushed_tags_and_edits_are_kept(world: World) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.edit("core", "platform/argocd/config/argocd-cm.yaml", "30s", "45s")
@@ -111,7 +111,7 @@ def test_pushed_tags_and_edits_stay(world: World) -> None:
     assert not world.start(apps=(echo(replicas=3, tag="9.9.9"),), domain="example.com").changed
 
 
-def test_a_deleted_file_stays_deleted(world: World) -> None:
+def test_deleted_file_stays_deleted(world: World) -> None:
     world.start()
     gone = "apps/echo/overlays/prod/hosts.yaml"
     world.push("apps", {gone: None})
@@ -121,7 +121,7 @@ def test_a_deleted_file_stays_deleted(world: World) -> None:
     assert gone not in world.files("apps")
 
 
-def test_an_environment_by_commit_stays_and_another_by_topology_comes(world: World) -> None:
+def test_environment_by_commit_is_kept_while_another_is_added_by_topology(world: World) -> None:
     world.start()
     core, apps = world.files("core"), world.files("apps")
     overlay = core["clusters/overlays/stage/kustomization.yaml"].replace(b"stage", b"eu")
@@ -157,13 +157,13 @@ def test_an_environment_by_commit_stays_and_another_by_topology_comes(world: Wor
     assert not world.start(environments=adopted).changed
 
 
-def test_what_leaves_the_topology_stays_in_the_repositories(world: World) -> None:
+def test_files_of_removed_entries_stay_in_the_repositories(world: World) -> None:
     world.start()
     before = world.files("core"), world.files("apps")
     only = demo().spec.environments[0]
     result = world.start(environments=(only,), apps=())
     after = world.files("core"), world.files("apps")
-    # But for what follows the topology: an app that left it has the project of all such apps.
+    # Except for files that follow the topology: a removed app uses the shared project of such apps.
     follows = ("README.md", "ucp.yaml", "applications/", "projects/")
     for old, new in zip(before, after, strict=True):
         assert {path: text for path, text in new.items() if not path.startswith(follows)} == {
@@ -174,7 +174,7 @@ def test_what_leaves_the_topology_stays_in_the_repositories(world: World) -> Non
     assert result.core.environments() == ["prod", "stage"]
 
 
-def test_a_stopped_environment_leaves_the_clusters_and_keeps_its_overlay(world: World) -> None:
+def test_stopped_environment_is_not_deployed_and_keeps_its_overlay(world: World) -> None:
     world.start()
     first, second = demo().spec.environments
     world.start(environments=(first, second.model_copy(update={"state": "stopped"})))
@@ -184,7 +184,7 @@ def test_a_stopped_environment_leaves_the_clusters_and_keeps_its_overlay(world: 
     assert "clusters/overlays/prod/kustomization.yaml" in core
 
 
-def test_a_conflict_shows_both_sides_and_writes_nothing_there(world: World) -> None:
+def test_conflict_shows_both_sides_and_writes_nothing(world: World) -> None:
     world.start()
     path = "apps/echo/overlays/stage/hosts.yaml"
     world.edit("apps", path, "echo.stage.example.org", "www.example.org")
@@ -206,7 +206,7 @@ def test_a_conflict_shows_both_sides_and_writes_nothing_there(world: World) -> N
     assert not world.start(domain="example.com").changed, "settled once is settled"
 
 
-def test_the_render_s_side_of_a_conflict(world: World) -> None:
+def test_conflict_can_be_resolved_with_the_render(world: World) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.edit("apps", STAGE, "count: 1", "count: 7")
@@ -218,7 +218,7 @@ def test_the_render_s_side_of_a_conflict(world: World) -> None:
     assert b'newTag: "0.9.3"' in stage, "not even then a tag is lost"
 
 
-def test_an_edited_file_that_the_render_drops(world: World) -> None:
+def test_edited_file_that_the_render_removes_is_a_conflict(world: World) -> None:
     world.start()
     path = "apps/echo/overlays/stage/hosts.yaml"
     world.edit("apps", path, "example.org", "example.net")
@@ -228,7 +228,7 @@ def test_an_edited_file_that_the_render_drops(world: World) -> None:
     assert path not in world.files("apps")
 
 
-def test_a_file_that_a_person_made_first(world: World) -> None:
+def test_rendered_file_that_a_person_created_first_is_a_conflict(world: World) -> None:
     world.start()
     path = "apps/quote/base/service.yaml"
     world.push("apps", {path: b"kind: Mine\n"})
@@ -240,8 +240,8 @@ def test_a_file_that_a_person_made_first(world: World) -> None:
     assert "apps/quote/base/deployment.yaml" in world.files("apps")
 
 
-def test_a_repository_that_a_forge_made(world: World) -> None:
-    """It has a README and a licence of its own before the first render."""
+def test_files_that_a_forge_created_are_kept(world: World) -> None:
+    """The repository has a README and a licence before the first render."""
     from k8s_ucp.git.clones import make_remote
 
     make_remote(world.folder.apps_remote)
@@ -252,7 +252,7 @@ def test_a_repository_that_a_forge_made(world: World) -> None:
     assert STAGE in files
 
 
-def test_a_file_where_a_folder_is_needed(world: World) -> None:
+def test_file_in_place_of_a_folder_is_a_conflict(world: World) -> None:
     world.start()
     world.push("apps", {"apps/quote": b"notes\n"})
     with pytest.raises(MergeConflict, match="a file and a folder"):
@@ -260,7 +260,7 @@ def test_a_file_where_a_folder_is_needed(world: World) -> None:
     assert world.files("apps")["apps/quote"] == b"notes\n"
 
 
-def test_modes_and_links_stay(world: World) -> None:
+def test_file_modes_and_links_are_kept(world: World) -> None:
     world.start()
     clone = make_clone(world.person / "x", world.folder.apps_remote.as_uri())
     clone.fetch()
@@ -277,7 +277,7 @@ def test_modes_and_links_stay(world: World) -> None:
     assert b"count: 2" in world.files("apps")[STAGE]
 
 
-def test_work_in_the_clone_is_never_lost(world: World) -> None:
+def test_uncommitted_work_in_the_clone_is_kept(world: World) -> None:
     world.start()
     (world.folder.apps / STAGE).write_text("my edit")
     result = world.start(apps=(echo(replicas=2),))
@@ -286,7 +286,7 @@ def test_work_in_the_clone_is_never_lost(world: World) -> None:
     assert b"count: 2" in world.files("apps")[STAGE]
 
 
-def test_commits_in_the_clone_that_were_not_pushed_stay(world: World) -> None:
+def test_unpushed_commits_in_the_clone_are_kept(world: World) -> None:
     world.start()
     (world.folder.core / "mine.yaml").write_text("kind: List\n")
     own = world.commit_in_clone("core")
@@ -296,14 +296,14 @@ def test_commits_in_the_clone_that_were_not_pushed_stay(world: World) -> None:
     assert "mine.yaml" not in world.files("core")
 
 
-def test_a_clone_that_is_gone_comes_back(world: World) -> None:
+def test_deleted_clone_is_created_again(world: World) -> None:
     world.start()
     shutil.rmtree(world.folder.core)
     assert not world.start().changed
     assert (world.folder.core / LIST).is_file()
 
 
-def test_a_remote_that_is_gone_comes_back_with_its_history(world: World) -> None:
+def test_deleted_remote_is_created_again_with_its_history(world: World) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.start(domain="example.com")
@@ -313,7 +313,7 @@ def test_a_remote_that_is_gone_comes_back_with_its_history(world: World) -> None
     assert Repository(world.folder.apps_remote).refs() == before
 
 
-def test_two_starts_and_people_at_once(world: World) -> None:
+def test_pushes_of_people_during_starts_are_kept(world: World) -> None:
     world.start()
     stop = threading.Event()
     pushed: list[str] = []
@@ -352,7 +352,7 @@ def test_two_starts_and_people_at_once(world: World) -> None:
     assert b"count: 5" in files[STAGE]
 
 
-def test_settle_reads_repositories() -> None:
+def test_resolutions_apply_to_one_or_both_repositories() -> None:
     resolutions = resolutions_from(["a", "core:b"], ["apps:c"])
     assert resolutions.core.ours == {"a", "b"}
     assert resolutions.apps.ours == {"a"}
@@ -360,7 +360,7 @@ def test_settle_reads_repositories() -> None:
     assert Resolutions() == resolutions_from([], [])
 
 
-def test_the_published_tree_is_the_render(world: World) -> None:
+def test_published_tree_is_the_render(world: World) -> None:
     from k8s_ucp.gitops.render.repositories import RenderInputs
     from tests.unit.gitops.topologies import FACTS
 
@@ -389,8 +389,8 @@ def test_application_sets_move_to_the_core_repository(world: World) -> None:
     assert not world.start().changed
 
 
-def test_an_edited_application_set_is_not_moved_unasked(world: World) -> None:
-    """Nor dropped: what the app repository says must not get rights on the core by itself."""
+def test_edited_application_set_is_not_moved_without_consent(world: World) -> None:
+    """Nor dropped: content of the app repository must not get permissions on the core."""
     world.start()
     write_older_layout(world.folder, world.person)
     world.edit("apps", SETS[1], "maxDuration: 30s", "maxDuration: 60s")
@@ -405,8 +405,8 @@ def test_an_edited_application_set_is_not_moved_unasked(world: World) -> None:
     assert SETS[1] not in world.files("apps")
 
 
-def test_people_s_application_sets_are_not_left_behind(world: World) -> None:
-    """Argo CD would prune what isn't in the repository that it looks into from now on."""
+def test_added_application_sets_must_be_moved_first(world: World) -> None:
+    """Argo CD would prune those that are missing in the repository that it reads from now on."""
     world.start()
     write_older_layout(world.folder, world.person)
     mine = "applications/mine.yaml"
@@ -419,6 +419,6 @@ def test_people_s_application_sets_are_not_left_behind(world: World) -> None:
     world.push("core", {mine: text})
     world.start()
     assert mine in world.files("core")
-    # Without effect by now.
+    # It has no effect any more.
     world.push("apps", {"applications/more.yaml": text})
     world.start(domain="example.com")

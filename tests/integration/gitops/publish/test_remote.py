@@ -1,4 +1,4 @@
-"""Repositories at a forge: git over HTTP with a token, and what goes wrong there."""
+"""Repositories at a forge: git over HTTP with a token, and its failures."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_publish_and_rerun(forge: Forge) -> None:
     assert forge.start(domain="example.com").apps.changed
 
 
-def test_the_token_is_nowhere(forge: Forge) -> None:
+def test_token_is_written_nowhere(forge: Forge) -> None:
     forge.start()
     forge.start(domain="example.com")
     for path in forge.folder.root.parent.parent.rglob("*"):
@@ -84,14 +84,14 @@ def test_the_token_is_nowhere(forge: Forge) -> None:
             assert TOKEN.encode() not in path.read_bytes(), path
 
 
-def test_a_helper_of_the_user_is_asked(forge: Forge, home: Path) -> None:
+def test_credential_helper_of_the_user_is_used(forge: Forge, home: Path) -> None:
     port = forge.http.server.server_address[1]
     (home / "secrets").write_text(f"http://{USER}:{TOKEN}@127.0.0.1:{port}\n")
     (home / ".gitconfig").write_text(f"[credential]\nhelper = store --file {home}/secrets\n")
     assert forge.start(RepositoryCredentials()).changed
 
 
-def test_without_a_credential_nobody_is_asked(forge: Forge) -> None:
+def test_missing_or_wrong_credential_is_reported_without_a_prompt(forge: Forge) -> None:
     with pytest.raises(AuthenticationFailed):
         forge.start(RepositoryCredentials())
     wrong = Credential(USER, "wrong-secret")
@@ -101,14 +101,14 @@ def test_without_a_credential_nobody_is_asked(forge: Forge) -> None:
     assert forge.start().changed, "once it is right, it works"
 
 
-def test_a_token_in_an_address_stays_out_of_what_is_rendered(forge: Forge) -> None:
+def test_token_in_a_url_is_not_rendered(forge: Forge) -> None:
     git = forge.topology().spec.git
     with_token = git.core.replace("http://", f"http://{TOKEN}@") if git.core else ""
     topology = demo(git=git.model_copy(update={"core": with_token}))
     assert addresses(topology, forge.folder).core == git.core
 
 
-def test_a_repository_that_is_not_there(forge: Forge) -> None:
+def test_missing_repository_is_reported_before_the_first_push(forge: Forge) -> None:
     forge.apps.folder.rename(forge.apps.folder.with_name("elsewhere.git"))
     with pytest.raises((RepositoryMissing, GitFailed)) as caught:
         forge.start()
@@ -116,7 +116,7 @@ def test_a_repository_that_is_not_there(forge: Forge) -> None:
     assert forge.core.refs() == {}, "nothing is pushed while one of both is missing"
 
 
-def test_a_lost_answer_to_a_push_that_arrived_is_no_failure(forge: Forge) -> None:
+def test_lost_response_to_a_successful_push_is_no_failure(forge: Forge) -> None:
     forge.start()
     forge.http.faults.lost_answers = 50
     assert forge.start(domain="example.com").apps.changed
@@ -128,7 +128,7 @@ def test_a_lost_answer_to_a_push_that_arrived_is_no_failure(forge: Forge) -> Non
     assert not forge.start(domain="example.com").changed
 
 
-def test_a_remote_that_takes_one_ref_at_a_time(forge: Forge) -> None:
+def test_remote_without_atomic_pushes_is_supported(forge: Forge) -> None:
     for each in (forge.core, forge.apps):
         each.git("config", "receive.advertiseAtomic", "false")
     forge.start()
@@ -137,7 +137,7 @@ def test_a_remote_that_takes_one_ref_at_a_time(forge: Forge) -> None:
     assert not forge.start(domain="example.com").changed
 
 
-def test_a_protected_branch(forge: Forge) -> None:
+def test_protected_branch_is_reported(forge: Forge) -> None:
     forge.start()
     hook = forge.apps.folder / "hooks" / "update"
     hook.parent.mkdir(exist_ok=True)
@@ -149,7 +149,7 @@ def test_a_protected_branch(forge: Forge) -> None:
     assert forge.apps.refs() == before
 
 
-def test_moving_from_local_remotes_to_a_forge_takes_the_history_along(forge: Forge) -> None:
+def test_history_is_kept_when_moving_from_local_remotes_to_a_forge(forge: Forge) -> None:
     local = demo()
     urls = addresses(local, forge.folder)
     facts = RenderInputs(FACTS.machine, urls.core, urls.apps, b"# topology\n")

@@ -1,4 +1,4 @@
-"""Charts become manifests: fetched by the real helm from a chart repository of the test's own."""
+"""Charts become manifests: fetched by the real helm from a chart repository of the test."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RANDOM = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {p: {{
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def helm() -> Path:
 
 @pytest.fixture(scope="module")
 def charts(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """URL of a repository with external-dns 1.21.1 and a chart that makes a password."""
+    """URL of a repository with external-dns 1.21.1 and a chart that generates a password."""
     work = tmp_path_factory.mktemp("charts")
     served = work / "served"
     served.mkdir()
@@ -87,7 +87,7 @@ def vendored(url: str, helm: Path, **changes: str) -> dict[str, bytes]:
     return vendor(topology(), core, helm, heard=lambda line: None, chosen=[chart(url, **changes)])
 
 
-def test_a_chart_is_rendered_for_each_environment(charts: str, helm: Path) -> None:
+def test_chart_is_rendered_for_each_environment(charts: str, helm: Path) -> None:
     found = vendored(charts, helm)
     assert sorted(found) == [
         f"platform/external-dns/vendored/{name}/manifests.yaml" for name in ("prod", "stage")
@@ -97,11 +97,11 @@ def test_a_chart_is_rendered_for_each_environment(charts: str, helm: Path) -> No
         assert text.startswith(b"# Rendered by k8s-ucp (`ucp render --vendor`)")
         item = YAML(typ="safe").load(text.decode())
         assert item["metadata"] == {"name": "external-dns", "namespace": "external-dns"}
-        # Values of the repository, and what differs between clusters.
+        # Values of the core repository, and values that differ between clusters.
         assert item["data"] == {"owner": f"ucp-demo-{environment}", "policy": "sync"}
 
 
-def test_a_chart_that_cannot_be_had_is_named(charts: str, helm: Path) -> None:
+def test_missing_chart_is_named(charts: str, helm: Path) -> None:
     with pytest.raises(ChartFailed, match=r"external-dns 9\.9\.9 of http") as caught:
         vendored(charts, helm, version="9.9.9")
     assert "without --vendor" in caught.value.next
@@ -109,12 +109,12 @@ def test_a_chart_that_cannot_be_had_is_named(charts: str, helm: Path) -> None:
         vendored("http://127.0.0.1:1", helm)
 
 
-def test_a_password_does_not_get_into_git(charts: str, helm: Path) -> None:
+def test_chart_with_a_generated_password_is_refused(charts: str, helm: Path) -> None:
     with pytest.raises(ChartFailed, match="renders differently each time"):
         vendored(charts, helm, chart="random")
 
 
-def test_it_is_committed_and_stays(charts: str, helm: Path, world: World) -> None:
+def test_rendered_chart_is_committed_and_kept(charts: str, helm: Path, world: World) -> None:
     world.start(topology())
     facts = RenderInputs(
         machine=FACTS.machine,
@@ -131,14 +131,14 @@ def test_it_is_committed_and_stays(charts: str, helm: Path, world: World) -> Non
     application = "bootstrap/embedded/external-dns.yaml"
     assert changed == sorted([application, *found])
     assert commit(topology(), world.folder, before, after, None) == []
-    # The next start renders charts again, and leaves alone what was committed.
+    # The next start renders the Applications of charts again, and keeps what was committed.
     world.start(topology())
     tip = world.files("core")
     assert {path: tip[path] for path in found} == found
     assert tip[application] == after[application]
 
 
-def test_an_edited_application_is_left_to_its_editor(charts: str, helm: Path, world: World) -> None:
+def test_edited_application_is_refused(charts: str, helm: Path, world: World) -> None:
     world.start(topology())
     path = "bootstrap/embedded/external-dns.yaml"
     world.edit("core", path, "maxDuration: 3m", "maxDuration: 9m")

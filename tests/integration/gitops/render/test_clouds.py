@@ -26,7 +26,7 @@ NOT_RESOURCES = ("providerConfigRef", "passwordSecretRef", "writeConnectionSecre
 
 @pytest.fixture(scope="module")
 def built(toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
-    """The objects of every folder of the core repository, by folder."""
+    """Objects of every folder of the core repository, by folder."""
     out = tmp_path_factory.mktemp("clouds")
     render_to(out, render(on_clouds(), FACTS))
     return {
@@ -72,7 +72,7 @@ def references(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from references(each, path)
 
 
-def test_the_suffix_reaches_every_reference(built: dict[str, list[Any]]) -> None:
+def test_every_reference_has_the_suffix_of_its_environment(built: dict[str, list[Any]]) -> None:
     everything = built["clusters"] + built["databases"]
     names = {each["metadata"]["name"] for each in everything}
     found = [
@@ -85,7 +85,7 @@ def test_the_suffix_reaches_every_reference(built: dict[str, list[Any]]) -> None
     assert [each for each in found if each[3] not in names] == []
 
 
-def test_nothing_is_declared_twice(built: dict[str, list[Any]]) -> None:
+def test_no_object_is_declared_twice(built: dict[str, list[Any]]) -> None:
     keys = [
         (each["apiVersion"], each["kind"], each["metadata"]["name"])
         for each in built["clusters"] + built["databases"] + built["api"] + built["providers"]
@@ -93,7 +93,7 @@ def test_nothing_is_declared_twice(built: dict[str, list[Any]]) -> None:
     assert len(keys) == len(set(keys))
 
 
-def test_a_cluster_registers_under_its_own_name(built: dict[str, list[Any]]) -> None:
+def test_cluster_is_registered_under_its_own_name(built: dict[str, list[Any]]) -> None:
     """Registration takes name and labels from the object that owns the connection Secret."""
     owners = [
         each for each in built["clusters"] if "writeConnectionSecretToRef" in each.get("spec", {})
@@ -114,7 +114,7 @@ def test_a_cluster_registers_under_its_own_name(built: dict[str, list[Any]]) -> 
     assert scoped["annotations"]["k8s-ucp.io/namespaces"] == "echo"
 
 
-def test_parameters_arrive(built: dict[str, list[Any]]) -> None:
+def test_parameters_are_set_in_the_objects(built: dict[str, list[Any]]) -> None:
     stage = find(built["clusters"], "Cluster", "shop-stage")["spec"]["forProvider"]
     assert (stage["location"], stage["minMasterVersion"]) == ("europe-west1-b", "1.33")
     pool = find(built["clusters"], "NodePool", "shop-stage")["spec"]["forProvider"]
@@ -138,13 +138,13 @@ def test_parameters_arrive(built: dict[str, list[Any]]) -> None:
     assert version == "1.33.1-do.0"
 
 
-def test_somebody_elses_network_is_only_looked_at(built: dict[str, list[Any]]) -> None:
+def test_shared_network_is_only_observed(built: dict[str, list[Any]]) -> None:
     network = find(built["clusters"], "Network", "shop-auto")
     assert network["spec"]["managementPolicies"] == ["Observe"]
     assert network["metadata"]["annotations"]["crossplane.io/external-name"] == "shared-vpc"
 
 
-def test_protection_is_set_and_unset(built: dict[str, list[Any]]) -> None:
+def test_deletion_protection_is_set_and_unset(built: dict[str, list[Any]]) -> None:
     for name, protected in (("stage", False), ("prod", True)):
         cluster = find(built["clusters"], "Cluster", f"shop-{name}")
         assert cluster["spec"]["forProvider"]["deletionProtection"] is protected
@@ -153,21 +153,19 @@ def test_protection_is_set_and_unset(built: dict[str, list[Any]]) -> None:
             options = each["metadata"]["annotations"]["argocd.argoproj.io/sync-options"].split(",")
             assert {"Prune=false", "Delete=false"} <= set(options)
             assert each["metadata"]["labels"]["k8s-ucp.io/protected"] == "true"
-    # Azure has no flag for it.
+    # Azure has no such field.
     for each in built["clusters/overlays/az"]:
         assert "Delete" not in each["spec"]["managementPolicies"]
         assert "*" not in each["spec"]["managementPolicies"]
 
 
-def test_management_policies_reach_everything(built: dict[str, list[Any]]) -> None:
+def test_management_policies_apply_to_every_object(built: dict[str, list[Any]]) -> None:
     for each in built["clusters/overlays/do"]:
         assert each["spec"]["managementPolicies"] == ["Observe"]
 
 
-def test_an_eks_cluster_that_is_only_looked_at_registers_all_the_same(
-    toolbox: Toolbox, tmp_path: Path
-) -> None:
-    """What writes its kubeconfig makes nothing in the cloud, and would not write it observed."""
+def test_observed_eks_cluster_is_registered(toolbox: Toolbox, tmp_path: Path) -> None:
+    """ClusterAuth changes nothing in the cloud, and writes no kubeconfig if it is only observed."""
     eu = Environment.model_validate(
         {"name": "eu", "cluster": {"provider": "eks"}, "managementPolicies": ["Observe"]}
     )

@@ -1,6 +1,6 @@
-"""Whatever a topology asks for can be built and checked, and the API server takes it.
+"""Every valid topology can be built and checked, and the API server accepts its objects.
 
-Kinds of clouds, which nobody here serves, are compared with a table of their providers' fields.
+Kinds of clouds, which are not served here, are compared with a table of their providers' fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.random_topologies import topologies
 from tests.unit.gitops.topologies import FACTS
 
 EXAMPLES, SOAKED, PIECES = 8, 400, 10
-"""Topologies in `make test`, and in `make soak`, which takes them in pieces."""
+"""Topologies in `make test`, and in `make soak`, which runs them in pieces."""
 SEED = 20261121
 RECORD = SoakRecord(
     "topologies",
@@ -66,7 +66,7 @@ def rendered(topology: Topology, text: bytes) -> Rendered:
 
 
 def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:
-    """So many topologies, always the same ones; a failing one isn't made smaller: too slow."""
+    """A fixed set of that many topologies; a failing one isn't shrunk, which takes too long."""
 
     def decorate(test: Any) -> Any:
         chosen = settings(
@@ -82,7 +82,7 @@ def with_examples(count: int, start: int = SEED) -> Callable[[Any], Any]:
 
 
 @with_examples(EXAMPLES)
-def test_nothing_is_wrong(toolbox: Toolbox, given_topology: tuple[Topology, bytes]) -> None:
+def test_check_finds_no_problem(toolbox: Toolbox, given_topology: tuple[Topology, bytes]) -> None:
     topology, text = given_topology
     found = check_rendered(toolbox.path("kustomize"), rendered(topology, text)).findings
     assert not found, f"{found}\n{text.decode()}"
@@ -96,7 +96,7 @@ def kube(serving_core: Kube) -> Kube:
 
 @pytest.mark.engines
 @with_examples(EXAMPLES)
-def test_the_api_server_takes_every_object(
+def test_api_server_accepts_every_object(
     toolbox: Toolbox,
     kube: Kube,
     tmp_path_factory: pytest.TempPathFactory,
@@ -120,7 +120,7 @@ def objects(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in ("core", "apps"):
         tree = Tree.of(folder / name)
-        # A base that no overlay takes in is deployed nowhere.
+        # A base that no overlay uses is not deployed.
         wanted = [[each] for each in tree.roots if not each.endswith("/base")]
         built = build_many(kustomize, folder / name, wanted)
         assert not built.failures
@@ -130,12 +130,12 @@ def objects(kustomize: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def is_served(item: dict[str, Any]) -> bool:
-    """It is sent to a cluster, and no cloud's own."""
+    """Return whether it is applied to a cluster and is not a cloud's kind."""
     return item["kind"] not in FILES and not provider_fields.is_ours_to_check(item)
 
 
 def unknown_fields(found: list[dict[str, Any]]) -> list[str]:
-    """What clouds' kinds, those inside of Compositions too, would not understand."""
+    """Unknown fields of clouds' kinds, including those inside Compositions."""
     return [
         each
         for item in provider_fields.bases(found)
@@ -144,7 +144,7 @@ def unknown_fields(found: list[dict[str, Any]]) -> list[str]:
 
 
 def dry_run(kube: Kube, item: dict[str, Any]) -> str:
-    """Why the API server refuses an object; "" where it takes it."""
+    """Error of the API server for an object; empty if it is accepted."""
     item = {**item, "metadata": {**item["metadata"]}}
     if "namespace" in item["metadata"] or item["kind"] not in CLUSTER_WIDE:
         item["metadata"]["namespace"] = "app"
@@ -156,7 +156,7 @@ def dry_run(kube: Kube, item: dict[str, Any]) -> str:
 
 
 FILES = ("Topology", "Environments")
-"""Read by ucp only."""
+"""Kinds that only ucp reads."""
 CLUSTER_WIDE = (
     "Namespace",
     "Composition",
@@ -175,14 +175,14 @@ CLUSTER_WIDE = (
 
 
 class Piece:
-    """What was seen of the topologies of one piece of the soak."""
+    """Coverage of the topologies in one piece of the soak."""
 
     def __init__(self, kustomize: Path, kube: Kube, folder: Path) -> None:
         self.kustomize, self.kube, self.folder = kustomize, kube, folder
         self.counts: Counter[str] = Counter()
 
     def look_at(self, topology: Topology, text: bytes) -> None:
-        """Everything that must hold of what a topology stands for."""
+        """Check everything that must be true for a topology."""
         found = rendered(topology, text)
         assert found == rendered(topology, text), f"other bytes\n{text.decode()}"
         wrong = check_rendered(self.kustomize, found).findings
@@ -213,7 +213,7 @@ class Piece:
 @pytest.mark.engines
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("number", range(1, PIECES + 1))
-def test_nothing_is_wrong_with_many(
+def test_many_topologies_have_no_problem(
     number: int, toolbox: Toolbox, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     case = f"{number:02} of {PIECES}"
@@ -230,8 +230,8 @@ def test_nothing_is_wrong_with_many(
 
 
 @pytest.mark.soak
-def test_many_are_all_there_is() -> None:
-    """The topologies above have every pair of a core with a git and with an environment."""
+def test_soaked_topologies_cover_every_combination() -> None:
+    """They contain every pair of a core with a git provider and with an environment."""
     pairs: set[tuple[str, str]] = set()
 
     def note(given_topology: tuple[Topology, bytes]) -> None:

@@ -1,4 +1,4 @@
-"""The health of kinds, as the pinned Argo CD reads it from the rendered settings."""
+"""Health of custom kinds, as the pinned Argo CD computes it with the rendered settings."""
 
 from __future__ import annotations
 

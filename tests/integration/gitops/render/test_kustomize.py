@@ -1,4 +1,4 @@
-"""Everything rendered can be built, by the pinned kustomize."""
+"""All rendered folders can be built with the pinned kustomize."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def test_every_folder_builds(name: str, toolbox: Toolbox, tmp_path: Path) -> Non
         team_urls=team_addresses(topology, GitopsFolder(tmp_path / "gitops")),
     )
     render_to(tmp_path, render(topology, inputs))
-    # `far` lies in a repository that is nowhere.
+    # `far` refers to a repository that doesn't exist.
     found = [each for each in roots(tmp_path) if "far" not in each.parts]
-    # Also of a topology without environments.
+    # This must also be true for a topology without environments.
     assert {"clusters", "projects", topology.spec.core.provider} <= {each.name for each in found}
     for folder in found:
         build(toolbox.path("kustomize"), folder)
 
 
-def test_an_overlay_is_what_was_asked_for(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_overlay_has_the_settings_of_the_topology(toolbox: Toolbox, tmp_path: Path) -> None:
     app = App(name="web", image="reg:5000/web", tag="1.10", hosts=("www",), replicas=3)
     render_to(tmp_path, render(demo(apps=(app,)), FACTS))
     built = objects(build(toolbox.path("kustomize"), tmp_path / "apps/apps/web/overlays/prod"))
@@ -57,7 +57,7 @@ def test_an_overlay_is_what_was_asked_for(toolbox: Toolbox, tmp_path: Path) -> N
     assert ("Service", "web") in built
 
 
-def test_clusters_and_the_list_of_environments(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_clusters_and_the_list_of_environments_are_built(toolbox: Toolbox, tmp_path: Path) -> None:
     environments = (
         Environment.model_validate({"name": "stage"}),
         Environment.model_validate(
@@ -87,13 +87,15 @@ def test_clusters_and_the_list_of_environments(toolbox: Toolbox, tmp_path: Path)
     assert "Prune=false" in options.split(",")
 
 
-def test_a_topology_without_anything_builds(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_empty_topology_builds(toolbox: Toolbox, tmp_path: Path) -> None:
     render_to(tmp_path, render(demo(environments=(), apps=()), FACTS))
     for folder in roots(tmp_path):
         build(toolbox.path("kustomize"), folder)
 
 
-def test_a_folder_that_cannot_be_built_says_why(toolbox: Toolbox, tmp_path: Path) -> None:
+def test_folder_that_can_not_be_built_is_reported_with_the_reason(
+    toolbox: Toolbox, tmp_path: Path
+) -> None:
     (tmp_path / "kustomization.yaml").write_text("resources: [nothing.yaml]\n")
     with pytest.raises(BuildFailed, match=r"nothing\.yaml"):
         build(toolbox.path("kustomize"), tmp_path)

@@ -1,4 +1,4 @@
-"""The rendered pipelines, run as a runner would: variables filled in, then the shell."""
+"""The rendered pipelines, run as a runner would: variables are substituted, then the shell runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def started(world: World, provider: str) -> dict[str, Any]:
 def run(
     script: str, variables: dict[str, str], folder: Path, kustomize: Path, *, ends: int = 0
 ) -> str:
-    """What a runner does with a step: the words of it."""
+    """Run a step as a runner does; return its output."""
     for text in variables.values():
         assert "${{" not in text and "$[[" not in text, text
     done = subprocess.run(
@@ -80,11 +80,11 @@ def tags(world: World) -> list[str]:
 HEAD_A, HEAD_B, HEAD_OLD = "a" * 40, "b" * 40, "c" * 40
 MERGE_OF_A, README = "1" * 40, "2" * 40
 ANSWERS: dict[str, Any] = {}
-"""{path: what the forge says}"""
+"""{path: response of the forge}"""
 
 
 class Api(BaseHTTPRequestHandler):
-    """The forge's API: it answers for one project, and to its token."""
+    """The forge's API: it responds for one project, and only to its token."""
 
     def do_GET(self) -> None:
         sent = self.headers.get("Authorization") or self.headers.get("PRIVATE-TOKEN")
@@ -95,7 +95,7 @@ class Api(BaseHTTPRequestHandler):
             self.wfile.write(json.dumps(ANSWERS[self.path]).encode())
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Print nothing."""
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ class GitHub:
         assert self.jobs["to-prod"]["needs"] == ["to-qa"]
         assert workflow["permissions"] == {"contents": "read", "pull-requests": "read"}
         self.kustomize, self.folder, self.api = kustomize, folder, api
-        # What the API says of a commit: also what is open, or came in otherwise.
+        # For a commit, the API also returns open requests and those that came in otherwise.
         ANSWERS[f"/repos/o/echo/commits/{MERGE_OF_A}/pulls"] = [
             self._pull(HEAD_B, merged=False, commit=MERGE_OF_A),
             self._pull(HEAD_OLD, merged=True, commit="3" * 40),
@@ -191,7 +191,7 @@ class GitLab:
         return {"state": "merged", "target_branch": "main", **commits, **fields}
 
     def opened(self, head: str) -> str:
-        # With pipelines on merged results the commit is one that GitLab made for the pipeline.
+        # With merged results pipelines, GitLab creates the commit for the pipeline.
         merged = {"CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": head} if head == HEAD_B else {}
         return self._job("to-stage", "9" * 40 if merged else head, **merged)
 
@@ -219,7 +219,7 @@ def kustomize() -> Path:
 
 
 @pytest.mark.parametrize("forge", [GitHub, GitLab])
-def test_a_merge_ships_its_own_image_and_no_other_changes(
+def test_merge_promotes_its_own_image_and_no_other(
     forge: type[GitHub | GitLab], world: World, kustomize: Path, tmp_path: Path, api: str
 ) -> None:
     pipeline = forge(world, kustomize, tmp_path, api)
@@ -227,7 +227,7 @@ def test_a_merge_ships_its_own_image_and_no_other_changes(
     assert tags(world) == [HEAD_A, "0.9.2", "0.9.2"]
     pipeline.opened(HEAD_B)
     assert tags(world) == [HEAD_B, "0.9.2", "0.9.2"]
-    # A is merged while stage has B, which nobody has read.
+    # A is merged while stage runs B, which nobody has reviewed.
     words = pipeline.pushed("to-qa", MERGE_OF_A, ends=1)
     assert "stage does not have the tag yet" in words
     assert tags(world) == [HEAD_B, "0.9.2", "0.9.2"]
@@ -235,16 +235,16 @@ def test_a_merge_ships_its_own_image_and_no_other_changes(
     pipeline.pushed("to-qa", MERGE_OF_A)
     pipeline.pushed("to-prod", MERGE_OF_A)
     assert tags(world) == [HEAD_A] * 3
-    # A push that is no merge: nothing goes anywhere, whatever stage has.
+    # A push that is not a merge promotes nothing, whatever stage runs.
     pipeline.opened(HEAD_B)
     assert "there is nothing to promote" in pipeline.pushed("to-qa", README)
     assert tags(world) == [HEAD_B, HEAD_A, HEAD_A]
 
 
-def test_a_merge_in_a_private_gitlab_project_is_found_in_git(
+def test_merge_in_a_private_gitlab_project_is_found_with_git(
     world: World, kustomize: Path, tmp_path: Path, api: str
 ) -> None:
-    """The API refuses whoever has no token; only a merge request's own head counts."""
+    """The API rejects requests without a token; only the head of a merge request is accepted."""
     pipeline = GitLab(world, kustomize, tmp_path, api)
     service = tmp_path / "service"
     service.mkdir()
@@ -276,7 +276,7 @@ def test_a_merge_in_a_private_gitlab_project_is_found_in_git(
 
 
 @pytest.mark.parametrize("provider", ["github", "gitlab"])
-def test_the_check_passes_on_what_is_rendered(
+def test_check_accepts_the_rendered_repository(
     world: World, kustomize: Path, tmp_path: Path, provider: str
 ) -> None:
     files = started(world, provider)

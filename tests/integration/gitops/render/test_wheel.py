@@ -1,4 +1,4 @@
-"""The templates travel with the built wheel: it renders what the checkout renders."""
+"""The wheel contains the templates: it renders the same as the checkout."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ render_to(pathlib.Path(sys.argv[3]), render(demo(), FACTS))
 """
 
 
-def test_the_wheel_renders_as_the_checkout_does(tmp_path: Path) -> None:
+def test_wheel_renders_the_same_as_the_checkout(tmp_path: Path) -> None:
     from k8s_ucp.gitops.publish.repositories import render_to
     from k8s_ucp.gitops.render.repositories import render
     from tests.unit.gitops.topologies import FACTS, demo
