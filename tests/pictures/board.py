@@ -1,4 +1,4 @@
-"""A screenshot of the board by a real browser, with an invented topology."""
+"""A photograph of the board by a real browser, of a topology that was made up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOUR = 3600
 
 
 def inputs() -> str:
-    """Hash of everything that the screenshot depends on."""
+    """A hash over what the photograph depends on."""
     digest = hashlib.sha256()
     for path in (*sorted(_ASSETS.iterdir()), Path(__file__)):
         digest.update(path.read_bytes())
@@ -37,7 +37,7 @@ def inputs() -> str:
 
 
 def made_of() -> str:
-    """Hash of the inputs that the committed screenshot was made of."""
+    """The inputs that the committed photograph was made of."""
     for kind, content in _chunks(FILE.read_bytes()):
         if kind == b"tEXt" and content.startswith(_KEY):
             return content.removeprefix(_KEY).decode()
@@ -114,7 +114,7 @@ def _chunks(image: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _with_text(image: bytes, text: bytes) -> bytes:
-    """Add a text chunk to the image, which viewers don't show."""
+    """The image with a text beside it, which viewers don't show."""
     made = [_MAGIC]
     for kind, content in _chunks(image):
         for each, inside in ((kind, content), *([(b"tEXt", text)] if kind == b"IHDR" else [])):

@@ -10,7 +10,7 @@ ADD = "insert into quotes.quote (text, author) values (:'text', :'author')"
 
 
 def ask(sql: str, **variables: str) -> str:
-    """Run a statement. psql reads the database's address and credentials from PG variables."""
+    """Where the database is and how to get in, psql takes from the PG variables."""
     given = [word for name, value in variables.items() for word in ("--set", f"{name}={value}")]
     command = ["psql", "--no-psqlrc", "--quiet", "-At", "--set", "ON_ERROR_STOP=1", *given]
     done = subprocess.run(command, input=sql, capture_output=True, text=True, timeout=10)
