@@ -194,7 +194,7 @@ def restart(scene: Scene, number: int) -> Found:
         time.sleep(AWAY / 2)
     scene.planes.provider.start(name)
     eventually(lambda: scene.planes.provider.state(name).ready, "its readiness")
-    told = "Reachable=False, reachable 0" if name == APP else "watch interrupteds counted"
+    told = "Reachable=False, reachable 0" if name == APP else "interrupted watches counted"
     return _measure(scene, "API server restart", name, lambda: True, told=told)
 
 
@@ -276,7 +276,7 @@ def _measure(
     where: str,
     shown: Callable[[], bool],
     *,
-    told: str = "watch interrupteds counted",
+    told: str = "interrupted watches counted",
 ) -> Found:
     """Called at the end of a fault: make a change, and measure the time to full recovery."""
     began = time.monotonic()

@@ -244,7 +244,7 @@ def test_an_immutable_copy_is_replaced(mirrors: Mirrors) -> None:
         ({**PAPER, "targetNamespace": "kube-system"}, "copies in namespace kube-"),
         ({**PAPER, "targetName": "Big"}, "placeholders"),
         ({**PAPER, "kinds": "pod"}, "secret"),
-        ({**PAPER, "keys": {"a/b": "c"}}, "a key may hold"),
+        ({**PAPER, "keys": {"a/b": "c"}}, "a key may contain"),
         ({**PAPER, "sourceNme": "x"}, "sourceNme"),
         (
             {
