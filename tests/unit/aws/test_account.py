@@ -10,7 +10,7 @@ from k8s_ucp.workspace import StateFolder
 ACCOUNT = AwsAccount("http://127.0.0.1:4566", "AKIAKEY", "a-secret", "ucp/demo")
 
 
-def test_an_account_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_written_account_is_read_back_unchanged(tmp_path: Path) -> None:
     file = account_file(StateFolder(tmp_path / "demo"))
 
     write_account(file, ACCOUNT)
@@ -20,12 +20,12 @@ def test_an_account_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert file.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_without_a_cloud_there_is_no_account(tmp_path: Path) -> None:
+def test_no_account_is_read_without_a_simulated_cloud(tmp_path: Path) -> None:
     assert read_account(tmp_path / "aws-account.json") is None
 
 
 @pytest.mark.parametrize("text", ['{"secret_key": "a-secret"}', "a-secret", "[]"])
-def test_a_broken_file_is_named_and_not_quoted(tmp_path: Path, text: str) -> None:
+def test_a_corrupt_file_is_named_but_not_quoted_in_the_error(tmp_path: Path, text: str) -> None:
     file = tmp_path / "aws-account.json"
     file.write_text(text)
 
@@ -35,5 +35,5 @@ def test_a_broken_file_is_named_and_not_quoted(tmp_path: Path, text: str) -> Non
     assert "a-secret" not in f"{caught.value}"
 
 
-def test_the_secret_is_in_no_text_of_an_account() -> None:
+def test_the_repr_of_an_account_omits_its_secret_key() -> None:
     assert "a-secret" not in repr(ACCOUNT)

@@ -1,4 +1,4 @@
-"""An EKS cluster with something behind it: the two come and go together."""
+"""EKS clusters with a real control plane behind them: both are created and deleted together."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARAMETERS = {"region": "eu-west-3", "vpcConfig": {"subnetIds": ["s-1"], "subnet
 
 @dataclass
 class Cloud:
-    """Clusters by name, as EKS answers of them."""
+    """Clusters by name, as EKS describes them."""
 
     clusters: dict[str, dict[str, Any]] = field(default_factory=dict)
     in_use: bool = False
@@ -39,7 +39,7 @@ class Cloud:
 
 @dataclass
 class Programs:
-    """Implements Backing: answers with the second look."""
+    """Implements Backing: the control plane responds from the second check on."""
 
     running: dict[str, int] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class Setting:
         return AwsResource(cast(AwsAccount, self.cloud), kind, self.programs)
 
     def made(self) -> AwsResource:
-        """A cluster that is up."""
+        """A cluster that is ready."""
         resource = self.resource()
         resource.create(declared())
         resource.observe(declared())
@@ -82,7 +82,7 @@ def declared(name: str = "demo-stage", *, leaving: bool = False, **more: Any) ->
     return Declared({**PARAMETERS, **more}, name, name, leaving=leaving)
 
 
-def test_a_cluster_is_ready_with_what_runs_behind_it() -> None:
+def test_a_cluster_is_ready_once_its_control_plane_responds() -> None:
     setting = Setting()
     resource = setting.resource()
     assert not resource.observe(declared()).exists
@@ -98,7 +98,7 @@ def test_a_cluster_is_ready_with_what_runs_behind_it() -> None:
     assert up.at_provider["arn"] == "arn:demo-stage"
 
 
-def test_an_endpoint_behind_which_nothing_runs_says_so() -> None:
+def test_an_endpoint_without_a_control_plane_is_marked_as_simulated() -> None:
     setting = Setting()
     resource = AwsResource(cast(AwsAccount, setting.cloud), eks.CLUSTER)
     resource.create(declared())
@@ -109,7 +109,7 @@ def test_an_endpoint_behind_which_nothing_runs_says_so() -> None:
     assert seen.at_provider["simulated"] == "nothing answers at this endpoint"
 
 
-def test_what_the_cloud_will_not_delete_runs_on() -> None:
+def test_a_control_plane_keeps_running_while_the_cloud_refuses_the_deletion() -> None:
     setting = Setting()
     resource = setting.made()
     setting.cloud.in_use = True
@@ -135,7 +135,7 @@ def test_a_protected_cluster_is_not_deleted() -> None:
     assert setting.cloud.clusters
 
 
-def test_a_leaving_cluster_is_not_brought_up_again() -> None:
+def test_the_control_plane_of_a_cluster_being_deleted_is_not_restarted() -> None:
     setting = Setting()
     resource = setting.made()
     setting.programs.running.clear()
@@ -144,7 +144,7 @@ def test_a_leaving_cluster_is_not_brought_up_again() -> None:
     assert not setting.programs.running
 
 
-def test_what_a_cut_off_deletion_left_running_is_ended() -> None:
+def test_a_control_plane_left_by_an_interrupted_deletion_is_stopped() -> None:
     setting = Setting()
     resource = setting.made()
     setting.cloud.clusters.clear()
@@ -156,7 +156,7 @@ def test_what_a_cut_off_deletion_left_running_is_ended() -> None:
     assert not resource.observe(declared(leaving=True)).exists
 
 
-def test_a_cluster_that_is_made_again_begins_empty() -> None:
+def test_a_recreated_cluster_starts_without_the_old_control_plane() -> None:
     setting = Setting()
     resource = setting.made()
     setting.cloud.clusters.clear()
@@ -167,7 +167,7 @@ def test_a_cluster_that_is_made_again_begins_empty() -> None:
     assert not setting.programs.running
 
 
-def test_access_is_told_by_what_makes_nothing() -> None:
+def test_cluster_auth_returns_connection_details_and_never_creates_or_deletes() -> None:
     setting = Setting()
     access = setting.resource(eks.CLUSTER_AUTH)
     named = declared("access", clusterName="demo-stage")

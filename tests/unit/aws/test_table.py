@@ -1,4 +1,4 @@
-"""The table against what is rendered for AWS."""
+"""The table of AWS kinds, compared with the manifests rendered for AWS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TREES = Path(__file__).parents[2] / "golden" / "trees"
 DECLARED = re.compile(r"^apiVersion: (\w+\.aws\.m\.upbound\.io)/\w+\nkind: (\w+)$", re.MULTILINE)
 
 
-def test_every_kind_that_is_rendered_for_aws_is_taken_here() -> None:
+def test_every_kind_rendered_for_aws_is_in_the_table() -> None:
     rendered = {
         f"{kind}.{group}"
         for file in TREES.rglob("*.yaml")

@@ -1,4 +1,4 @@
-"""What a signed request asks for, over each of AWS's protocols."""
+"""The API call that a signed request makes, in each of AWS's protocols."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def signed(service: str, method: str, path: str, **more: str) -> HttpRequest:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_operation_and_its_parameters_are_read(
+def test_operation_parameters_region_and_caller_are_parsed(
     request_: HttpRequest, operation: str, parameters: dict[str, str], changes: bool
 ) -> None:
     call = read_call(request_)
@@ -90,5 +90,5 @@ def test_the_operation_and_its_parameters_are_read(
     ],
     ids=["unsigned", "another scheme", "no operation", "no service", "no path"],
 )
-def test_what_is_no_operation_is_none(request_: HttpRequest) -> None:
+def test_a_request_that_is_not_an_aws_operation_is_parsed_as_none(request_: HttpRequest) -> None:
     assert read_call(request_) is None

@@ -1,4 +1,4 @@
-"""Which call a fault hits, and how often."""
+"""Which calls a fault applies to, and how often."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from k8s_ucp.errors import UsageError
 CREATE = ApiCall("ec2", "eu-west-1", "CreateVpc", "KEY", "ucp")
 
 
-def test_the_first_fault_that_fits_is_used_up() -> None:
+def test_the_first_matching_fault_is_consumed() -> None:
     faults = (
         CloudFault("hang", service="rds"),
         CloudFault("throttle", operation="Create*", times=2),
@@ -39,11 +39,11 @@ def test_the_first_fault_that_fits_is_used_up() -> None:
     ],
     ids=["region", "service", "operation"],
 )
-def test_a_fault_of_something_else_hits_nothing(fault: CloudFault) -> None:
+def test_a_fault_for_another_call_does_not_apply(fault: CloudFault) -> None:
     assert take([fault], CREATE) == (None, (fault,))
 
 
-def test_faults_are_read_as_they_are_shown() -> None:
+def test_serialized_faults_are_parsed_back_unchanged() -> None:
     faults = (
         CloudFault("slow", seconds=0.5),
         CloudFault("lost", "rds", "CreateDBInstance", times=1),
@@ -63,6 +63,6 @@ def test_faults_are_read_as_they_are_shown() -> None:
     ],
     ids=["no list", "no object", "no kind of ours", "no field of ours", "negative"],
 )
-def test_wrong_faults_are_refused(items: object) -> None:
+def test_invalid_faults_are_refused(items: object) -> None:
     with pytest.raises(UsageError):
         read_faults(items)

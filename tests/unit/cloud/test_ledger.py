@@ -1,4 +1,4 @@
-"""The ledger's arithmetic, and files that a crash has cut off."""
+"""What the ledger counts as remaining, and files that a crash has truncated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def entry(number: int, id: str, *, made: bool, status: int = 200) -> CloudLedger
     )
 
 
-def test_what_was_made_and_not_deleted_remains() -> None:
+def test_only_resources_created_and_not_deleted_remain() -> None:
     entries = [
         entry(1, "vpc-1", made=True),
         entry(2, "vpc-2", made=True),
@@ -29,7 +29,7 @@ def test_what_was_made_and_not_deleted_remains() -> None:
     assert remaining(entries) == {("eu-west-1", "vpc", "vpc-1"): 1}
 
 
-def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_line_truncated_by_a_crash_is_skipped(tmp_path: Path) -> None:
     file = tmp_path / "ledger.jsonl"
     ledger = CloudLedger(file)
     assert list(ledger.entries()) == []
@@ -44,7 +44,7 @@ def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_a_recorded_request_is_read_back_unchanged(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "recording.jsonl")
     headers = {"authorization": "a", "content-type": "b"}
     request = HttpRequest("PUT", "/a%2Fb", "x=1", headers, b"\x00\xff")

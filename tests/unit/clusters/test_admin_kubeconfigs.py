@@ -1,4 +1,4 @@
-"""Kubeconfigs that don't last are written anew in time, and connections see it."""
+"""Kubeconfigs with short-lived tokens are renewed in time, and connections use the new token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIFETIME = 3600.0
 
 
 class Provider:
-    """Hands out a new token each time."""
+    """Issues a new token each time."""
 
     def __init__(self, lifetime: float | None) -> None:
         self.info = ProviderInfo("far", simulated=False, access_seconds=lifetime)
@@ -41,7 +41,7 @@ def aged(path: Path, seconds: float) -> None:
     os.utime(path, (then, then))
 
 
-def test_it_is_renewed_when_half_of_its_life_is_over(tmp_path: Path) -> None:
+def test_a_kubeconfig_is_renewed_after_half_of_its_lifetime(tmp_path: Path) -> None:
     path, google = tmp_path / "core.yaml", Provider(LIFETIME)
     provider = cast(ClusterProvider, google)
     renew_access(provider, "core", path)
@@ -56,7 +56,7 @@ def test_it_is_renewed_when_half_of_its_life_is_over(tmp_path: Path) -> None:
     assert token(path) == "token-2"
 
 
-def test_what_lasts_is_left_alone(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_does_not_expire_is_not_renewed(tmp_path: Path) -> None:
     path, here = tmp_path / "core.yaml", Provider(None)
     provider = cast(ClusterProvider, here)
     write_access(provider, "core", path)
@@ -65,7 +65,7 @@ def test_what_lasts_is_left_alone(tmp_path: Path) -> None:
     assert here.given == 1
 
 
-def test_a_token_that_is_turned_down_is_read_again(tmp_path: Path) -> None:
+def test_a_rejected_token_is_read_from_the_file_again(tmp_path: Path) -> None:
     path, google = tmp_path / "core.yaml", Provider(LIFETIME)
     write_access(cast(ClusterProvider, google), "core", path)
     source = KubeconfigToken(path, "token-1")

@@ -1,4 +1,4 @@
-"""What is read of the engine while others use it too."""
+"""Reading the container engine while others start and delete containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _in_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Engine(ContainerEngine):
-    """One whose containers go, one a look, between being listed and being inspected."""
+    """Loses one container per attempt, between being listed and being inspected."""
 
     def __init__(self, ids: list[str], going: int) -> None:
         super().__init__("docker")
@@ -40,16 +40,18 @@ class Engine(ContainerEngine):
 
 @pytest.mark.parametrize("cluster", [None, "demo-core"])
 @pytest.mark.parametrize("going", [0, 1, 3])
-def test_a_container_that_goes_meanwhile_hides_no_other(cluster: str | None, going: int) -> None:
+def test_a_container_deleted_meanwhile_does_not_hide_the_others(
+    cluster: str | None, going: int
+) -> None:
     engine = Engine(["a", "b", "c", "d"], going)
     assert [each.id for each in engine.nodes(cluster)] == ["a", "b", "c", "d"][: 4 - going]
 
 
-def test_none_is_left() -> None:
+def test_no_nodes_are_listed_if_no_container_is_left() -> None:
     assert Engine([], 0).nodes() == []
     assert Engine(["a"], 1).nodes("demo-core") == []
 
 
-def test_an_engine_that_lists_what_it_can_not_show_is_told() -> None:
+def test_an_engine_that_keeps_listing_missing_containers_is_reported() -> None:
     with pytest.raises(CommandFailed):
         Engine(["a"] * (LOOKS + 1), LOOKS).nodes()

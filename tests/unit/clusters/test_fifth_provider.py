@@ -1,4 +1,4 @@
-"""A fifth provider is a file of its own and one row: everything that decides by it follows."""
+"""A new provider takes one file and one row of the table; everything else follows its traits."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", [each for each, info in PROVIDERS.items() if info.maker])
-def test_a_row_names_what_makes_its_clusters(name: str, tmp_path: Path) -> None:
+def test_each_row_makes_a_provider_with_the_same_traits(name: str, tmp_path: Path) -> None:
     made = local.make(name, Workspace.at(tmp_path), default(), None)
     assert made.info == PROVIDERS[name]
 
 
-def test_it_is_a_word_of_the_topology() -> None:
+def test_the_new_provider_is_valid_in_the_topology_and_its_schema() -> None:
     spec = parse(TEXT).spec
     assert spec.core.provider == spec.environments[0].cluster.provider == "playground"
     definitions = json_schema()["$defs"]
@@ -61,13 +61,13 @@ def test_it_is_a_word_of_the_topology() -> None:
         parse(TEXT.replace("playground", "playgrond"))
 
 
-def test_without_its_row_nobody_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_provider_without_a_row_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(PROVIDERS, ROW.name)
     with pytest.raises(UsageError, match=r"unknown value 'playground': allowed: embedded, kind"):
         parse(TEXT)
 
 
-def test_its_traits_say_what_goes_with_it() -> None:
+def test_validation_tools_and_start_plan_follow_the_traits_of_the_provider() -> None:
     with pytest.raises(UsageError, match="'region' is valid for provider gke or eks"):
         parse(TEXT.replace("{provider: playground}", "{provider: playground, region: r}", 1))
     with pytest.raises(UsageError, match="a playground environment is not supported with a kind"):
@@ -79,7 +79,7 @@ def test_its_traits_say_what_goes_with_it() -> None:
     ]
 
 
-def test_a_new_file_tells_of_it() -> None:
+def test_a_new_topology_file_describes_the_provider() -> None:
     topology = default(core=CoreCluster(provider="playground"))
     assert "provider: playground  # control planes that a stop deletes" in topology_text(topology)
 
@@ -94,7 +94,7 @@ def test_its_clusters_are_rendered_and_pass_the_check() -> None:
     assert list(find_core_faults(Tree(files), None)) == []
 
 
-def test_its_clusters_are_asked_for_and_looked_at(tmp_path: Path) -> None:
+def test_clusters_of_the_new_provider_are_requested_and_checked(tmp_path: Path) -> None:
     topology, workspace = parse(TEXT), Workspace.at(tmp_path)
     requests = local.environment_requests(topology)
     assert [each.name for each in requests["playground"]] == ["demo-stage"]
@@ -105,7 +105,7 @@ def test_its_clusters_are_asked_for_and_looked_at(tmp_path: Path) -> None:
     assert set(local.local_makers(workspace, topology, None)) >= {"playground", "embedded"}
 
 
-def test_its_clusters_are_found_when_the_topology_has_none_any_more(tmp_path: Path) -> None:
+def test_clusters_of_a_provider_are_found_after_the_topology_dropped_it(tmp_path: Path) -> None:
     topology, workspace = default(), Workspace.at(tmp_path)
     assert "playground" not in local.used_providers(workspace, topology, None)
     (workspace.state(topology.name).root / "playground").mkdir(parents=True)

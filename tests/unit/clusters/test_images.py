@@ -1,4 +1,4 @@
-"""Images by name: which ones manifests ask for, and where a mirror has them."""
+"""Image names: which ones manifests contain, and their names in a mirror."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ spec:
         ("redis:8", "m:5000/x/library/redis:8"),
     ],
 )
-def test_a_mirror_takes_the_place_of_the_registry(image: str, there: str) -> None:
+def test_the_mirror_replaces_the_registry_of_an_image(image: str, there: str) -> None:
     assert mirrored(image, "m:5000/x") == there
     assert mirrored(image, None) == image
 
@@ -43,7 +43,7 @@ def test_every_image_of_a_manifest_is_found_once() -> None:
     ]
 
 
-def test_a_manifest_from_a_mirror_names_nothing_else() -> None:
+def test_a_manifest_for_a_mirror_names_no_other_registry() -> None:
     found = named_in(from_mirror(MANIFEST, "mirror.example.org"))
     assert all(each.startswith("mirror.example.org/") for each in found)
     assert len(found) == 3

@@ -1,4 +1,4 @@
-"""What the makers of this machine are asked for."""
+"""The requests that providers on this machine get."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
 
-def test_a_core_s_api_server_collects_as_often_as_an_app_cluster_s(tmp_path: Path) -> None:
+def test_core_and_app_clusters_have_the_same_garbage_collection_setting(tmp_path: Path) -> None:
     topology = default()
     core = core_request(Workspace(tmp_path), topology)
     found = environment_requests(topology)[topology.spec.core.provider]

@@ -1,4 +1,4 @@
-"""Which ports are given: never one twice, never one the kernel may give away."""
+"""Port allocation: never a port twice, and never one from the kernel's ephemeral range."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINUX = range(32768, 61000)
 
 
 @given(start=st.integers(min_value=0))
-def test_candidates_lie_outside_what_others_use(start: int) -> None:
+def test_candidates_exclude_ephemeral_ports_and_node_ports(start: int) -> None:
     ports = candidates(LINUX, start=start)
     assert len(ports) == len(set(ports))
     assert not set(ports) & set(LINUX)
@@ -23,7 +23,7 @@ def test_candidates_lie_outside_what_others_use(start: int) -> None:
     assert LOWEST <= min(ports) <= max(ports) < HIGHEST
 
 
-def test_a_kernel_that_uses_every_port_leaves_them_all_to_try() -> None:
+def test_all_ports_are_candidates_if_the_ephemeral_range_covers_them_all() -> None:
     assert candidates(range(1024, 65536), start=0)
 
 
@@ -41,7 +41,7 @@ def test_chosen_ports_are_free_and_different(taken: set[int], busy: set[int], co
         assert choose(range(40), count, taken, lambda port: port not in busy) == free[:count]
 
 
-def test_known_ports_need_no_registry_that_can_be_written(tmp_path: Path) -> None:
+def test_known_ports_need_no_writable_registry(tmp_path: Path) -> None:
     """`ucp status` works under a user whose home, and so its cache, can't be written to."""
     (tmp_path / "home").write_text("a file, in which no user can make a folder")
     ports = Ports(tmp_path / "home" / ".cache" / "ports.json")

@@ -1,4 +1,4 @@
-"""The user's own kubeconfig: ours go in and out, theirs stay."""
+"""The user's own kubeconfig: contexts of ucp are added and removed, all others are kept."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def config(name: str, authority: str = "Y2E=") -> dict[str, Any]:
     }
 
 
-def test_what_goes_in_comes_out_and_the_rest_stays() -> None:
+def test_removing_contexts_restores_the_kubeconfig() -> None:
     theirs = {"apiVersion": "v1", "kind": "Config", "preferences": {}, **config("mine", "eA==")}
     both = merged(theirs, config("demo-stage"))
     assert both["current-context"] == "demo-stage"
@@ -37,12 +37,12 @@ def test_what_goes_in_comes_out_and_the_rest_stays() -> None:
     assert left == {**theirs, "current-context": ""}
 
 
-def test_another_current_context_stays_current() -> None:
+def test_the_current_context_is_kept_if_it_is_not_ours() -> None:
     both = {**merged(config("mine"), config("demo-stage")), "current-context": "mine"}
     assert without(both, config("demo-stage"))["current-context"] == "mine"
 
 
-def test_another_cluster_of_the_same_name_is_not_ours() -> None:
+def test_a_foreign_cluster_of_the_same_name_is_kept() -> None:
     theirs = config("demo-stage", "another authority")
     assert without(theirs, config("demo-stage")) == theirs
     assert without({}, config("demo-stage")) == {}
@@ -71,19 +71,21 @@ def test_credentials_of_another_cluster_are_not_overwritten(
 @pytest.mark.parametrize(
     "server", ["https://127.0.0.1:6443", "https://[::1]:1", "https://localhost"]
 )
-def test_a_cluster_of_this_machine_that_was_made_anew_gives_way(server: str) -> None:
+def test_the_entry_of_a_recreated_local_cluster_is_replaced(server: str) -> None:
     before = merged({}, config("demo-stage", "its authority before"))
     before["clusters"][0]["cluster"]["server"] = server
     refuse_others(before, config("demo-stage"), Path("config"))
 
 
-def test_the_same_cluster_may_have_moved() -> None:
+def test_the_server_of_the_same_cluster_can_change() -> None:
     before = merged({}, config("demo-prod"))
     before["clusters"][0]["cluster"]["server"] = "https://old.example.org"
     refuse_others(before, config("demo-prod"), Path("config"))
 
 
-def test_a_file_that_is_none_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_kubeconfig_is_reported_and_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "config"
     monkeypatch.setenv("KUBECONFIG", str(file))
     parts = ("clusters: [x]", "clusters: {a: b}", "contexts: [null]", "users: 3")
@@ -96,7 +98,7 @@ def test_a_file_that_is_none_is_left_alone(tmp_path: Path, monkeypatch: pytest.M
         assert file.read_text() == text
 
 
-def test_it_is_written_only_when_something_of_ours_is_in_it(
+def test_the_kubeconfig_is_written_only_if_it_has_contexts_of_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "config"
@@ -133,7 +135,7 @@ current-context: mine
 """.replace("CERTIFICATE", "QUJD" * 100)
 
 
-def test_comments_and_form_of_the_user_s_file_stay(
+def test_comments_and_formatting_of_the_kubeconfig_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "config"
@@ -149,7 +151,7 @@ def test_comments_and_form_of_the_user_s_file_stay(
     assert not file.with_name("config.lock").exists()
 
 
-def test_json_stays_json(tmp_path: Path) -> None:
+def test_a_json_kubeconfig_stays_json(tmp_path: Path) -> None:
     file = tmp_path / "config"
     for text in ("", json.dumps(config("mine"))):
         file.write_text(text)
@@ -157,7 +159,7 @@ def test_json_stays_json(tmp_path: Path) -> None:
         assert json.loads(file.read_text())["current-context"] == "demo-stage"
 
 
-def test_it_is_not_written_while_kubectl_writes(
+def test_the_kubeconfig_is_not_written_while_kubectl_holds_its_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("k8s_ucp.clusters.user_contexts.LOCK_SECONDS", 0.2)

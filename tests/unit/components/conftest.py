@@ -1,4 +1,4 @@
-"""A host that exists on paper: every path and port that components ask for."""
+"""A host with every path and port that components need; none of its programs exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the components are started: on loopback only, with no secret where others can read it."""
+"""Programs of the components: on loopback only, with no secret that other users can read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def value(program: Program, flag: str) -> str:
     return program.argv[program.argv.index(flag) + 1]
 
 
-def test_every_program_can_be_supervised(host: Host) -> None:
+def test_every_program_has_a_valid_supervisor_section(host: Host) -> None:
     programs = all_programs(host)
     assert set(programs) == {
         *argocd.PROGRAMS,
@@ -53,7 +53,7 @@ def test_every_program_can_be_supervised(host: Host) -> None:
 
 
 @pytest.mark.parametrize("last", ["exit 1", "exec sleep 60"])
-def test_a_crossplane_that_is_not_initialised_says_what_it_said_last(host: Host, last: str) -> None:
+def test_a_failed_crossplane_initialization_reports_its_last_output(host: Host, last: str) -> None:
     program = host.toolbox.path("crossplane")
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho first >&2\necho second >&2\n{last}\n")
@@ -67,7 +67,7 @@ def test_a_crossplane_that_is_not_initialised_says_what_it_said_last(host: Host,
     assert caught.value.next == "ucp start"
 
 
-def test_what_argo_cd_leaves_at_each_start_goes_and_its_clones_stay(host: Host) -> None:
+def test_leftovers_of_argo_cd_are_deleted_and_its_clones_are_kept(host: Host) -> None:
     temporary = Path(ArgoCD(host, resync=30).programs()[0].env["TMPDIR"])
     for name in ("argocd-git-wrapper-1", "argocd-helm-wrapper-2", "_argocd-repo"):
         (temporary / name).mkdir()
@@ -77,7 +77,7 @@ def test_what_argo_cd_leaves_at_each_start_goes_and_its_clones_stay(host: Host) 
     argocd.remove_leftovers(host.state.components / "none")
 
 
-def test_the_keys_of_the_cloud_stay_in_its_private_folder(host: Host) -> None:
+def test_keys_of_the_simulated_cloud_stay_in_its_private_folder(host: Host) -> None:
     first, account = all_programs(host)["cloud"], CloudComponent(host, "demo").account()
     keys = settle_keys(host.folder("cloud"))
     assert account.access_key == keys.access_key
@@ -86,22 +86,22 @@ def test_the_keys_of_the_cloud_stay_in_its_private_folder(host: Host) -> None:
     assert not any(key in words for key in (keys.access_key, keys.secret_key, keys.token))
     assert not any(key in f"{keys}" for key in (keys.secret_key, keys.token))
     assert stat.S_IMODE((host.folder("cloud") / "keys.json").stat().st_mode) == 0o600
-    # Unchanged, so a second start leaves it alone.
+    # Unchanged, so a second start does not restart it.
     assert all_programs(host)["cloud"] == first
 
 
-def test_the_server_has_a_page_to_show_where_it_has_no_web_ui(host: Host) -> None:
+def test_the_server_serves_a_help_page_if_it_has_no_web_ui(host: Host) -> None:
     server = all_programs(host)[argocd.SERVER]
     text = (Path(value(server, "--staticassets")) / "index.html").read_text()
     program = html.escape(shlex.quote(str(host.toolbox.path(argocd.NAME))))
     assert f"{program} login {host.address(argocd.SERVER)} --plaintext --username admin" in text
     for words in ("ucp board", "ucp tools install argocd --source releases", "ucp start"):
         assert f"<pre>{words}" in text or f"\n{words}</pre>" in text
-    # `ucp open argocd` must not take it for Argo CD's own.
+    # `ucp open argocd` must not mistake it for Argo CD's web UI.
     assert "<title>argo cd" not in text.lower()
 
 
-def test_the_server_starts_anew_when_its_page_changes(host: Host) -> None:
+def test_the_server_is_restarted_when_its_page_changes(host: Host) -> None:
     before = all_programs(host)[argocd.SERVER]
     assert all_programs(host)[argocd.SERVER] == before
     moved = replace(host.toolbox, programs={**host.toolbox.programs, "argocd": Path("/x/argocd")})
@@ -116,7 +116,7 @@ def test_no_password_is_in_an_argument(host: Host) -> None:
         assert password not in section(each)
 
 
-def test_the_password_stays_the_same_and_is_private(host: Host) -> None:
+def test_the_redis_password_is_reused_and_private(host: Host) -> None:
     password = Redis(host).password()
     assert len(password) >= 20
     assert Redis(host).password() == password
@@ -126,7 +126,7 @@ def test_the_password_stays_the_same_and_is_private(host: Host) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_redis_keeps_nothing_and_listens_on_loopback(host: Host) -> None:
+def test_redis_persists_nothing_and_listens_on_loopback(host: Host) -> None:
     Redis(host).programs()
     lines = (host.folder("redis") / "redis.conf").read_text().splitlines()
     assert "bind 127.0.0.1" in lines
@@ -136,7 +136,7 @@ def test_redis_keeps_nothing_and_listens_on_loopback(host: Host) -> None:
 
 
 @pytest.mark.parametrize("name", argocd.PROGRAMS)
-def test_argo_cd_s_addresses_are_on_loopback(host: Host, name: str) -> None:
+def test_argo_cd_listens_on_loopback_only(host: Host, name: str) -> None:
     words = " ".join(all_programs(host)[name].argv)
     assert "0.0.0.0" not in words
     for address in re.findall(r"(\S*):(2\d{4})", words):
@@ -151,7 +151,7 @@ def test_argo_cd_s_addresses_are_on_loopback(host: Host, name: str) -> None:
         assert flag in words
 
 
-def test_no_two_programs_listen_on_one_port(host: Host) -> None:
+def test_no_two_programs_listen_on_the_same_port(host: Host) -> None:
     listening = re.compile(r"--(?:[a-z-]*port|[a-z-]+-addr) (?:127\.0\.0\.1:)?(2\d{4})")
     words = " ".join(" ".join(each.argv) for each in all_programs(host).values())
     found = listening.findall(words)
@@ -169,7 +169,7 @@ def test_argo_cd_calls_its_own_wrappers_and_our_kustomize_and_helm(host: Host) -
         assert env["ARGOCD_SYNC_WAVE_DELAY"] == "0"
 
 
-def test_nothing_of_argo_cd_lies_where_two_topologies_meet(host: Host) -> None:
+def test_argo_cd_uses_no_folder_shared_between_topologies(host: Host) -> None:
     env = all_programs(host)[argocd.REPO_SERVER].env
     root = str(host.state.root)
     for name in ("HOME", "TMPDIR", "ARGOCD_TLS_DATA_PATH", "ARGOCD_PLUGINSOCKFILEPATH"):
@@ -177,13 +177,13 @@ def test_nothing_of_argo_cd_lies_where_two_topologies_meet(host: Host) -> None:
     assert env["ARGOCD_ASK_PASS_SOCK"].startswith(str(host.runtime))
 
 
-def test_known_hosts_are_those_of_argo_cd(host: Host) -> None:
+def test_ssh_known_hosts_are_those_of_argo_cd(host: Host) -> None:
     ArgoCD(host).early_programs()
     known = host.folder("argocd", "ssh") / "ssh_known_hosts"
     assert known.read_text() == "# hosts\nexample.org ssh-ed25519 AAAA\n"
 
 
-def test_the_topology_s_settings_arrive(host: Host) -> None:
+def test_settings_of_the_topology_reach_the_programs(host: Host) -> None:
     programs = all_programs(host)
     assert value(programs[argocd.CONTROLLER], "--app-resync") == "30"
     crossplane = programs["crossplane"]
@@ -195,7 +195,7 @@ def test_the_topology_s_settings_arrive(host: Host) -> None:
     assert "--enable-realtime-compositions=true" in crossplane.argv
 
 
-def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
+def test_programs_that_use_the_core_are_restarted_with_a_new_kubeconfig(host: Host) -> None:
     before = all_programs(host)
     host.kubeconfig.write_text("another core")
     after = all_programs(host)
@@ -206,12 +206,14 @@ def test_programs_that_talk_to_the_core_change_with_it(host: Host) -> None:
     }
 
 
-def test_the_reconciler_says_what_it_does_so_that_a_new_controller_restarts_it(host: Host) -> None:
+def test_the_arguments_list_all_controllers_so_that_a_new_one_restarts_the_reconciler(
+    host: Host,
+) -> None:
     named = value(all_programs(host)["reconciler"], "--controllers")
     assert named == "backup,local-clusters,managed-resources,mirrors,passwords,registration"
 
 
-def test_the_reconciler_works_with_the_user_s_engine(
+def test_the_reconciler_uses_the_container_engine_of_the_user(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "podman")
@@ -228,7 +230,7 @@ def test_a_folder_without_manifests_is_refused(tmp_path: Path) -> None:
         argocd.engine_manifests(tmp_path)
 
 
-def test_engine_manifests_leave_out_what_our_templates_decide(tmp_path: Path) -> None:
+def test_argo_cd_manifests_omit_objects_that_our_templates_define(tmp_path: Path) -> None:
     crds, config = tmp_path / "manifests/crds", tmp_path / "manifests/base/config"
     crds.mkdir(parents=True)
     config.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Finding the objects in files without reading all of them as YAML."""
+"""Finding the objects in manifests without parsing all of them as YAML."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def one(text: str) -> Manifest:
         "---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: it # why\n  namespace: there\n---\n",
     ],
 )
-def test_however_it_is_written(text: str) -> None:
+def test_an_object_is_found_in_every_yaml_layout(text: str) -> None:
     found = one(text)
     assert (found.api_version, found.kind, found.name, found.namespace) == (
         *("v1", "Secret", "it", "there"),
     )
 
 
-def test_the_text_goes_through_as_it_is() -> None:
+def test_the_text_of_an_object_is_unchanged() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: it\ndata:\n  a: |\n    --- no\n"
     assert YAML(typ="safe").load(one(text).text) == YAML(typ="safe").load(text)
 
@@ -61,12 +61,12 @@ def test_all_documents_of_a_file_are_found(objects: list[tuple[str, str | None]]
 @pytest.mark.parametrize(
     "text", ["kind: Secret\n", "a\n", "apiVersion: v1\nkind: X\nmetadata: 1\n"]
 )
-def test_what_is_no_object_is_named_by_its_file(text: str) -> None:
+def test_a_document_that_is_not_an_object_is_reported_with_its_file(text: str) -> None:
     with pytest.raises(UcpError, match=r"file\.yaml"):
         one(text)
 
 
-def test_a_digest_sees_changes_and_no_order() -> None:
+def test_a_digest_depends_on_content_and_not_on_order() -> None:
     a, b = (f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name}\n" for name in "ab")
     both = read({"a": a.encode(), "b": b.encode()})
     turned = read({"a": b.encode(), "b": a.encode()})
@@ -74,7 +74,7 @@ def test_a_digest_sees_changes_and_no_order() -> None:
     assert digest(both) != digest(both[:1])
 
 
-def test_a_server_that_stops_responding_is_not_asked_for_all_the_rest() -> None:
+def test_applying_stops_when_the_api_server_stops_responding() -> None:
     asked: list[str] = []
 
     class Silent:

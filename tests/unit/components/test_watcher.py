@@ -1,4 +1,4 @@
-"""The watcher's decision."""
+"""The watcher's decision whether to restart supervisord."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ WELL = WatchdogInput(stopping=False, orphaned=False, silent=0, since_asked=0)
         ({"orphaned": True, "since_failed": PAUSE_SECONDS}, Next.REPLACE),
     ],
 )
-def test_decision(change: dict[str, object], expected: Next) -> None:
+def test_the_watcher_decides_when_to_ask_or_replace_supervisor(
+    change: dict[str, object], expected: Next
+) -> None:
     assert decide(replace(WELL, **change)) is expected  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The example of docs/platform.md: a kind of a user's own, with a function of theirs."""
+"""The example of docs/platform.md: a user-defined kind with a user-defined function."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MAIN = "api/functions/stores/main.py"
 
 
 def files() -> dict[str, str]:
-    """By path, those that the page names."""
+    """The page's files: path → text."""
     text = PAGE.read_text("utf-8")
     found = re.findall(r"```(?:yaml|python)\n# (\S+\.(?:yaml|py))\n(.*?)```", text, re.DOTALL)
     return dict(found)
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Put them there; where each is."""
+    """Write the files into the folder; returns name → path."""
     places = {}
     for name, text in files().items():
         places[name] = folder / name
@@ -27,7 +27,7 @@ def write(folder: Path) -> dict[str, Path]:
 
 
 def commit_to(core: Path) -> None:
-    """Into a clone of the core repository, as the page says."""
+    """Add the files to a clone of the core repository, as the page describes."""
     found = {name: text for name, text in files().items() if name.startswith("api/")}
     for name, text in found.items():
         (core / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The platform's own kinds, as templates/core/api has them."""
+"""The platform's own kinds, as defined in templates/core/api."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds that definitions stand for; tests with Crossplane compare them with what it makes."""
+"""CRDs of composite kinds; integration tests compare them with those that Crossplane creates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from k8s_ucp.compositions.composite_kinds import composite_kind
 from tests.unit.compositions import platform
 
 
-def test_a_kind_has_its_definitions_fields_and_those_of_crossplane() -> None:
+def test_a_composite_kind_has_the_fields_of_its_definition_and_of_crossplane() -> None:
     definitions = {each["metadata"]["name"]: each for each in platform.definitions().definitions}
     definition = definitions["postgreses.k8s-ucp.io"]
     kind = composite_kind(definition)

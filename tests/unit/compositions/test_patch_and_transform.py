@@ -1,4 +1,4 @@
-"""The input of function-patch-and-transform, read by us."""
+"""ucp's implementation of function-patch-and-transform."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_field_path_is_read(path: str, value: object) -> None:
     assert get(COMPOSITE, path) == value
 
 
-def test_a_field_path_is_written_with_all_that_leads_to_it() -> None:
+def test_writing_a_field_path_creates_its_parents() -> None:
     found: dict[str, Any] = {}
     put(found, 'a[1].b["x.y"]', 1)
     put(found, "a[0]", 2)
@@ -54,12 +54,12 @@ def test_a_field_path_is_written_with_all_that_leads_to_it() -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".a", "a[", "a[*].b", "a[100000]", "a..b"])
-def test_a_field_path_that_cannot_be_read_is_refused(path: str) -> None:
+def test_an_invalid_field_path_is_refused(path: str) -> None:
     with pytest.raises(CompositionError, match="is not supported"):
         put({}, path, 1)
 
 
-def test_a_missing_field_is_told_apart() -> None:
+def test_a_missing_field_has_its_own_error() -> None:
     with pytest.raises(FieldMissing):
         get(COMPOSITE, "spec.none")
 
@@ -73,7 +73,7 @@ def test_a_missing_field_is_told_apart() -> None:
         ("ForceMergeObjectsAppendArrays", {"a": 1, "b": 3, "l": [1, 2]}),
     ],
 )
-def test_objects_are_merged_as_the_policy_says(policy: str, result: object) -> None:
+def test_objects_are_merged_according_to_the_policy(policy: str, result: object) -> None:
     found: dict[str, Any] = {"at": {"a": 1, "b": 2, "l": [1]}}
     put(found, "at", {"b": 3, "l": [2]}, policy)
     assert found["at"] == result
@@ -132,27 +132,25 @@ def test_a_value_is_transformed(value: object, transform: Any, result: object) -
         ("one", {"type": "string", "string": {"type": "Trim"}}),
     ],
 )
-def test_a_transform_that_does_not_go_with_its_value_is_an_error(
-    value: object, transform: Any
-) -> None:
+def test_a_transform_that_does_not_fit_its_value_is_an_error(value: object, transform: Any) -> None:
     with pytest.raises(CompositionError, match="transform 0"):
         transformed(value, [transform])
 
 
-def test_formats_use_each_value_once() -> None:
+def test_a_format_uses_each_value_exactly_once() -> None:
     assert formatted("%s/%d%%", ["a", 5]) == "a/5%"
     for values in (["a"], ["a", 5, 6]):
         with pytest.raises(CompositionError):
             formatted("%s/%d", values)
 
 
-def test_an_optional_field_that_is_missing_changes_nothing() -> None:
+def test_a_missing_optional_field_changes_nothing() -> None:
     assert patched({"fromFieldPath": "spec.none", "toFieldPath": "data.x"})["data"] == {
         "kept": "yes"
     }
 
 
-def test_a_required_field_that_is_missing_holds_the_resource_back() -> None:
+def test_a_missing_required_field_blocks_the_resource() -> None:
     patch = {"fromFieldPath": "spec.none", "policy": {"fromFieldPath": "Required"}}
     found = run(patch)
     assert not found.resources
@@ -160,12 +158,12 @@ def test_a_required_field_that_is_missing_holds_the_resource_back() -> None:
     assert found.warnings == ["not composing 'map' yet: it requires spec.none"]
 
 
-def test_a_patch_names_itself_in_its_error() -> None:
+def test_the_error_of_a_patch_names_resource_and_index() -> None:
     with pytest.raises(CompositionError, match=r"resource 'map', patch 0: .*'small'"):
         patched({"fromFieldPath": "spec.size", "transforms": [{"type": "map", "map": {"size": 1}}]})
 
 
-def test_fields_of_a_resource_reach_the_composite() -> None:
+def test_fields_of_a_resource_are_patched_to_the_composite() -> None:
     patch = {
         "type": "ToCompositeFieldPath",
         "fromFieldPath": "status.id",
@@ -197,12 +195,14 @@ def test_an_existing_resource_keeps_its_name() -> None:
         ([{"type": "MatchTrue", "fieldPath": "status.id"}], {"id": True}, True),
     ],
 )
-def test_readiness(checks: Any, status: Any, ready: bool) -> None:
+def test_readiness_checks_decide_whether_a_resource_is_ready(
+    checks: Any, status: Any, ready: bool
+) -> None:
     template = {"readinessChecks": checks} if checks else {}
     assert run(observed={"status": status}, **template).resources["map"].ready is ready
 
 
-def test_resources_of_functions_before_are_kept() -> None:
+def test_resources_of_earlier_functions_are_kept() -> None:
     before = {"other": Desired({"kind": "Secret"})}
     head = {"apiVersion": INPUT[0], "kind": INPUT[1]}
     assert compose(Request(COMPOSITE, head, desired=before)).resources == before
@@ -216,6 +216,6 @@ def test_resources_of_functions_before_are_kept() -> None:
         {"apiVersion": INPUT[0], "kind": INPUT[1], "resources": [{"name": "x"}]},
     ],
 )
-def test_what_is_not_supported_is_an_error(input: Any) -> None:
+def test_unsupported_input_is_an_error(input: Any) -> None:
     with pytest.raises(CompositionError):
         compose(Request(COMPOSITE, input))

@@ -1,4 +1,4 @@
-"""What claims of the platform's own kinds become."""
+"""Resources composed for claims of the platform's own kinds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_no_two_claims_share_a_name_in_the_cloud(
     assert one == other or not names_in_the_cloud(*one) & names_in_the_cloud(*other)
 
 
-def test_a_claim_of_the_platform_keeps_the_short_name() -> None:
+def test_a_claim_in_the_platform_namespace_keeps_the_short_name() -> None:
     assert ("Instance", "demo-quotes-stage") in names_in_the_cloud("ucp-clusters", "quotes-stage")
     assert ("Instance", "demo-orders-in-ns-team-a") in names_in_the_cloud("team-a", "orders")
     assert ("SecurityGroup", "demo-orders-in-ns-team-a-postgres") in names_in_the_cloud(
@@ -48,8 +48,8 @@ def test_a_claim_of_the_platform_keeps_the_short_name() -> None:
 
 
 @pytest.mark.parametrize("cloud", ["aws", "gcp", "local"])
-def test_what_is_in_the_cloud_keeps_its_name(cloud: str) -> None:
-    """Once claims of every namespace were called `<topology>-<claim>`."""
+def test_existing_cloud_resources_keep_their_external_names(cloud: str) -> None:
+    """Earlier versions named claims of every namespace `<topology>-<claim>`."""
     asked = claim(cloud)
     new = composed(asked)
     named = {"subnets", "instance"} & {part(each) for each in new}
@@ -58,7 +58,7 @@ def test_what_is_in_the_cloud_keeps_its_name(cloud: str) -> None:
     assert {
         part(each): each["metadata"]["annotations"].get(EXTERNAL_NAME) for each in kept
     }.items() >= {(name, "demo-orders") for name in named}
-    # One that was taken away comes back by the name that the others have.
+    # A deleted resource is recreated under the external name of the remaining ones.
     del observed["instance"]
     again = {
         part(each): each for each in pipeline.render(asked, definitions(), FUNCTIONS, observed)
@@ -79,7 +79,7 @@ def with_external_name(item: dict[str, Any], name: str) -> dict[str, Any]:
     ("kind", "cloud"),
     list(product(("Postgres", "Compute"), ("aws", "gcp", "local"))),
 )
-def test_every_child_has_a_name_of_its_own(kind: str, cloud: str) -> None:
+def test_composed_resources_have_unique_names(kind: str, cloud: str) -> None:
     children = composed(claim(cloud) if kind == "Postgres" else machine(cloud))
     names = [(each["kind"], each["metadata"]["name"]) for each in children]
     assert children
@@ -105,7 +105,7 @@ def test_fields_of_the_claim_reach_the_database(cloud: str, size: str, at: str, 
 
 
 def answered(connection: dict[str, bytes], ready: bool, provider: str = "aws") -> Response:
-    """What the function says once the database is there."""
+    """The function's response once the database exists."""
     asked = definitions().complete(claim(provider))
     (step,) = definitions().composition(asked)["spec"]["pipeline"]
     first = patch_and_transform.compose(Request(asked, step["input"]))
@@ -121,7 +121,7 @@ def answered(connection: dict[str, bytes], ready: bool, provider: str = "aws") -
 
 
 @pytest.mark.parametrize("provider", ["aws", "local"])
-def test_a_database_is_ready_with_its_connection(provider: str) -> None:
+def test_a_ready_database_publishes_its_connection(provider: str) -> None:
     connection = {"host": b"db.eu-west-3", "port": b"5432", "username": b"app", "password": b"x"}
     found = answered(connection, ready=True, provider=provider)
     assert all(each.ready for each in found.resources.values())
@@ -139,7 +139,7 @@ def test_a_database_is_ready_with_its_connection(provider: str) -> None:
     assert sorted(secret["data"]) == ["database", "endpoint", "password", "port", "username"]
 
 
-def test_a_database_that_is_being_made_is_not_ready() -> None:
+def test_a_database_being_created_is_not_ready() -> None:
     found = answered({}, ready=False)
     assert not found.resources["instance"].ready
     assert found.resources["password"].ready
@@ -156,20 +156,20 @@ def test_a_database_that_is_being_made_is_not_ready() -> None:
         ({"database": "1app"}, "spec.database: '1app' does not match"),
     ],
 )
-def test_a_wrong_field_is_named(wrong: dict[str, Any], reason: str) -> None:
+def test_an_invalid_field_is_named(wrong: dict[str, Any], reason: str) -> None:
     with pytest.raises(UsageError, match="Postgres orders: ") as error:
         composed(claim(**wrong))
     assert reason in error.value.message
 
 
-def test_a_missing_composition_names_those_that_exist() -> None:
+def test_the_error_for_a_missing_composition_lists_the_existing_ones() -> None:
     with pytest.raises(UsageError) as error:
         composed(claim("azure"))
     assert "there is no Composition k8s-ucp.io/cloud=azure" in error.value.message
     assert "postgres-aws (k8s-ucp.io/cloud=aws)" in error.value.message
 
 
-def test_a_database_made_anew_leaves_a_snapshot_of_its_own() -> None:
+def test_the_final_snapshot_of_a_recreated_database_has_a_different_name() -> None:
     def snapshot(uid: str, namespace: str) -> str:
         item = claim()
         item["metadata"] |= {"uid": uid, "namespace": namespace}
@@ -190,7 +190,7 @@ def test_a_local_database_needs_no_network_and_leaves_no_snapshot() -> None:
     assert not [each for each in instance["forProvider"] if each.endswith("Selector")]
 
 
-def test_a_local_machine_needs_no_network_of_an_environment() -> None:
+def test_a_local_machine_needs_no_network() -> None:
     (found,) = composed(machine("local"))
     assert found["spec"]["forProvider"] == {
         "region": "eu-west-3",
@@ -199,7 +199,7 @@ def test_a_local_machine_needs_no_network_of_an_environment() -> None:
     }
 
 
-def test_several_compositions_are_a_choice() -> None:
+def test_a_claim_without_selector_is_refused_if_several_compositions_match() -> None:
     several = claim()
     del several["spec"]["crossplane"]
     with pytest.raises(UsageError) as error:
@@ -208,7 +208,7 @@ def test_several_compositions_are_a_choice() -> None:
     assert "postgres-gcp" in error.value.message
 
 
-def test_an_undefined_kind_names_the_defined_ones() -> None:
+def test_the_error_for_an_undefined_kind_lists_the_defined_ones() -> None:
     with pytest.raises(UsageError) as error:
         composed({**claim(), "kind": "Redis"})
     assert "defined are: Compute of k8s-ucp.io, Postgres of k8s-ucp.io" in error.value.message

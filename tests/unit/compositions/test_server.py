@@ -1,4 +1,4 @@
-"""Messages of Crossplane, and what our function answers to them."""
+"""Crossplane's requests to ucp's function, and its responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def asked(of: dict[str, Any]) -> Any:
     return request
 
 
-def test_a_claim_is_answered_with_its_children() -> None:
+def test_the_response_for_a_claim_contains_its_resources() -> None:
     response = answer(asked(claim()), compose)
     assert response.meta.tag == "tag"
     assert not response.results
@@ -34,7 +34,7 @@ def test_a_claim_is_answered_with_its_children() -> None:
     assert database["spec"]["forProvider"]["deletionProtection"] is False
 
 
-def test_readiness_and_connection_go_back() -> None:
+def test_the_response_contains_readiness_and_connection_details() -> None:
     request = asked(claim())
     for name in ("subnets", "firewall", "inside", "instance", "password"):
         ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
@@ -45,7 +45,7 @@ def test_readiness_and_connection_go_back() -> None:
     assert dict(response.desired.composite.connection_details)["endpoint"] == b"db"
 
 
-def test_what_functions_before_made_is_kept() -> None:
+def test_resources_and_status_of_earlier_functions_are_kept() -> None:
     request = asked(claim())
     request.desired.composite.resource.update({"status": {"a": 1}})
     request.desired.resources["other"].resource.update({"kind": "Secret"})
@@ -54,7 +54,7 @@ def test_what_functions_before_made_is_kept() -> None:
     assert resource.struct_to_dict(response.desired.composite.resource) == {"status": {"a": 1}}
 
 
-def test_the_environment_is_handed_on() -> None:
+def test_the_context_keeps_its_values_and_gets_the_external_name() -> None:
     request = asked(claim())
     request.context.update({"other": 1, ENVIRONMENT: {"zone": "a"}})
     named = {"metadata": {"annotations": {"crossplane.io/external-name": "demo-orders"}}}
@@ -63,7 +63,7 @@ def test_the_environment_is_handed_on() -> None:
     assert context == {"other": 1, ENVIRONMENT: {"zone": "a", "externalName": "demo-orders"}}
 
 
-def test_numbers_stay_whole() -> None:
+def test_integers_stay_integers() -> None:
     seen: list[Request] = []
 
     def look(request: Request) -> Response:
@@ -76,7 +76,7 @@ def test_numbers_stay_whole() -> None:
     assert response.results[0].severity == messages.SEVERITY_WARNING
 
 
-def test_a_failure_is_an_answer_with_its_reason() -> None:
+def test_a_failure_is_a_fatal_result_with_its_reason() -> None:
     def refuse(_: Request) -> Response:
         raise CompositionError("no such size")
 

@@ -1,4 +1,4 @@
-"""Functions of users: what they answer, and what is told of those that can't."""
+"""User-defined functions: their responses, and the errors reported for broken ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def function(folder: Path, main: str, seconds: float = 60) -> UserFunction:
 
 
 async def count(ask: Ask) -> str:
-    """What COUNT composed, else its failure."""
+    """The number that COUNT composed, or the message of the function's failure."""
     request = asked(claim())
     answered = messages.RunFunctionResponse()
     answered.ParseFromString(await ask(request.SerializeToString()))
@@ -50,7 +50,7 @@ async def count(ask: Ask) -> str:
     return str(found["data"]["n"])
 
 
-def test_one_process_answers_all_requests(tmp_path: Path) -> None:
+def test_one_process_serves_all_requests(tmp_path: Path) -> None:
     async def run() -> list[str]:
         asked = function(tmp_path, COUNT)
         try:
@@ -70,9 +70,7 @@ def test_one_process_answers_all_requests(tmp_path: Path) -> None:
         ("a = 1", "main.py can't be loaded: AttributeError"),
     ],
 )
-def test_a_broken_function_is_an_answer_with_its_reason(
-    main: str, reason: str, tmp_path: Path
-) -> None:
+def test_a_broken_function_returns_its_error(main: str, reason: str, tmp_path: Path) -> None:
     async def run() -> str:
         broken = function(tmp_path, main)
         try:
@@ -91,7 +89,7 @@ def test_a_broken_function_is_an_answer_with_its_reason(
         ("def compose(req, rsp):\n    while True: pass", 2, "no answer within 2 seconds"),
     ],
 )
-def test_a_dead_or_hanging_function_is_replaced(
+def test_a_crashed_or_hanging_function_is_restarted(
     main: str, seconds: float, reason: str, tmp_path: Path
 ) -> None:
     async def run() -> str:
@@ -108,7 +106,7 @@ def test_a_dead_or_hanging_function_is_replaced(
     assert asyncio.run(run()) == "1"
 
 
-def test_a_function_is_given_nothing_of_the_environment(
+def test_a_function_does_not_inherit_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "quiet")
@@ -124,7 +122,7 @@ def test_a_function_is_given_nothing_of_the_environment(
     assert asyncio.run(run()).startswith("KeyError")
 
 
-def test_a_commit_counts_with_the_next_request(tmp_path: Path) -> None:
+def test_a_commit_takes_effect_with_the_next_request(tmp_path: Path) -> None:
     repository = Repository(tmp_path / "core.git")
     repository.folder.mkdir()
     repository.git("init", "--quiet", "--bare", "--initial-branch=main")
@@ -160,7 +158,7 @@ def test_a_commit_counts_with_the_next_request(tmp_path: Path) -> None:
     assert "No module named 'beside'" in failed
 
 
-def test_a_killed_idle_process_costs_no_request(tmp_path: Path) -> None:
+def test_a_killed_idle_process_is_restarted_without_a_failed_request(tmp_path: Path) -> None:
     async def run() -> list[str]:
         one = function(tmp_path, COUNT)
         found = [await count(one.answer)]
@@ -176,7 +174,7 @@ def test_a_killed_idle_process_costs_no_request(tmp_path: Path) -> None:
     assert asyncio.run(run()) == ["1", "1"]
 
 
-def test_functions_are_folders_with_a_main() -> None:
+def test_functions_are_folders_with_a_main_module() -> None:
     paths = ["api/functions/a/main.py", "api/functions/b/README.md", "api/x.yaml", "main.py"]
     assert user_code.names([*paths, "api/functions/a/below/main.py"]) == ["a"]
     for name in ("Big", "under_score", "taken"):

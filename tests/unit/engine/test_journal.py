@@ -25,7 +25,7 @@ def event(*states: StepState, message: str = "") -> StepEvent:
     return StepEvent(steps[0], steps)
 
 
-def test_it_tells_how_far_the_last_run_came(tmp_path: Path) -> None:
+def test_the_journal_records_the_progress_of_the_last_run(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     assert journal.read(path) is None
     writing = Journal(path, "start")
@@ -41,7 +41,7 @@ def test_it_tells_how_far_the_last_run_came(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_is_written_for_changes_of_state_only(tmp_path: Path) -> None:
+def test_the_journal_is_written_only_when_a_state_changes(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     writing = Journal(path, "start")
     writing.note(event(StepState.RUNNING))
@@ -53,7 +53,7 @@ def test_it_is_written_for_changes_of_state_only(tmp_path: Path) -> None:
 
 
 @given(st.one_of(st.binary(max_size=50), st.just(b"{}"), st.just(b"[]"), st.just(b'{"plan": 1}')))
-def test_a_damaged_journal_is_told(content: bytes) -> None:
+def test_a_corrupt_journal_is_reported(content: bytes) -> None:
     from tempfile import NamedTemporaryFile
 
     with NamedTemporaryFile() as file:
@@ -63,7 +63,7 @@ def test_a_damaged_journal_is_told(content: bytes) -> None:
             journal.read(Path(file.name))
 
 
-def test_a_torn_or_changed_journal_is_told_and_kept_aside(tmp_path: Path) -> None:
+def test_a_truncated_journal_is_reported_and_set_aside(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     Journal(path, "start").note(event(StepState.RUNNING, StepState.WAITING))
     whole = path.read_bytes()
@@ -77,7 +77,7 @@ def test_a_torn_or_changed_journal_is_told_and_kept_aside(tmp_path: Path) -> Non
     assert journal.set_aside(path) == ""
 
 
-def test_a_journal_of_a_newer_version_is_told_and_one_of_an_older_is_read(tmp_path: Path) -> None:
+def test_a_journal_of_a_newer_version_is_refused_and_of_an_older_one_read(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     Journal(path, "start").end("failed")
     content = json.loads(path.read_text())
@@ -89,14 +89,14 @@ def test_a_journal_of_a_newer_version_is_told_and_one_of_an_older_is_read(tmp_pa
     past = journal.read(path)
     assert past is not None
     assert (past.state, past.next) == ("failed", "ucp start")
-    # An edit that failed left nothing, and one that was cut off is brought by any start.
+    # A failed edit left nothing to resume, and any start publishes an interrupted one.
     path.write_text(json.dumps(old | {"plan": "publish"}))
     past = journal.read(path)
     assert past is not None
     assert past.outcome == "done"
 
 
-def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
+def test_a_run_whose_process_no_longer_exists_was_killed(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     Journal(path, "start").note(event(StepState.RUNNING))
     past = journal.read(path)
@@ -111,7 +111,7 @@ def test_a_run_whose_process_is_gone_was_killed(tmp_path: Path) -> None:
         assert "was killed (0 of 1 steps done, in: Step 0)" in str(past)
 
 
-def test_a_command_of_several_parts_is_unfinished_until_all_went_well(tmp_path: Path) -> None:
+def test_a_command_of_several_parts_is_unfinished_until_all_succeed(tmp_path: Path) -> None:
     state = StateFolder(tmp_path)
     path = state.unfinished / "app-web.json"
 
@@ -156,7 +156,7 @@ def test_a_command_that_changed_nothing_leaves_no_journal(tmp_path: Path) -> Non
     Journal(None, "app web").end("failed")
 
 
-def test_a_journal_that_can_not_be_written_stops_nobody(tmp_path: Path) -> None:
+def test_a_journal_that_cannot_be_written_does_not_fail_the_command(tmp_path: Path) -> None:
     writing = Journal(tmp_path / "absent" / "journal.json", "start")
     writing.note(event(StepState.RUNNING))
     writing.end("done")
@@ -171,7 +171,7 @@ with held(pathlib.Path(sys.argv[1]), "demo", "ucp start --yes"):
 """
 
 
-def test_one_command_at_a_time(tmp_path: Path) -> None:
+def test_only_one_command_can_hold_the_lock_of_a_topology(tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -183,7 +183,7 @@ def test_one_command_at_a_time(tmp_path: Path) -> None:
             held(lock, "demo", "ucp stop"),
         ):
             raise AssertionError("two held it")
-        # Killed, not asked: the kernel gives the lock back.
+        # Killed instead of terminated: the kernel releases the lock.
         other.kill()
         other.wait()
         with held(lock, "demo", "ucp stop"):

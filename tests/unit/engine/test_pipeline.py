@@ -1,4 +1,4 @@
-"""The runner of plans: order, side by side, the first failure, Ctrl-C."""
+"""The runner of plans: order, parallel steps, the first failure, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 
 @dataclass
 class World:
-    """What the steps below write down, in the order in which it happened."""
+    """What the steps below record, in the order in which it happened."""
 
     done: list[str] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
@@ -40,7 +40,7 @@ def nothing(_: World, __: Report) -> None:
 
 
 def probe(name: str, does: Callable[[World, Report], None] = nothing) -> Step[World]:
-    """A step that does what a test wants."""
+    """A step that runs the given function and records its name."""
 
     def run(world: World, report: Report) -> None:
         does(world, report)
@@ -59,7 +59,7 @@ def until_given_up(world: World, _: Report) -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> tuple[list[tuple[str, tuple[str, ...]]], set[str]]:
-    """Steps with what they need (earlier ones), and which of them fail."""
+    """Steps with their dependencies (earlier steps), and the names of those that fail."""
     count = draw(st.integers(0, 8))
     names = [f"s{number}" for number in range(count)]
     needs = [
@@ -105,14 +105,14 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
             assert name not in last, "a step began although what it needs had failed"
 
 
-def test_independent_steps_run_side_by_side() -> None:
+def test_independent_steps_run_in_parallel() -> None:
     barrier = threading.Barrier(3, timeout=10)
     world = World()
     world.run(*(Task(probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
     assert sorted(world.done) == ["a", "b", "c"]
 
 
-def test_reports_reach_the_listener_and_vanish_when_done() -> None:
+def test_progress_reaches_the_listener_and_is_cleared_when_done() -> None:
     def speak(_: World, report: Report) -> None:
         report("half way")
 
@@ -125,7 +125,7 @@ def test_reports_reach_the_listener_and_vanish_when_done() -> None:
     ]
 
 
-def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
+def test_a_failure_cancels_the_other_steps_and_reports_what_is_left() -> None:
     world = World()
     with pytest.raises(UcpError) as caught:
         world.run(
@@ -140,7 +140,7 @@ def test_a_failure_ends_the_others_and_tells_what_is_left() -> None:
     assert world.done == ["first"]
 
 
-def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
+def test_a_step_that_ignores_cancellation_is_not_awaited_forever() -> None:
     release = threading.Event()
     world = World()
     with pytest.raises(UcpError, match="still running: Step deaf"):
@@ -152,7 +152,7 @@ def test_a_step_that_does_not_give_up_is_not_waited_for_for_ever() -> None:
     release.set()
 
 
-def test_usage_errors_and_bugs_keep_their_kind() -> None:
+def test_usage_errors_and_bugs_keep_their_exception_type() -> None:
     def misuse(*_: object) -> None:
         raise UsageError("no such thing")
 
@@ -165,7 +165,7 @@ def test_usage_errors_and_bugs_keep_their_kind() -> None:
         World().run(Task(probe("a", crash)))
 
 
-def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
+def test_ctrl_c_cancels_the_steps_and_reports_what_is_left() -> None:
     def interrupt(world: World, _: Report) -> None:
         _thread.interrupt_main()
         world.cancel.pause(20)
@@ -188,12 +188,12 @@ def test_ctrl_c_ends_the_steps_and_tells_what_is_left() -> None:
     ],
     ids=["needs a later one", "needs itself", "twice"],
 )
-def test_plans_that_can_not_be(tasks: tuple[Task[World], ...]) -> None:
+def test_invalid_plans_are_refused(tasks: tuple[Task[World], ...]) -> None:
     with pytest.raises(ValueError, match="start: a after"):
         Plan("start", tasks)
 
 
-def test_preflight_makes_every_check_and_tells_everything_once() -> None:
+def test_preflight_runs_every_check_and_reports_each_error_once() -> None:
     full, taken = UcpError("disk full", next="df"), UsageError("port taken")
 
     def refusing(error: UcpError) -> Callable[[World], None]:
@@ -215,7 +215,7 @@ def test_preflight_makes_every_check_and_tells_everything_once() -> None:
     pipeline.preflight(Plan("start", (), checks[:1]), World())
 
 
-def test_waiting_ends_with_the_state_seen_last() -> None:
+def test_a_wait_that_times_out_reports_the_last_state() -> None:
     answers = iter(["not there", "half there", ""])
     wait_until("x", lambda: next(answers), seconds=5, cancel=Cancel(), pause=0.001)
     with pytest.raises(DeadlineExceeded) as caught:
@@ -223,7 +223,7 @@ def test_waiting_ends_with_the_state_seen_last() -> None:
     assert caught.value.last_state == "half there"
 
 
-def test_waiting_ends_at_once_when_all_is_given_up() -> None:
+def test_a_wait_ends_immediately_on_cancellation() -> None:
     cancel = Cancel()
     threading.Timer(0.05, cancel.request).start()
     began = time.monotonic()

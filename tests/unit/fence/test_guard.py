@@ -1,4 +1,4 @@
-"""The guard, tick by tick, on a clock that the test moves."""
+"""The guard, tick by tick, with a fake clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OURS, THEIRS = FenceRecord(1, HERE, 0.0), FenceRecord(2, THERE, 0.0)
 
 @dataclass
 class Desk:
-    """A guard with a remote and writers of the test's."""
+    """A guard with a fake remote and fake writers."""
 
     files: FenceFiles
     now: float = 1000.0
@@ -73,14 +73,14 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(files)
 
 
-def test_nothing_is_guarded_before_a_start_says_so(tmp_path: Path) -> None:
+def test_without_settings_the_guard_does_nothing_and_the_gate_is_open(tmp_path: Path) -> None:
     desk = Desk(FenceFiles(tmp_path))
     assert desk.guard().tick() is None
     assert desk.gate
     assert desk.looks == 0
 
 
-def test_it_looks_three_times_a_period_and_writes_no_more_often(desk: Desk) -> None:
+def test_the_guard_reads_the_fence_and_writes_the_permit_three_times_a_period(desk: Desk) -> None:
     guard = desk.guard()
     versions = set()
     for _ in range(61):
@@ -92,7 +92,7 @@ def test_it_looks_three_times_a_period_and_writes_no_more_often(desk: Desk) -> N
     assert len(versions) == 7
 
 
-def test_a_gate_without_a_guard_closes_by_itself(desk: Desk) -> None:
+def test_a_gate_without_a_guard_closes_when_the_permit_expires(desk: Desk) -> None:
     desk.guard().tick()
     desk.now += T - 0.1
     assert desk.gate
@@ -100,7 +100,7 @@ def test_a_gate_without_a_guard_closes_by_itself(desk: Desk) -> None:
     assert not desk.gate
 
 
-def test_silence_stops_the_writers_and_an_answer_lets_them_go_on(desk: Desk) -> None:
+def test_an_unreachable_remote_stops_the_writers_until_it_responds(desk: Desk) -> None:
     guard = desk.guard()
     guard.tick()
     desk.silent = True
@@ -120,14 +120,14 @@ def test_silence_stops_the_writers_and_an_answer_lets_them_go_on(desk: Desk) -> 
     assert (desk.works, desk.gate) == (True, True)
 
 
-def test_who_has_taken_it_is_obeyed_at_the_next_look(desk: Desk) -> None:
+def test_a_takeover_stops_the_writers_at_the_next_read(desk: Desk) -> None:
     guard = desk.guard()
     guard.tick()
     desk.remote = THEIRS
     desk.now += 10.0
     assert guard.tick() is FenceVerdict.LOST
     assert (desk.works, desk.gate) == (False, False)
-    # The other one lets go: nobody acts until somebody types so.
+    # The new holder releases the fence: no core acts until a person runs a command.
     desk.remote = FenceRecord(2, None, 0.0)
     desk.now += 10.0
     assert guard.tick() is FenceVerdict.LOST
@@ -136,13 +136,13 @@ def test_who_has_taken_it_is_obeyed_at_the_next_look(desk: Desk) -> None:
     assert "nobody since" in permit.why_stopped()
 
 
-def test_after_a_takeover_it_waits_as_it_was_told(desk: Desk) -> None:
+def test_after_a_takeover_the_guard_waits_for_the_given_time(desk: Desk) -> None:
     taken = replace(OURS, epoch=3, taken=True, since=time.time())
     settings = desk.files.settings()
     assert settings
     desk.remote, desk.works = taken, False
     guard = desk.guard()
-    # The push is there, and the start has not told of it yet.
+    # The takeover was pushed, and the start has not written the settings yet.
     assert guard.tick() is FenceVerdict.WAITING
     desk.files.write_settings(replace(settings, record=taken, not_before=desk.now + 2 * T))
     desk.now += 2 * T - 1
@@ -153,7 +153,7 @@ def test_after_a_takeover_it_waits_as_it_was_told(desk: Desk) -> None:
     assert (desk.works, desk.gate) == (True, True)
 
 
-def test_a_new_guard_goes_on_where_the_one_before_was(desk: Desk) -> None:
+def test_a_restarted_guard_continues_with_the_permit_of_the_previous_one(desk: Desk) -> None:
     desk.guard().tick()
     desk.silent = True
     desk.now += T - 1
@@ -163,7 +163,7 @@ def test_a_new_guard_goes_on_where_the_one_before_was(desk: Desk) -> None:
     assert guard.tick() is FenceVerdict.SILENT
 
 
-def test_what_only_a_start_can_read_says_nothing_by_its_silence(desk: Desk) -> None:
+def test_a_remote_that_was_never_reachable_does_not_stop_the_writers(desk: Desk) -> None:
     desk.silent = True
     guard = desk.guard()
     for _ in range(100):
@@ -172,19 +172,19 @@ def test_what_only_a_start_can_read_says_nothing_by_its_silence(desk: Desk) -> N
     assert desk.works
 
 
-def test_a_permit_of_another_boot_is_none(desk: Desk) -> None:
+def test_a_permit_from_before_a_reboot_is_invalid(desk: Desk) -> None:
     permit = FencePermit(FenceVerdict.HELD, desk.now + T, "another", OURS, confirmed=True)
     desk.files.write_permit(permit)
     assert not desk.gate
 
 
-def test_a_process_of_an_older_epoch_writes_nothing(desk: Desk) -> None:
+def test_the_gate_is_closed_for_processes_of_another_epoch(desk: Desk) -> None:
     desk.guard().tick()
     assert Gate(desk.files.folder, desk.clock, epoch=1).is_open()
     assert not Gate(desk.files.folder, desk.clock, epoch=3).is_open()
 
 
-def test_writers_that_can_not_be_reached_are_tried_again(desk: Desk) -> None:
+def test_stopping_and_resuming_writers_is_retried(desk: Desk) -> None:
     guard = desk.guard()
     guard.tick()
     desk.remote, desk.fails = THEIRS, True
@@ -204,7 +204,7 @@ def test_writers_that_can_not_be_reached_are_tried_again(desk: Desk) -> None:
     assert desk.works
 
 
-def test_settings_of_other_versions_are_read(desk: Desk) -> None:
+def test_settings_of_older_versions_are_read(desk: Desk) -> None:
     path = desk.files.folder / "settings.json"
     content = json.loads(path.read_text())
     del content["adopted"], content["credential"]
@@ -226,7 +226,7 @@ def test_a_ref_on_this_machine_is_read_without_git(desk: Desk, tmp_path: Path) -
     assert reader.look(replace(settings, url=bare.as_uri()), 1.0) == ("commit", OURS)
 
 
-def test_who_lets_go_keeps_no_history_of_the_fence(desk: Desk) -> None:
+def test_forgetting_the_fence_deletes_all_files(desk: Desk) -> None:
     (desk.files.clone / ".git" / "objects").mkdir(parents=True)
     desk.files.forget()
     assert list(desk.files.folder.iterdir()) == []

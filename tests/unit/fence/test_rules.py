@@ -1,4 +1,4 @@
-"""Two cores that are frozen, cut off and taken over from in any order never write side by side."""
+"""Two cores never write at the same time, whatever freezes, partitions and takeovers happen."""
 
 from __future__ import annotations
 
@@ -33,16 +33,18 @@ SEEN = FenceView("1", HELD, confirmed=100.0, now=110.0, period=T)
         ({"record": FenceRecord(4, None, 0.0)}, FenceVerdict.LOST),
     ],
 )
-def test_verdict(change: dict[str, object], verdict: FenceVerdict) -> None:
+def test_the_verdict_depends_on_record_confirmation_and_waiting_time(
+    change: dict[str, object], verdict: FenceVerdict
+) -> None:
     assert decide(replace(SEEN, **change)) is verdict  # type: ignore[arg-type]
 
 
-def test_a_permit_ends_a_period_after_the_look_began() -> None:
+def test_a_permit_expires_one_period_after_the_read_began() -> None:
     assert until(SEEN) == 130.0
     assert until(replace(SEEN, stops_when_silent=False)) == 140.0
 
 
-def test_only_a_taker_waits() -> None:
+def test_only_a_takeover_has_to_wait() -> None:
     assert wait_of(HELD, period=T, now=1.0) == 0
     taken = replace(HELD, taken=True)
     assert wait_of(taken, period=T, now=0.0) == 2 * T
@@ -60,10 +62,10 @@ class Remote:
 
 @dataclass
 class Core:
-    """One core: its guard, and a writer that asks before each write.
+    """One core: its guard, and a writer that checks the gate before each write.
 
-    Another writer can't ask and is stopped by the guard: it writes for as long as the guard, which
-    is frozen and thawed with it, has not stopped it.
+    A second writer can't check the gate and is stopped by the guard. It is frozen and thawed together
+    with the guard, and writes until the guard has stopped it.
     """
 
     holder: FenceHolder
@@ -101,7 +103,7 @@ class Core:
             )
 
     def tick(self, now: float, *, look: bool) -> None:
-        """The guard's."""
+        """One tick of the guard."""
         if self.frozen or not self.running:
             return
         if look and not self.cut_off:
@@ -141,7 +143,7 @@ MOVES = st.lists(
 
 
 def overlaps(cores: list[Core]) -> list[tuple[float, int]]:
-    """Writes with an epoch lower than one that wrote before."""
+    """Writes whose epoch is lower than that of an earlier write."""
     writes = sorted(write for core in cores for write in core.writes)
     highest, found = 0, []
     for when, epoch in writes:
@@ -152,7 +154,7 @@ def overlaps(cores: list[Core]) -> list[tuple[float, int]]:
 
 
 def play(moves: list[tuple[int, str, float]]) -> list[Core]:
-    """Guards that aren't frozen tick in time: between the moves, and at each."""
+    """Guards that aren't frozen tick in time: between the moves, and at each move."""
     remote = Remote()
     cores = [
         Core(replace(HOLDER, id=name, workspace=f"/{name}"), remote) for name in ("one", "two")
@@ -183,13 +185,13 @@ def play(moves: list[tuple[int, str, float]]) -> list[Core]:
 
 @settings(max_examples=300)
 @given(MOVES)
-def test_writers_that_ask_never_overlap(moves: list[tuple[int, str, float]]) -> None:
+def test_writers_that_check_the_gate_never_overlap(moves: list[tuple[int, str, float]]) -> None:
     assert overlaps(play(moves)) == []
 
 
 @settings(max_examples=200)
 @given(MOVES)
-def test_of_two_running_cores_one_at_most_writes_at_a_time(
+def test_at_most_one_of_two_running_cores_writes_at_a_time(
     moves: list[tuple[int, str, float]],
 ) -> None:
     writing: dict[float, set[int]] = {}
@@ -199,8 +201,8 @@ def test_of_two_running_cores_one_at_most_writes_at_a_time(
     assert all(len(epochs) == 1 for epochs in writing.values())
 
 
-def test_without_its_waiting_the_taker_would_overlap() -> None:
-    """The model tells: a core that is cut off goes on until its permit ends."""
+def test_a_takeover_without_the_waiting_time_would_overlap() -> None:
+    """Proves the model: a partitioned core continues to write until its permit expires."""
     remote = Remote()
     one, two = (Core(replace(HOLDER, id=each), remote) for each in ("one", "two"))
     one.start(0.0, takeover=False)
@@ -215,7 +217,7 @@ def test_without_its_waiting_the_taker_would_overlap() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_takeover_takes_three_periods_at_most(seed: int) -> None:
+def test_a_takeover_takes_at_most_three_periods(seed: int) -> None:
     random_source = random.Random(seed)
     remote = Remote()
     one, two = (Core(replace(HOLDER, id=each), remote) for each in ("one", "two"))

@@ -1,4 +1,4 @@
-"""What git, and with it filters, helpers and hooks, sees of the caller's environment."""
+"""Which of the caller's environment variables git, its filters, helpers and hooks get."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dropped(argv: tuple[str, ...]) -> set[str]:
     return set(words[2::2]) if words else set()
 
 
-def test_git_in_a_local_repository_sees_no_secret_of_the_caller() -> None:
+def test_git_in_a_local_repository_gets_no_secret_of_the_caller() -> None:
     own = Path("/a/k8s-ucp.gitconfig")
     call = git_call(
         ["status"], folder=Path("/a"), credential=None, own=own, local=True, inherited=CALLER
@@ -35,12 +35,12 @@ def test_git_in_a_local_repository_sees_no_secret_of_the_caller() -> None:
     assert dropped(call.argv) == CALLER.keys() - KEPT
 
 
-def test_git_for_a_remote_elsewhere_keeps_what_helpers_may_need() -> None:
+def test_git_for_a_remote_keeps_variables_that_credential_helpers_may_need() -> None:
     call = git_call(["fetch"], folder=Path("/a"), credential=None, inherited=CALLER)
     assert dropped(call.argv) == {"GIT_DIR"}
 
 
-def test_the_credential_gets_through_and_is_not_in_argv() -> None:
+def test_the_credential_is_passed_in_the_environment_and_not_in_argv() -> None:
     call = git_call(
         ["fetch"],
         folder=Path("/a"),

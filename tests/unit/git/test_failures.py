@@ -1,4 +1,4 @@
-"""What must never be shown of what git says."""
+"""Git's error output: classified by cause, and without credentials."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_credentials_in_urls_are_hidden_up_to_the_last_at(text: str, shown: str)
     assert redact(text) == shown
 
 
-def test_a_full_disk_is_not_taken_for_the_network() -> None:
+def test_a_full_disk_is_not_classified_as_a_network_failure() -> None:
     gone = "fatal: the remote end hung up unexpectedly\n"
     full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
     assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
     assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)
 
 
-def test_a_file_of_settings_that_can_not_be_read_is_not_taken_for_the_network() -> None:
+def test_unreadable_git_settings_are_not_classified_as_a_network_failure() -> None:
     said = "unable to access '{}': {}\n"
     unreadable = "fatal: " + said.format("/home/me/.gitconfig", "Permission denied")
     assert isinstance(classify("push", "https://host/a", unreadable), SettingsUnreadable)
@@ -55,7 +55,7 @@ def test_a_file_of_settings_that_can_not_be_read_is_not_taken_for_the_network() 
         "error: Couldn't load public key /a/key: No such file or directory?\n",
     ],
 )
-def test_a_commit_that_can_not_be_signed_says_how_to_go_on(said: str) -> None:
+def test_a_signing_failure_names_the_command_that_disables_signing(said: str) -> None:
     failure = classify("commit-tree", "/a/apps", f"{said}fatal: failed to write commit object\n")
     assert isinstance(failure, Unsigned)
     assert failure.next

@@ -1,4 +1,4 @@
-"""What `git fast-export` says, with other paths."""
+"""Rewriting the paths in the output of `git fast-export`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def places(path: str) -> list[str]:
     return [f"{each}/{path}" for each in ("one", "two")] if path.startswith("web/") else []
 
 
-def test_paths_move_and_texts_stay() -> None:
+def test_paths_are_moved_and_contents_unchanged() -> None:
     moved = b"".join(move(STREAM, "refs/x", places)).decode()
     assert "data 12\nM 100644 :1\n" in moved
     assert "data 9\nD old.txt" in moved
@@ -45,5 +45,5 @@ def test_paths_move_and_texts_stay() -> None:
     assert moved.endswith(f"get-mark :2\nreset refs/x\nfrom {'0' * 40}\n\ndone\n")
 
 
-def test_nothing_is_asked_for_where_no_commit_is() -> None:
+def test_a_stream_without_commits_is_unchanged() -> None:
     assert b"".join(move(b"feature done\ndone\n", "refs/x", places)) == b"feature done\ndone\n"

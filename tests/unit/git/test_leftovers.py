@@ -1,4 +1,4 @@
-"""What programs that were killed leave behind goes, and nothing else."""
+"""Cleanup of temporary files of killed programs, and of nothing else."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def aged(path: Path, seconds: float = DAY) -> Path:
 
 
 def left(folder: Path) -> list[Path]:
-    """Half packs as git leaves them: of a push, of a fetch, of a loose object."""
+    """Partial files as git leaves them: of a push, of a fetch, of a loose object."""
     incoming = folder / "objects/tmp_objdir-incoming-aB3dE6"
     (incoming / "pack").mkdir(parents=True)
     (incoming / "pack/tmp_pack_aB3dE6").write_bytes(b"half")
@@ -38,7 +38,7 @@ def left(folder: Path) -> list[Path]:
     return [incoming, pack / "tmp_pack_Xy12Zz", folder / "objects/ab/tmp_obj_Xy12Zz"]
 
 
-def test_half_packs_of_a_killed_git_go(tmp_path: Path, home: Path) -> None:
+def test_partial_packs_of_a_killed_git_are_deleted(tmp_path: Path, home: Path) -> None:
     bare = make_remote(tmp_path / "a.git")
     commit = bare.write_commit("A", {}, parent=None)
     bare.git("update-ref", "refs/heads/main", commit)
@@ -51,17 +51,17 @@ def test_half_packs_of_a_killed_git_go(tmp_path: Path, home: Path) -> None:
     assert Repository(bare.folder).resolve("main") == commit
 
 
-def test_what_is_being_received_stays(tmp_path: Path, home: Path) -> None:
+def test_a_pack_that_is_being_received_is_kept(tmp_path: Path, home: Path) -> None:
     bare = make_remote(tmp_path / "a.git")
     fresh = left(bare.folder)
-    # The folder of a long push is old; what it writes isn't.
+    # The folder of a long push is old; the file being written is not.
     aged(fresh[0])
     os.utime(fresh[0] / "pack/tmp_pack_aB3dE6")
     make_remote(bare.folder)
     assert all(each.exists() for each in fresh)
 
 
-def test_temporary_folders_of_killed_runs_go(
+def test_temporary_folders_of_killed_runs_are_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -80,7 +80,7 @@ def test_temporary_folders_of_killed_runs_go(
     ]
 
 
-def test_every_temporary_folder_of_ours_is_known(
+def test_every_prefix_of_temporary_folders_is_swept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

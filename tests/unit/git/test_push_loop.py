@@ -1,4 +1,4 @@
-"""A push that others came before is made again, on what they pushed."""
+"""A push rejected because the branch has moved is retried on top of the new commits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s_ucp.git.push_loop import FEW, push_until_accepted
 
 
 @pytest.mark.parametrize("others", [0, 1, FEW.tries - 1])
-def test_it_pushes_until_the_remote_accepts(others: int) -> None:
+def test_a_rejected_push_is_retried_until_the_remote_accepts_it(others: int) -> None:
     pauses = list[float]()
 
     def attempt(number: int) -> int:
@@ -33,7 +33,9 @@ def test_it_pushes_until_the_remote_accepts(others: int) -> None:
         (GitFailed, GitFailed, 1),
     ],
 )
-def test_it_gives_up(failure: type[GitFailed], ends_with: type[UcpError], times: int) -> None:
+def test_retries_of_a_push_are_limited(
+    failure: type[GitFailed], ends_with: type[UcpError], times: int
+) -> None:
     calls = list[int]()
 
     def attempt(number: int) -> None:

@@ -1,4 +1,4 @@
-"""Deprecated APIs and stored versions, as an API server tells of them."""
+"""Deprecated APIs in use and stored CRD versions, as reported by an API server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ apiserver_request_total{{code="200",group="flow.io",version="v1"}} 7
 """
 
 
-def test_deprecated_apis_are_read_with_the_release_that_lacks_them() -> None:
+def test_deprecated_apis_are_read_with_the_release_that_removes_them() -> None:
     endpoints, schemas = deprecated_uses(METRICS)
     assert (endpoints.name, endpoints.removed_in) == ("endpoints.v1", "")
     assert schemas.name == "schemas.v1beta3.flow.io"
@@ -34,7 +34,7 @@ def test_deprecated_apis_are_read_with_the_release_that_lacks_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["v1.35.4", "1.35", "1.35+", "1.35.4-gke.100"])
-def test_minor_versions_are_numbers(text: str) -> None:
+def test_minor_versions_are_parsed_as_numbers(text: str) -> None:
     assert minor_of(text) == (1, 35)
 
 
@@ -44,14 +44,14 @@ def crd(versions: list[str], stored: str, *, kept: list[str]) -> dict[str, Any]:
     return {"metadata": name, "spec": spec, "status": {"storedVersions": kept}}
 
 
-def test_a_stored_version_that_the_newer_kind_lacks_is_named() -> None:
+def test_a_stored_version_missing_from_the_newer_crd_is_reported() -> None:
     item = crd(["v1alpha1", "v1"], "v1", kept=["v1alpha1", "v1"])
     newer = {"apps.example.org": KindVersions.of(crd(["v1"], "v1", kept=[])["spec"])}
     assert [each.split(":")[0] for each in unknown_storage([item], newer)] == ["apps.example.org"]
     assert list(unknown_storage([item], {})) == []
 
 
-def test_there_is_no_way_back_from_a_version_that_the_older_kind_lacks() -> None:
+def test_a_new_storage_version_missing_from_the_older_crd_rules_out_a_rollback() -> None:
     item = crd(["v1"], "v1", kept=["v1"])
     same = {"apps.example.org": KindVersions(frozenset({"v1", "v2"}), "v1")}
     newer = {"apps.example.org": KindVersions(frozenset({"v1", "v2"}), "v2")}

@@ -1,4 +1,4 @@
-"""Why an Application isn't well, in Argo CD's words without their wrapping."""
+"""Why an Application is not healthy: Argo CD's message, without the nested error prefixes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_errors_come_first_and_warnings_last() -> None:
     assert trouble({}) == ""
 
 
-def test_the_cause_is_shown_however_often_it_was_passed_on() -> None:
+def test_the_root_cause_of_a_nested_error_is_shown() -> None:
     said = trouble(application(FETCH))
     assert "rpc error" not in said
     assert "\n" not in said
@@ -54,15 +54,15 @@ RETRIED = {
 }
 
 
-def test_a_sync_that_is_tried_for_ever_tells_what_it_could_not_apply() -> None:
-    """Its phase is Running, as long as it is tried again."""
+def test_a_retried_sync_reports_the_objects_that_failed_to_apply() -> None:
+    """Its phase stays Running while Argo CD retries."""
     result = {"resources": [{"kind": "Service", "name": "web", "status": "Synced"}, REFUSED]}
     said = trouble(application(operationState={**RETRIED, "syncResult": result}))
     assert said == (
         "ClusterRole reader: resource rbac.authorization.k8s.io:ClusterRole is not permitted in "
         "project applications (tried 5 times)"
     )
-    # While it is being tried again the objects are not there, but what it said is.
+    # During a retry, the results of the objects are absent, and the message is kept.
     assert trouble(application(operationState=RETRIED)) == RETRIED["message"]
     # Argo CD's condition says only that something failed.
     echo = {"type": "SyncError", "message": "Failed last sync attempt: one or more objects"}
@@ -75,7 +75,7 @@ def test_a_sync_that_is_tried_for_ever_tells_what_it_could_not_apply() -> None:
     assert said == "Job web/seed: no reason given"
 
 
-def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
+def test_unhealthy_and_out_of_sync_objects_are_named_if_nothing_failed() -> None:
     waiting = {"phase": "Running", "message": "waiting for healthy state of apps/Deployment/web"}
     assert reason(application(operationState=waiting)) == waiting["message"]
     unwell = {"kind": "Deployment", "namespace": "web", "name": "web", "status": "Synced"}
@@ -86,7 +86,7 @@ def test_whatever_is_not_well_is_named_where_nothing_has_failed() -> None:
     )
 
 
-def test_an_object_that_is_not_well_is_told_with_what_argo_cd_says_of_it() -> None:
+def test_an_unhealthy_object_is_reported_with_its_health_message() -> None:
     health = {"status": "Degraded", "message": "it exceeded its progress deadline"}
     unwell = {"kind": "Deployment", "namespace": "web", "name": "web", "health": health}
     assert reason(application(resources=[unwell])) == (
@@ -94,15 +94,15 @@ def test_an_object_that_is_not_well_is_told_with_what_argo_cd_says_of_it() -> No
     )
 
 
-def test_a_warning_is_not_the_reason_where_something_is_not_well() -> None:
-    """As while an environment's cluster is away: Argo CD then knows fewer of its objects."""
+def test_an_unhealthy_object_takes_precedence_over_a_warning() -> None:
+    """For example while an app cluster is unreachable: Argo CD then knows fewer of its objects."""
     cluster = {"kind": "LocalCluster", "name": "demo-stage", "health": {"status": "Degraded"}}
     found = application(ORPHANS, resources=[cluster])
     assert reason(found) == "not healthy: LocalCluster demo-stage"
     assert reason(application(ORPHANS)) == "4 orphaned resources"
 
 
-def test_whoever_waits_is_told_of_every_application_that_is_stuck() -> None:
+def test_all_stuck_applications_are_reported_while_waiting() -> None:
     stuck = {"metadata": {"name": "clusters"}, **application(FETCH)}
     waiting = {"metadata": {"name": "web"}, **application()}
     well = application(FETCH, sync={"status": "Synced"}, health={"status": "Healthy"})

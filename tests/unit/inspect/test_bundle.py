@@ -1,4 +1,4 @@
-"""The bundle of `ucp doctor`: nothing secret gets in, however it looks and wherever it stands."""
+"""The support bundle of `ucp doctor --bundle` contains no secret, in any format or file."""
 
 from __future__ import annotations
 
@@ -34,38 +34,38 @@ def encoded(text: str) -> str:
         ("large", f"{CANARY}\n" + "a: b\n" * 20_000),
     ],
 )
-def test_every_value_of_a_secret_is_blanked_out(name: str, content: str) -> None:
+def test_every_value_of_a_secret_is_redacted(name: str, content: str) -> None:
     redaction = Redaction(secret_values({name: encoded(content)}))
     assert CANARY not in redaction.text(f"error: dial with {CANARY}: refused")
     assert encoded(CANARY) not in redaction.text(f"data: {encoded(CANARY)}")
     assert redaction.data({"a": [f"<{CANARY}>", 1, None]}) == {"a": ["<…>", 1, None]}
 
 
-def test_a_short_password_counts_and_a_short_word_does_not() -> None:
+def test_short_passwords_are_redacted_and_other_short_values_are_not() -> None:
     data = {"password": encoded("kiwi"), "number": encoded("4711"), "pin-token": encoded("12345")}
     found = Redaction(secret_values(data)).text("kiwi 4711 12345")
     assert found == "… 4711 …"
 
 
-def test_names_and_addresses_stay() -> None:
+def test_names_and_addresses_are_not_redacted() -> None:
     data = {"name": "demo-stage", "server": "https://127.0.0.1:6443", "namespaces": "echo,quote"}
     redaction = Redaction(secret_values({name: encoded(text) for name, text in data.items()}))
     text = "demo-stage at https://127.0.0.1:6443 in echo,quote"
     assert redaction.text(text) == text
 
 
-def test_bytes_that_are_no_text_count_as_they_are_written() -> None:
+def test_binary_values_are_redacted_in_their_base64_form() -> None:
     raw = base64.b64encode(bytes(range(128, 160))).decode()
     assert raw not in Redaction(secret_values({"blob": raw})).text(f"<{raw}>")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=8, max_size=60))
-def test_no_value_survives(value: str) -> None:
+def test_any_secret_value_is_redacted(value: str) -> None:
     text = Redaction(secret_values({"password": encoded(value)})).text(f"a {value} b")
     assert value not in text or value.strip("… ") == ""
 
 
-def test_the_archive_is_private_whole_and_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_archive_is_private_and_lists_what_could_not_be_collected(tmp_path: Path) -> None:
     def fails() -> None:
         raise UcpError(f"no answer to {CANARY}")
 
@@ -87,12 +87,12 @@ def test_the_archive_is_private_whole_and_says_what_is_missing(tmp_path: Path) -
         bundle.write(file)
 
 
-def test_a_place_that_can_t_be_written_is_named(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="failed to write"):
         Bundle("x", Redaction()).write(tmp_path / "missing" / "file.tar.gz")
 
 
-def test_of_an_object_no_data_is_shown() -> None:
+def test_the_outline_of_an_object_contains_no_data() -> None:
     secret = {
         "metadata": {
             "name": "cluster-demo",
@@ -112,7 +112,7 @@ def test_of_an_object_no_data_is_shown() -> None:
     }
 
 
-def test_an_event_in_one_line() -> None:
+def test_an_event_is_summarized_in_one_line() -> None:
     event = {
         "involvedObject": {"kind": "Pod", "namespace": "a", "name": "b"},
         "reason": "Failed",

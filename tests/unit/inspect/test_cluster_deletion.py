@@ -1,4 +1,4 @@
-"""What is left of a removed environment's cluster: what it was made of, and nothing else."""
+"""The resources of a removed environment's cluster that still exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EKS, EC2 = "eks.aws.m.upbound.io/v1beta1", "ec2.aws.m.upbound.io/v1beta1"
 
 
 class Core:
-    """The core cluster's API."""
+    """The API of the core cluster, in memory."""
 
     def __init__(self, *items: Object) -> None:
         self.items = list(items)
@@ -62,7 +62,7 @@ def deletion(core: Core, *resources: Object) -> ClusterDeletion:
     return ClusterDeletion(cast(Kube, core), "demo-prod", resources)
 
 
-def test_other_environments_and_networks_of_databases_are_none_of_it() -> None:
+def test_other_environments_and_networks_of_databases_do_not_belong_to_the_cluster() -> None:
     cluster, other = resource(EKS, "Cluster"), resource(EKS, "Cluster", "demo-stage")
     vpc, of_database = resource(EC2, "VPC"), resource(EC2, "VPC", "orders-prod")
     of_database["metadata"]["labels"] = vpc["metadata"]["labels"]
@@ -71,7 +71,7 @@ def test_other_environments_and_networks_of_databases_are_none_of_it() -> None:
     assert cluster_resources(cast(Kube, core), told, "prod") == [vpc, cluster]
 
 
-def test_what_failed_is_told_before_what_waits_for_it() -> None:
+def test_failed_deletions_are_listed_before_those_that_wait_for_them() -> None:
     stuck = leaving(resource(EKS, "Cluster", said="DeleteCluster: Throttling: slower"))
     vpc, subnet = leaving(resource(EC2, "VPC")), resource(EC2, "Subnet")
     assert deletion(Core(vpc, subnet, stuck), vpc, subnet, stuck).left() == (
@@ -80,7 +80,7 @@ def test_what_failed_is_told_before_what_waits_for_it() -> None:
     )
 
 
-def test_all_is_gone_once_argo_cd_forgot_the_cluster_too() -> None:
+def test_a_deletion_is_complete_once_the_argo_cd_secret_is_deleted_too() -> None:
     secret = {"kind": "Secret", "metadata": {"name": "cluster-demo-prod"}}
     vpc, core = resource(EC2, "VPC"), Core(secret)
     assert "Argo CD's Secret" in deletion(core, vpc).left()
@@ -88,13 +88,13 @@ def test_all_is_gone_once_argo_cd_forgot_the_cluster_too() -> None:
     assert deletion(core, vpc).left() == ""
 
 
-def test_a_resource_of_the_same_name_made_since_is_another_one() -> None:
+def test_a_recreated_resource_of_the_same_name_is_not_waited_for() -> None:
     before, now = resource(EC2, "VPC"), copy.deepcopy(resource(EC2, "VPC"))
     now["metadata"]["uid"] = "other"
     assert deletion(Core(now), before).left() == ""
 
 
-def test_a_removal_that_is_under_way_is_known() -> None:
+def test_a_deletion_in_progress_is_detected() -> None:
     vpc = resource(EC2, "VPC")
     local = leaving(resource("k8s-ucp.io/v1alpha1", "LocalCluster"))
     assert not deletion(Core(vpc), vpc).has_begun()

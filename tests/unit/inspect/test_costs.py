@@ -1,4 +1,4 @@
-"""Cost lines come from the price table alone."""
+"""Cost lines are computed from the price table alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def steps(*objects: tuple[str, str]) -> list[dict[str, str]]:
     return [{"action": action, "object": name} for action, name in objects]
 
 
-def test_the_line_that_says_most_counts() -> None:
+def test_the_most_specific_price_applies() -> None:
     found = costs_of(
         [topology(PRICES)],
         steps(
@@ -58,7 +58,7 @@ def test_the_line_that_says_most_counts() -> None:
     ]
 
 
-def test_what_the_table_does_not_name_has_no_figure() -> None:
+def test_objects_without_a_price_have_no_cost_line() -> None:
     asked = steps(
         ("create", "cluster demo-here"),
         ("keep", "database large of stage"),
@@ -69,14 +69,14 @@ def test_what_the_table_does_not_name_has_no_figure() -> None:
     assert costs_of([topology()], steps(("create", "cluster demo-stage"))) == []
 
 
-def test_an_object_is_told_once_and_a_simulated_one_is_not_billed() -> None:
+def test_an_object_is_listed_once_and_a_simulated_one_is_not_billed() -> None:
     simulated = topology(PRICES, clouds={"aws": {"simulated": True}})
     asked = steps(("create", "cluster demo-stage"), ("create", "cluster demo-stage"))
     (found,) = costs_of([simulated], asked)
     assert str(found) == "cluster demo-stage: +200.00 EUR a month (simulated: not billed)"
 
 
-def test_prices_of_an_environment_that_goes_are_those_of_the_file_as_it_is() -> None:
+def test_prices_of_a_removed_environment_are_those_of_the_current_file() -> None:
     now = topology(PRICES)
     later = now.model_copy(update={"spec": now.spec.model_copy(update={"environments": ()})})
     (found,) = costs_of([now, later], steps(("delete", "cluster demo-far")))

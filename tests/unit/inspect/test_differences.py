@@ -1,4 +1,4 @@
-"""What differs between topology, repositories and clusters, and what doesn't."""
+"""Differences between topology, repositories and clusters, and what does not count as one."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def columns(each: Difference) -> tuple[str, str, str]:
     return each.topology, each.repository, each.cluster
 
 
-def test_promoted_tags_are_no_difference() -> None:
+def test_promoted_tags_are_not_a_difference() -> None:
     assert found() == {}
 
 
-def test_an_environment_that_somebody_committed_is_offered_for_adoption() -> None:
+def test_an_environment_committed_by_hand_is_offered_for_adoption() -> None:
     lab = replace(COMMITTED, environments=["stage", "prod", "lab"])
     seen = replace(
         SEEN,
@@ -67,7 +67,7 @@ def test_an_environment_that_somebody_committed_is_offered_for_adoption() -> Non
     assert differing.next.startswith("ucp env add lab --cluster embedded")
 
 
-def test_what_is_declared_and_not_committed_is_one_line_and_not_a_line_a_file() -> None:
+def test_a_declared_object_that_is_not_committed_is_one_line_and_not_one_per_file() -> None:
     committed = Committed(
         ["stage"],
         {"echo": {"stage": [f"{ECHO}:0.9.3"]}},
@@ -91,14 +91,14 @@ def test_what_is_declared_and_not_committed_is_one_line_and_not_a_line_a_file() 
     assert columns(differing["core: ucp.yaml"]) == ("rendered", "an earlier render", "")
 
 
-def test_a_cluster_that_runs_another_tag_than_the_repository_says() -> None:
+def test_a_cluster_that_runs_another_tag_than_committed_is_a_difference() -> None:
     late = [application("echo", "stage", f"{ECHO}:0.9.2"), *SEEN.applications[1:]]
     differing = found(seen=replace(SEEN, applications=late))["app echo on stage"]
     assert differing.repository == f"{ECHO}:0.9.3"
     assert differing.cluster == f"{ECHO}:0.9.2, Synced, Healthy"
 
 
-def test_what_only_the_cluster_lacks() -> None:
+def test_objects_missing_only_on_the_cluster_are_differences() -> None:
     gone = replace(SEEN, clusters=SEEN.clusters[:1], registrations=SEEN.registrations[:1])
     assert columns(found(seen=gone)["environment prod"]) == ("embedded, running", "declared", "-")
     unsynced = [*SEEN.applications[:2], application("", "root", sync="OutOfSync")]
@@ -106,17 +106,17 @@ def test_what_only_the_cluster_lacks() -> None:
     assert name == "Application -root"
 
 
-def test_an_app_that_only_the_repository_knows() -> None:
+def test_an_app_that_only_the_repository_declares_is_a_difference() -> None:
     committed = replace(COMMITTED, versions={**COMMITTED.versions, "own": {"stage": []}})
     seen = replace(SEEN, applications=[*SEEN.applications, application("own", "stage")])
     assert columns(found(committed, seen)["app own on stage"])[:2] == ("-", "declared")
 
 
-def test_a_core_that_is_away_is_the_one_thing_said_of_clusters() -> None:
+def test_an_unreachable_core_is_the_only_difference_of_clusters() -> None:
     assert list(found(seen=ClusterSnapshot(core_ready=False))) == ["cluster demo-core"]
 
 
-def test_a_conflict_names_both_ways_out() -> None:
+def test_a_conflict_names_the_commands_of_both_resolutions() -> None:
     (differing,) = found(replace(COMMITTED, conflicts=["core:x.yaml"])).values()
     assert differing.next == "ucp start --ours 'core:x.yaml' or --theirs 'core:x.yaml'"
 
@@ -129,29 +129,29 @@ def test_a_conflict_names_both_ways_out() -> None:
         ("shop:1.0@sha256:aa", "shop@sha256:aa"),
     ],
 )
-def test_the_pinned_image_is_the_deployed_one(pinned: str, deployed: str) -> None:
+def test_a_pinned_image_matches_the_deployed_image(pinned: str, deployed: str) -> None:
     committed = replace(COMMITTED, versions={"echo": {"stage": [pinned], "prod": []}})
     apps = [application("echo", "stage", deployed), *SEEN.applications[1:]]
     assert found(committed, replace(SEEN, applications=apps)) == {}
 
 
-def test_a_tag_that_ends_like_the_pinned_one_is_another() -> None:
+def test_a_tag_with_the_same_ending_is_a_different_tag() -> None:
     apps = [application("echo", "stage", f"{ECHO}:10.9.3"), *SEEN.applications[1:]]
     assert list(found(seen=replace(SEEN, applications=apps))) == ["app echo on stage"]
 
 
-def test_a_chart_may_be_called_like_an_image() -> None:
+def test_a_chart_with_the_name_of_an_image_is_not_compared_with_it() -> None:
     item = application("echo", "stage", "shop:2")
     item["status"]["sourceType"] = "Helm"
     committed = replace(COMMITTED, versions={"echo": {"stage": ["shop:0.1.0"], "prod": []}})
     assert found(committed, replace(SEEN, applications=[item, *SEEN.applications[1:]])) == {}
 
 
-def test_an_overlay_of_plain_manifests_is_there_without_a_version() -> None:
+def test_an_overlay_of_plain_manifests_is_listed_without_a_version() -> None:
     assert versions_in({"apps/own/overlays/stage/deployment.yaml": b""}) == {"own": {"stage": []}}
 
 
-def test_an_image_that_an_overlay_holds_to_no_version_may_be_any() -> None:
+def test_an_unpinned_image_matches_every_version() -> None:
     text = b"images: [{name: a/web}, {name: 'r:5/db', newTag: '1'}, {name: c, digest: 'sha256:ab'}]"
     versions = versions_in({"apps/echo/overlays/stage/kustomization.yaml": text})
     assert versions == {"echo": {"stage": ["a/web", "r:5/db:1", "c@sha256:ab"]}}
@@ -172,5 +172,5 @@ def test_an_image_that_an_overlay_holds_to_no_version_may_be_any() -> None:
         (["a/web", "db:1", "redis:2", "x:3"], "db 1, redis 2, 2 more"),
     ],
 )
-def test_versions_in_a_column(versions: list[str], words: str) -> None:
+def test_versions_are_abbreviated_for_a_column(versions: list[str], words: str) -> None:
     assert brief(versions) == words

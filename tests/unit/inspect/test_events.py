@@ -1,4 +1,4 @@
-"""Events of several clusters: their order, what they are about, and which are wanted."""
+"""Events of several clusters: order, app and environment of each, and filters."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ PLACES = Places.of(
         ("demo-lab", ("Node", "node-0", ""), None, "lab"),
     ],
 )
-def test_what_an_event_is_about(
+def test_app_and_environment_of_an_event_are_found(
     cluster: str, about: tuple[str, str, str], app: str | None, environment: str | None
 ) -> None:
     line = PLACES.line(cluster, event(*about))
     assert (line["cluster"], line["app"], line["environment"]) == (cluster, app, environment)
 
 
-def test_the_order_of_time_across_notations() -> None:
+def test_events_with_different_timestamp_fields_are_sorted_by_time() -> None:
     lines = [
         PLACES.line("demo-core", event("Pod", "third", lastTimestamp="2026-01-01T10:00:02Z")),
         PLACES.line("demo-prod", event("Pod", "first", eventTime="2026-01-01T10:00:01.500000Z")),
@@ -70,7 +70,7 @@ def test_the_order_of_time_across_notations() -> None:
     assert [each["count"] for each in kept] == [1, 7, 1]
 
 
-def test_events_of_one_second_stay_in_their_order() -> None:
+def test_events_of_the_same_second_keep_their_order() -> None:
     stamp = "2026-01-01T00:00:00Z"
     events = [event("Application", "echo", lastTimestamp=stamp, message=str(n)) for n in range(5)]
     lines = [PLACES.line("demo-core", each) for each in events]
@@ -78,7 +78,7 @@ def test_events_of_one_second_stay_in_their_order() -> None:
     assert merged(lines, 0) == []
 
 
-def test_the_newest_are_kept() -> None:
+def test_the_newest_events_are_kept() -> None:
     events = [event("Pod", str(n), lastTimestamp=f"2026-01-01T00:00:0{n}Z") for n in range(5)]
     assert [each["involvedObject"]["name"] for each in newest(events, 2)] == ["4", "3"]
 
@@ -98,7 +98,7 @@ def test_the_newest_are_kept() -> None:
         (Filter(object="Node/echo-abc"), False),
     ],
 )
-def test_filters(wanted: Filter, kept: bool) -> None:
+def test_events_are_filtered_by_app_environment_and_object(wanted: Filter, kept: bool) -> None:
     line = PLACES.line("demo-prod", event("Pod", "echo-abc", "echo"))
     assert wanted.keeps(line) is kept
 
@@ -108,6 +108,6 @@ def test_an_object_without_namespace_is_found_by_its_kind() -> None:
     assert Filter(object="Node/node-0").keeps(line)
 
 
-def test_secrets_in_messages_are_blanked_out() -> None:
+def test_secrets_in_event_messages_are_redacted() -> None:
     found = event("Pod", "p") | {"message": "GET https://user:hunter2@example.org failed"}
     assert "hunter2" not in PLACES.line("demo-core", found)["message"]

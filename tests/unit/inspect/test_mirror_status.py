@@ -1,4 +1,4 @@
-"""What `ucp status` and `ucp mirror list` make of Syncers."""
+"""Syncers as shown by `ucp status` and `ucp mirror list`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SYNCER = {
 NEW = {"metadata": {"name": "a", "namespace": "ucp-clusters"}, "spec": {"data": []}}
 
 
-def test_rows_are_what_the_contract_says() -> None:
+def test_mirror_rows_have_the_documented_fields() -> None:
     assert mirror_rows([SYNCER, NEW]) == [
         {"name": "a", "ready": False, "targets": []},
         {
@@ -52,7 +52,7 @@ def test_rows_are_what_the_contract_says() -> None:
     ]
 
 
-def test_the_list_says_more() -> None:
+def test_mirror_details_include_sources_copies_and_messages() -> None:
     new, db = mirror_details([SYNCER, NEW])
     assert new["message"] == "not reconciled yet"
     assert db["sources"] == ["secret ucp-clusters/db-conn", "configmap crossplane-system/a=b"]

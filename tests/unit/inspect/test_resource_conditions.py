@@ -1,4 +1,4 @@
-"""Which resource of a cluster or a claim keeps it from being ready, in its own words."""
+"""The resource that keeps a cluster or a claim from becoming ready, with its message."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def resource(kind: str, conditions: Conditions, name: str = "demo-stage") -> Obj
         ([{}, {}], "A demo-stage: not reconciled yet", False),
     ],
 )
-def test_the_nearest_cause_is_told(
+def test_the_most_direct_cause_is_reported(
     conditions: list[Conditions], expected: str | None, failed: bool | None
 ) -> None:
     found = first_cause(map(resource, "AB", conditions))
@@ -80,12 +80,12 @@ def on_eks() -> Topology:
 
 
 def told(seen: ClusterSnapshot) -> tuple[bool, str]:
-    """Whether the environment's cluster is ready, and what stands under WHY."""
+    """Whether the environment's cluster is ready, and the text of the column WHY."""
     row = summarize(on_eks(), seen)["environments"][0]
     return row["cluster"]["ready"], why_environment(row, reasons(seen))
 
 
-def test_status_says_what_a_cluster_in_a_cloud_waits_for() -> None:
+def test_status_reports_what_a_cloud_cluster_waits_for() -> None:
     nothing = ClusterSnapshot(core_ready=True)
     assert told(nothing) == (
         False,
@@ -102,7 +102,7 @@ def test_status_says_what_a_cluster_in_a_cloud_waits_for() -> None:
     assert told(seen) == (False, "Cluster demo-stage: CreateCluster: AccessDenied: not yours")
 
 
-def test_of_a_cluster_that_is_up_only_failures_are_told() -> None:
+def test_only_failures_of_a_ready_cluster_are_reported() -> None:
     conditions = [
         {"type": type, "status": "True", "reason": "R", "message": "fine"}
         for type in ("Registered", "Reachable")
@@ -114,7 +114,7 @@ def test_of_a_cluster_that_is_up_only_failures_are_told() -> None:
     assert reasons(seen) == {}
     failing = dataclasses.replace(seen, resources=[resource("NodeGroup", DENIED)])
     assert told(failing) == (True, "NodeGroup demo-stage: CreateCluster: AccessDenied: not yours")
-    # What is noted is as old as the reconciler's end: after a start that failed, too.
+    # The recorded status is as old as the reconciler's last run, also after a failed start.
     stopped = ComponentStatus("reconciler", "v1", False, "host", "not running")
     ready, why = told(dataclasses.replace(seen, components=[stopped]))
     assert not ready
@@ -133,7 +133,9 @@ def test_of_a_cluster_that_is_up_only_failures_are_told() -> None:
         ),
     ],
 )
-def test_the_doctor_says_what_to_do(conditions: Conditions, severity: str, next: str) -> None:
+def test_doctor_reports_the_next_action_for_a_cloud_cluster(
+    conditions: Conditions, severity: str, next: str
+) -> None:
     seen = examined(environments=["stage"], resources=[resource("Cluster", conditions)])
     (found,) = findings(seen)
     assert (found.id, found.severity) == ("environment/stage", severity)
@@ -160,7 +162,7 @@ UNREADY = {**WELL, "Ready": ("False", "Creating", "Unready resources: db")}
         (DENIED, SLOW, "CreateCluster: AccessDenied: not yours", 1),
     ],
 )
-def test_a_claim_that_waits_says_why(
+def test_a_claim_that_is_not_ready_is_reported_with_its_reason(
     conditions: Conditions, instance: Conditions, why: str | None, findings_of: int
 ) -> None:
     made = resource("Instance", instance, "db")
@@ -177,7 +179,7 @@ def test_a_claim_that_waits_says_why(
     assert claim_states(ClusterSnapshot(True, **seen), [name]) == {name: state}
 
 
-def test_a_claim_that_leaves_or_has_not_come_is_said() -> None:
+def test_deleted_and_missing_claims_are_reported() -> None:
     leaving = claim(UNREADY)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     names = ["Postgres ucp-clusters/orders", "Postgres ucp-clusters/quotes"]
@@ -186,6 +188,6 @@ def test_a_claim_that_leaves_or_has_not_come_is_said() -> None:
     assert found[names[0]].why == "Unready resources: db"
 
 
-def test_a_silent_core_is_said_of_every_claim() -> None:
+def test_claims_are_unknown_while_the_core_does_not_respond() -> None:
     (found,) = collect(None, ["Postgres team-a/orders"]).values()
     assert found == ClaimState("unknown", "the core cluster is not responding")

@@ -1,4 +1,4 @@
-"""Pods that no node takes, and what to set."""
+"""Unschedulable pods, and the number of nodes to set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def pod(name: str, owner: str = "", message: str = SAID) -> dict[str, Any]:
     }
 
 
-def test_pods_are_told_by_their_owners_in_the_schedulers_words() -> None:
+def test_unschedulable_pods_are_reported_by_owner_with_the_schedulers_message() -> None:
     new = {"metadata": {"name": "new", "namespace": "shop"}, "status": {"phase": "Pending"}}
     alone, both = unscheduled(
         [pod("b", "ReplicaSet web"), pod("alone"), new, pod("a", "ReplicaSet web")]
@@ -48,11 +48,13 @@ def test_pods_are_told_by_their_owners_in_the_schedulers_words() -> None:
     ("owner", "pods", "replicas", "nodes"),
     [
         ("", 1, 0, 2),
-        ("ReplicaSet web", 2, 0, 4),  # the next rollout takes one more
-        ("StatefulSet web", 1, 3, 3),  # its other pods are made when the first is ready
+        ("ReplicaSet web", 2, 0, 4),  # the next rollout needs one more
+        ("StatefulSet web", 1, 3, 3),  # its other pods are created once the first is ready
     ],
 )
-def test_so_many_nodes_take_them_all(owner: str, pods: int, replicas: int, nodes: int) -> None:
+def test_the_advised_number_of_nodes_fits_all_pods(
+    owner: str, pods: int, replicas: int, nodes: int
+) -> None:
     names = tuple(map(str, range(pods)))
     found = UnscheduledPods("shop", owner, names, RULES, "stage", replicas)
     assert f"set nodes: {nodes} for the cluster of environment stage" in nodes_needed([found])
@@ -82,7 +84,7 @@ WORDS = (
 NEXT = "set nodes: 3 for the cluster of environment stage in ucp.yaml, then ucp start"
 
 
-def test_status_doctor_and_a_start_that_waits_name_the_key_to_set() -> None:
+def test_status_doctor_and_a_waiting_start_name_the_field_to_set() -> None:
     found = {"demo-stage": [PODS], "demo-prod": [replace(PODS, environment="prod")]}
     seen = ClusterSnapshot(core_ready=True, applications=[WAITING], unscheduled=found)
     assert reasons(seen)["web-stage"] == f"{WORDS} ({NEXT})"
@@ -97,7 +99,7 @@ def test_status_doctor_and_a_start_that_waits_name_the_key_to_set() -> None:
     assert said.endswith(f"{WORDS} ({NEXT}))")
 
 
-def test_pods_of_others_and_what_nodes_do_not_help_change_no_advice() -> None:
+def test_unrelated_pods_and_clusters_without_nodes_setting_change_no_advice() -> None:
     elsewhere = replace(PODS, namespace="other")
     seen = ClusterSnapshot(
         core_ready=True, applications=[WAITING], unscheduled={"demo-stage": [elsewhere]}

@@ -1,4 +1,4 @@
-"""The data of `ucp status`, made of what was seen."""
+"""The data of `ucp status`, summarized from a snapshot of the clusters."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def environments(seen: ClusterSnapshot, topology: Topology = TOPOLOGY) -> dict[s
     return {each["name"]: each for each in summarize(topology, seen)["environments"]}
 
 
-def test_the_shape_is_the_contract() -> None:
+def test_the_status_has_the_documented_shape() -> None:
     data = summarize(TOPOLOGY, WELL)
     assert data.keys() == {
         "topology",
@@ -129,13 +129,13 @@ def test_the_shape_is_the_contract() -> None:
     ]
 
 
-def test_environments_come_in_the_order_of_promotion_then_those_of_the_repositories() -> None:
+def test_environments_are_listed_in_promotion_order_followed_by_undeclared_ones() -> None:
     seen = ClusterSnapshot(core_ready=True, environments=["eu", "prod"], clusters=[cluster("asia")])
     assert list(environments(seen)) == ["stage", "prod", "asia", "eu"]
 
 
-def test_nothing_is_well_that_does_not_answer_now() -> None:
-    """What the LocalCluster says may be older than the death of its API server."""
+def test_a_cluster_that_does_not_respond_is_not_ready() -> None:
+    """The status of the LocalCluster may be older than the crash of its API server."""
     silent = ClusterSnapshot(
         core_ready=True, clusters=WELL.clusters, registrations=WELL.registrations
     )
@@ -143,7 +143,7 @@ def test_nothing_is_well_that_does_not_answer_now() -> None:
     assert (found["ready"], found["reachable"], found["registered"]) == (False, False, True)
 
 
-def test_a_drained_registration_is_none() -> None:
+def test_a_draining_cluster_is_not_registered() -> None:
     secret = registration("prod")
     secret["metadata"]["labels"] = {"k8s-ucp.io/draining": "prod"}
     seen = ClusterSnapshot(
@@ -154,13 +154,13 @@ def test_a_drained_registration_is_none() -> None:
     assert found["cluster"]["registered"] is False
 
 
-def test_a_dead_core() -> None:
+def test_environments_are_not_ready_while_the_core_is_unreachable() -> None:
     data = summarize(TOPOLOGY, ClusterSnapshot(core_ready=False))
     assert [each["name"] for each in data["environments"]] == ["stage", "prod"]
     assert not any(each["cluster"]["ready"] for each in data["environments"])
 
 
-def test_reasons_are_told_by_name() -> None:
+def test_reasons_are_listed_by_object_name() -> None:
     seen = ClusterSnapshot(
         core_ready=True,
         clusters=[cluster("prod", Ready="True", Registered="False"), cluster("ok", Ready="True")],
@@ -184,7 +184,7 @@ def test_reasons_are_told_by_name() -> None:
     }
 
 
-def test_a_cluster_of_a_cloud_is_told_by_what_the_reconciler_notes() -> None:
+def test_the_status_of_a_cloud_cluster_is_read_from_the_reconcilers_record() -> None:
     def note(name: str, registered: str, reachable: str) -> dict[str, Any]:
         status = cluster("stage", Registered=registered, Reachable=reachable)["status"]
         owner = {"kind": "Cluster", "namespace": "crossplane-system", "name": name}
@@ -207,7 +207,7 @@ def test_a_cluster_of_a_cloud_is_told_by_what_the_reconciler_notes() -> None:
 READY = replace(WELL, environments=["prod"], applications=[WELL.applications[0]])
 
 
-def test_well_is_what_a_script_may_go_on_with() -> None:
+def test_a_topology_with_a_stopped_environment_is_healthy() -> None:
     data = summarize(default("demo", ["prod"]), READY)
     assert is_well(data)
     data["environments"][0] |= {"state": "stopped", "cluster": {"ready": False}}
@@ -224,12 +224,12 @@ def test_well_is_what_a_script_may_go_on_with() -> None:
         {"applications": [{"metadata": WELL.applications[0]["metadata"], "status": {}}]},
     ],
 )
-def test_what_is_not_well_ends_with_an_exit_code(change: dict[str, Any]) -> None:
+def test_a_topology_with_any_unhealthy_part_is_not_healthy(change: dict[str, Any]) -> None:
     seen = replace(READY, **change)
     assert not is_well(summarize(default("demo", ["prod"]), seen))
 
 
-def test_who_acts_in_place_of_this_core_is_told() -> None:
+def test_the_core_that_holds_the_fence_is_reported() -> None:
     there = FenceHolder("2", "laptop", "/there", "kind")
     permit = FencePermit(FenceVerdict.LOST, 0.0, "boot", FenceRecord(4, there, 0.0), confirmed=True)
     told = summarize(TOPOLOGY, replace(WELL, permit=permit))
@@ -240,7 +240,7 @@ def test_who_acts_in_place_of_this_core_is_told() -> None:
     assert summarize(TOPOLOGY, WELL)["fence"] is None
 
 
-def test_what_was_stopped_is_told_as_that() -> None:
+def test_a_stopped_topology_is_reported_as_stopped() -> None:
     parts = [ComponentStatus("argocd", "v1", False, "host", "not running")]
     seen = ClusterSnapshot(core_ready=False, components=parts, stopped=True)
     data = summarize(TOPOLOGY, seen)

@@ -1,4 +1,4 @@
-"""What lies in a cluster's folder, and what is left of one whose removal was cut off."""
+"""A cluster's folder, and what an interrupted removal leaves of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder, Record
 
 
-def test_a_removal_that_was_cut_off_leaves_no_cluster_with_half_of_its_data(
+def test_an_interrupted_removal_leaves_no_cluster_that_would_start_with_partial_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = ClusterFolder(tmp_path, "demo-stage")

@@ -1,4 +1,4 @@
-"""What a new cluster's certificates say."""
+"""Certificates and keys of a new cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.keys import make_keys
 
 
-def test_the_admin_is_who_kwokctl_would_have_made(tmp_path: Path) -> None:
+def test_certificates_have_the_subjects_that_kwokctl_would_issue(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path, "one")
     make_keys(folder)
 
@@ -35,7 +35,7 @@ def test_the_admin_is_who_kwokctl_would_have_made(tmp_path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_no_two_clusters_have_the_same(tmp_path: Path) -> None:
+def test_each_cluster_has_its_own_certificate_authority(tmp_path: Path) -> None:
     folders = [ClusterFolder(tmp_path, name) for name in ("one", "two")]
     for each in folders:
         make_keys(each)

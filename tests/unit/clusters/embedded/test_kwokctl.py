@@ -1,4 +1,4 @@
-"""What kwokctl is told and what it tells."""
+"""The configuration that kwokctl gets, and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def told() -> dict[str, object]:
     return settings(folder, ports, PROGRAM_PATHS, "token", version="v1.35.4", gogc=150)
 
 
-def test_every_port_is_given_and_every_address_is_loopback() -> None:
+def test_every_port_is_set_and_servers_bind_to_loopback() -> None:
     options = told()["options"]
     assert isinstance(options, dict)
     assert options["bindAddress"] == "127.0.0.1"
@@ -28,7 +28,7 @@ def test_every_port_is_given_and_every_address_is_loopback() -> None:
     assert sorted(given.values()) == [1, 1, *(20000 + number for number in range(len(PORTS)))]
 
 
-def test_every_program_is_given_so_nothing_is_downloaded() -> None:
+def test_every_program_has_a_local_path_so_nothing_is_downloaded() -> None:
     options = told()["options"]
     assert isinstance(options, dict)
     assert sorted(value for key, value in options.items() if key.endswith("Binary")) == sorted(
@@ -36,14 +36,14 @@ def test_every_program_is_given_so_nothing_is_downloaded() -> None:
     )
 
 
-def test_etcd_has_no_port() -> None:
+def test_etcd_listens_on_unix_sockets_only() -> None:
     text = json.dumps(told())
     assert "http" not in text
     assert text.count("unix://client.sock") == 3
     assert text.count("unix://peer.sock") == 3
 
 
-def test_a_cluster_of_an_older_version_follows_the_stages() -> None:
+def test_a_cluster_of_an_older_ucp_gets_the_current_arguments_and_stages() -> None:
     folder = ClusterFolder(Path("/my files"), "one")
     older = """components:
 - args:
@@ -67,7 +67,7 @@ def test_a_cluster_of_an_older_version_follows_the_stages() -> None:
     assert updated(text, folder) == text
 
 
-def test_errors_are_taken_out_of_the_log() -> None:
+def test_errors_are_extracted_from_the_log() -> None:
     lines = [
         {"level": "INFO", "msg": "Cluster is creating"},
         {"level": "ERROR", "msg": "Failed to setup config", "err": "no space left on device"},
@@ -78,7 +78,7 @@ def test_errors_are_taken_out_of_the_log() -> None:
     assert explain("") == "no output"
 
 
-def test_etcd_keeps_few_writes_for_members_that_it_has_not() -> None:
+def test_etcd_keeps_few_entries_for_members_to_catch_up() -> None:
     patches = told()["componentsPatches"]
     assert isinstance(patches, list)
     given = [each for patch in patches if patch["name"] == "etcd" for each in patch["extraArgs"]]

@@ -1,4 +1,4 @@
-"""When a dead control plane is started again."""
+"""When a crashed control plane is restarted, and how long its logs may get."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from k8s_ucp.clusters.embedded.process_monitor import (
 )
 
 
-def test_first_deaths_are_answered_at_once() -> None:
+def test_the_first_crashes_are_restarted_immediately() -> None:
     for count in range(FREE_RESTARTS):
         assert pause_before_restart([100.0] * count, 100.0) == 0
 
 
-def test_a_crash_loop_is_started_less_and_less_often() -> None:
+def test_a_crash_loop_is_restarted_with_exponential_backoff() -> None:
     times: list[float] = []
     now = 0.0
     pauses = []
@@ -46,24 +46,24 @@ def test_old_restarts_are_forgotten() -> None:
     times=st.lists(st.floats(0, 1000), max_size=40).map(sorted),
     later=st.floats(0, 1000),
 )
-def test_a_pause_is_never_long_nor_negative(times: list[float], later: float) -> None:
+def test_the_backoff_is_never_negative_or_above_the_limit(times: list[float], later: float) -> None:
     now = (times[-1] if times else 0.0) + later
     assert 0 <= pause_before_restart(times, now) <= LONGEST_PAUSE
 
 
-def test_only_clusters_with_a_death_are_started() -> None:
+def test_only_clusters_with_a_crashed_component_are_started() -> None:
     assert plan({"a": [], "b": ["etcd"]}, {}, 0.0) == ["b"]
 
 
-def test_a_pausing_component_does_not_hold_up_another() -> None:
+def test_a_component_in_backoff_does_not_delay_another_component() -> None:
     looping = {("a", "kwok-controller"): [10.0] * 8}
     assert plan({"a": ["kwok-controller"]}, looping, 10.0) == []
     assert plan({"a": ["etcd", "kwok-controller"]}, looping, 10.0) == ["a"]
     assert plan({"b": ["kwok-controller"]}, looping, 10.0) == ["b"]
 
 
-def test_a_log_that_grows_gives_its_beginning_back(tmp_path: Path) -> None:
-    """Its writer, a control plane's process, knows nothing of it and goes on where it was."""
+def test_the_beginning_of_a_growing_log_is_freed(tmp_path: Path) -> None:
+    """Its writer, a control plane's process, continues at its offset and notices nothing."""
     log = tmp_path / "etcd.log"
     line = b"it complains in a loop, again and again: " + b"x" * 58 + b"\n"
     with log.open("wb") as writer:

@@ -1,4 +1,4 @@
-"""Which programs a cluster runs, and the way back after they were exchanged."""
+"""The programs that a cluster runs, and the rollback after an upgrade replaced them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RECORD = Record("v1.34.4", {})
 
 
 def paths(cache: Path, kubernetes: str, etcd: str) -> dict[str, Path]:
-    """Programs in entries of these versions, by the toolbox' names."""
+    """Paths of programs in cache entries of these versions, by their names in the toolbox."""
     entries = {"etcd": f"etcd-{etcd}-e", "kwok": "kwok-0.8.0-k", "kwokctl": "kwok-0.8.0-k"}
     names = [*programs.RUN, "kwokctl"]
     found = {each: entries.get(each, f"kubernetes-{kubernetes}-b") for each in names}
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> ClusterFolder:
     return found
 
 
-def test_a_cluster_tells_what_it_runs(folder: ClusterFolder) -> None:
+def test_the_cache_entries_of_running_programs_are_listed(folder: ClusterFolder) -> None:
     assert programs.entries(folder) == {
         "etcd": "etcd-3.6.1-e",
         "kubernetes": "kubernetes-1.34.4-b",
@@ -42,10 +42,12 @@ def test_a_cluster_tells_what_it_runs(folder: ClusterFolder) -> None:
     assert programs.noted(folder) is None
 
 
-def test_the_first_note_of_an_exchange_counts(folder: ClusterFolder, tmp_path: Path) -> None:
+def test_the_first_upgrade_note_wins_when_an_interrupted_upgrade_is_rerun(
+    folder: ClusterFolder, tmp_path: Path
+) -> None:
     programs.note_before(folder, RECORD, "v1.35.4")
     programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
-    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")  # Cut off, and run again.
+    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")  # Interrupted, and run again.
     noted = programs.noted(folder)
     assert noted is not None
     assert (noted.version, noted.newer, noted.phase) == ("v1.34.4", "v1.35.4", ExchangePhase.BEGUN)
@@ -61,10 +63,10 @@ def test_the_first_note_of_an_exchange_counts(folder: ClusterFolder, tmp_path: P
 
 @pytest.mark.parametrize("cut", range(8))
 @pytest.mark.parametrize("phase", [ExchangePhase.BEGUN, ExchangePhase.RETURNING])
-def test_an_exchange_that_was_cut_off_is_undone_wherever_it_was(
+def test_an_upgrade_interrupted_at_any_point_is_rolled_back(
     folder: ClusterFolder, tmp_path: Path, phase: ExchangePhase, cut: int
 ) -> None:
-    """No control plane starts with programs of two versions, nor etcd with data of another."""
+    """No control plane starts with programs of two versions, and no etcd with another's data."""
     before = programs.entries(folder)
     newer = paths(tmp_path, "1.35.4", "3.7.0")
     folder.write_record(RECORD)
@@ -85,7 +87,7 @@ def test_an_exchange_that_was_cut_off_is_undone_wherever_it_was(
     assert sorted(each.name for each in folder.root.iterdir() if "etcd" in each.name) == []
 
 
-def test_newer_programs_that_may_have_run_are_left_to_the_next_upgrade(
+def test_programs_that_may_have_run_are_not_rolled_back_before_the_next_upgrade(
     folder: ClusterFolder, tmp_path: Path
 ) -> None:
     programs.note_before(folder, RECORD, "v1.35.4")
@@ -97,7 +99,7 @@ def test_newer_programs_that_may_have_run_are_left_to_the_next_upgrade(
 
 
 @pytest.mark.parametrize(("etcd", "copied"), [("3.6.2", False), ("3.7.0", True)])
-def test_data_is_copied_where_the_old_etcd_may_not_read_it(
+def test_data_is_copied_only_if_the_old_etcd_may_not_read_it_after_the_upgrade(
     folder: ClusterFolder, tmp_path: Path, etcd: str, copied: bool
 ) -> None:
     programs.copy_data(folder, paths(tmp_path, "1.35.4", etcd)["etcd"])
@@ -107,7 +109,7 @@ def test_data_is_copied_where_the_old_etcd_may_not_read_it(
     assert not folder.data_copy.exists()
 
 
-def test_a_note_that_is_torn_is_no_way_back(folder: ClusterFolder) -> None:
+def test_a_truncated_upgrade_note_is_reported_as_corrupt(folder: ClusterFolder) -> None:
     folder.upgrade_note.write_text("{")
     with pytest.raises(UcpError, match="corrupt"):
         programs.noted(folder)

@@ -1,4 +1,4 @@
-"""What kwok is told to do to objects. With a real one it is tested in test_simulated.py."""
+"""kwok's stages: how it simulates objects. test_simulated.py tests them with a real kwok."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def expressions(name: str) -> dict[str, tuple[str, list[str]]]:
     return {each["key"]: (each["operator"], each.get("values", [])) for each in found}
 
 
-def test_it_plays_nodes_pods_and_what_a_cloud_would_give() -> None:
+def test_nodes_pods_and_cloud_provided_kinds_are_simulated() -> None:
     assert {each["spec"]["resourceRef"]["kind"] for each in STAGES} == {
         *("Node", "Pod", "Service", "Ingress"),
         *("PersistentVolumeClaim", "HorizontalPodAutoscaler"),
@@ -35,7 +35,7 @@ def test_it_plays_nodes_pods_and_what_a_cloud_would_give() -> None:
     }
 
 
-def test_each_stage_has_a_name_of_its_own_and_a_selector() -> None:
+def test_each_stage_has_a_unique_name_and_a_selector() -> None:
     names = [each["metadata"]["name"] for each in STAGES]
     assert sorted(set(names)) == sorted(names)
     assert all(each["spec"]["selector"]["matchExpressions"] for each in STAGES)
@@ -48,15 +48,15 @@ def test_each_stage_has_a_name_of_its_own_and_a_selector() -> None:
         *("gateway-programmed", "http-route-accepted", "grpc-route-accepted"),
     ],
 )
-def test_what_is_to_fail_gets_nothing_and_what_is_slow_later(name: str) -> None:
+def test_simulated_failures_get_no_status_and_slow_objects_get_it_later(name: str) -> None:
     assert expressions(name)[SIMULATE] == ("NotIn", ["fail"])
     late = by_name(name)["delay"]["durationFrom"]["expressionFrom"]
     assert "k8s-ucp.io/simulate-delay" in late
     assert '"slow" then "60s"' in late
 
 
-def test_a_pod_either_ends_well_or_fails() -> None:
-    """kwok picks by chance where two stages fit."""
+def test_a_pod_either_completes_or_fails() -> None:
+    """kwok picks at random if two stages match."""
     fails = ["fail", "crash-loop"]
     assert expressions("pod-complete")[SIMULATE] == ("NotIn", fails)
     assert expressions("pod-fail")[SIMULATE] == ("In", fails)
@@ -65,15 +65,15 @@ def test_a_pod_either_ends_well_or_fails() -> None:
     assert expressions("pod-crash-loop")[".spec.restartPolicy"] == ("In", ["Always"])
 
 
-def test_stages_are_written_when_they_changed(tmp_path: Path) -> None:
+def test_stages_are_written_only_when_they_changed(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path, "one")
     folder.root.mkdir()
     assert kwokctl.update(folder, set()) == ["kwok-controller"]
     assert kwokctl.update(folder, set()) == []
 
 
-def test_kinds_of_the_gateway_api_are_played_where_they_are(tmp_path: Path) -> None:
-    """kwok ends itself over a kind that the API server doesn't have."""
+def test_gateway_api_kinds_are_simulated_only_where_they_are_installed(tmp_path: Path) -> None:
+    """kwok exits if a stage names a kind that the API server doesn't serve."""
     folder = ClusterFolder(tmp_path, "one")
     folder.root.mkdir()
     kwokctl.update(folder, set())
@@ -86,6 +86,6 @@ def test_kinds_of_the_gateway_api_are_played_where_they_are(tmp_path: Path) -> N
         for each in YAML(typ="safe").load_all(folder.stages.read_text())
     }
     assert played & GATEWAY_KINDS == {"Gateway", "HTTPRoute"}
-    # While the API server can't be asked they stay.
+    # While the API server can't be queried, the stages stay as they are.
     assert not outdated(folder, None)
     assert outdated(folder, {"Gateway"})

@@ -1,4 +1,4 @@
-"""What gcloud 528 prints when something is in the way, and what becomes of it."""
+"""Error output of gcloud 528, and the messages that users get instead."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ CASES: dict[str, tuple[tuple[str, ...], str, type[UcpError], str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_gcloud_prints_becomes_one_message(case: str) -> None:
+def test_gcloud_errors_become_one_message_with_the_next_command(case: str) -> None:
     words, output, kind, message, following = CASES[case]
     error = explain(CommandFailed(["gcloud"], 1, output), words, "shop-1", EMAIL)
     assert type(error) is kind

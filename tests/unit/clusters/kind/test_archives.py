@@ -1,4 +1,4 @@
-"""Archives of images lie below the workspace."""
+"""Image archives have to be inside the workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind is told, and what is read out of a node."""
+"""The configuration that kind gets, and what is read from a node's container."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def config(**settings: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_node_takes_traffic_on_loopback_only_and_is_labelled_for_it() -> None:
+def test_the_node_publishes_ports_on_loopback_only_and_is_labelled_for_ingress() -> None:
     found = config(ports={80: 8080, 443: 8443})
     assert found["networking"] == {"apiServerAddress": "127.0.0.1", "apiServerPort": 24000}
     (node,) = found["nodes"]
@@ -37,7 +37,7 @@ def test_folders_are_mounted_read_only() -> None:
 
 
 @pytest.mark.parametrize(("cgroup", "patched"), [(1, True), (2, False)])
-def test_the_kubelet_is_told_to_accept_old_control_groups_only_where_they_are(
+def test_the_kubelet_accepts_cgroup_v1_only_on_machines_that_use_it(
     cgroup: int, patched: bool
 ) -> None:
     patches = config(cgroup=cgroup).get("kubeadmConfigPatches", [])
@@ -54,11 +54,13 @@ def test_the_kubelet_is_told_to_accept_old_control_groups_only_where_they_are(
         ("node@sha256:" + "a" * 64, None),
     ],
 )
-def test_the_version_that_a_node_image_tells(image: str, version: str | None) -> None:
+def test_the_kubernetes_version_is_read_from_the_node_image_tag(
+    image: str, version: str | None
+) -> None:
     assert image_version(image) == version
 
 
-def test_the_kubeconfig_has_one_context_named_like_the_cluster_and_no_more_keys() -> None:
+def test_the_kubeconfig_has_one_context_named_after_the_cluster() -> None:
     admin = {
         "clusters": [{"name": "kubernetes", "cluster": {"certificate-authority-data": "Y2E="}}],
         "users": [
@@ -95,7 +97,7 @@ def inspected(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_node_tells_whose_it_is_and_where_it_is_reached() -> None:
+def test_owner_and_ports_are_read_from_a_node() -> None:
     node = read_node(inspected())
     assert (node.name, node.cluster, node.owner) == (
         "demo-stage-control-plane",
@@ -107,7 +109,7 @@ def test_a_node_tells_whose_it_is_and_where_it_is_reached() -> None:
     assert addresses(node) == {"http": "127.0.0.1:24001"}
 
 
-def test_podman_and_nerdctl_tell_it_a_little_differently() -> None:
+def test_the_inspect_formats_of_podman_and_nerdctl_are_read() -> None:
     assert read_node(inspected(Name="plain")).name == "plain"
     ports = {"443/tcp": [{"HostIp": "", "HostPort": "24002"}], "80/tcp": None}
     node = read_node(inspected(HostConfig={}, NetworkSettings={"Ports": ports}))
@@ -120,22 +122,22 @@ def test_podman_and_nerdctl_tell_it_a_little_differently() -> None:
         None,
         [],
         [{"Source": "/a", "Destination": "/b"}],
-        # Two marks are nobody's.
+        # With two marks, the owner is ambiguous.
         [
             {"Source": "/a", "Destination": MARKS + "a"},
             {"Source": "/a", "Destination": MARKS + "b"},
         ],
     ],
 )
-def test_a_node_without_one_mark_belongs_to_nobody(mounts: Any) -> None:
+def test_a_node_without_exactly_one_mark_has_no_owner(mounts: Any) -> None:
     assert read_node(inspected(Mounts=mounts)).owner == ""
 
 
-def test_a_bare_node_does_not_confuse_us() -> None:
+def test_a_node_with_only_id_and_name_is_read() -> None:
     assert read_node({"Id": "a", "Name": "b"}) == ContainerNode("a", "b", "", False, "")
 
 
-def test_what_engines_say_of_themselves() -> None:
+def test_memory_cgroup_and_rootless_mode_are_read_from_each_engine() -> None:
     docker = {"MemTotal": 8 * 10**9, "CgroupVersion": "1", "SecurityOptions": ["name=seccomp"]}
     assert (read_info(docker).memory, read_info(docker).cgroup) == (8 * 10**9, 1)
     assert not read_info(docker).rootless

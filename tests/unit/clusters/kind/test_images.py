@@ -1,4 +1,4 @@
-"""Nodes are given what the engine has, once; what is saved for them does not outlive that."""
+"""Images of the container engine are loaded into nodes once; their archives are then deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ version = 3
 
 
 class Engine(ContainerEngine):
-    """Images by name; an archive lists what it holds."""
+    """Images by name; an archive contains the names of its images."""
 
     def __init__(self) -> None:
         super().__init__("docker")
@@ -54,7 +54,7 @@ class Engine(ContainerEngine):
 
 
 class Nodes(KindNodes):
-    """One node, in three stages: not there, being made (no note), made."""
+    """One node, in three stages: absent, being created (no note), created."""
 
     def __init__(self) -> None:
         super().__init__(ContainerEngine("docker"), "us")
@@ -102,7 +102,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @pytest.mark.parametrize("being_made", [False, True])
-def test_what_was_saved_in_time_is_loaded(machine: Machine, being_made: bool) -> None:
+def test_images_saved_before_the_node_exists_are_loaded(machine: Machine, being_made: bool) -> None:
     machine.nodes.there = being_made
     machine.save("b:1", "a:1", "elsewhere:1")
     assert machine.engine.saved == [["a:1", "b:1"]]
@@ -115,7 +115,7 @@ def test_what_was_saved_in_time_is_loaded(machine: Machine, being_made: bool) ->
 
 
 @pytest.mark.parametrize("running", [False, True])
-def test_a_rerun_loads_what_changed(machine: Machine, running: bool) -> None:
+def test_a_rerun_loads_only_changed_images(machine: Machine, running: bool) -> None:
     machine.nodes.there, machine.nodes.note = True, {}
     machine.load("a:1", "b:1")
     machine.nodes.running = running
@@ -128,7 +128,7 @@ def test_a_rerun_loads_what_changed(machine: Machine, running: bool) -> None:
     assert machine.program.loaded == ["a:1 b:1", "b:1"]
 
 
-def test_what_changed_after_it_was_saved_is_saved_again(machine: Machine) -> None:
+def test_an_image_that_changed_after_it_was_saved_is_saved_again(machine: Machine) -> None:
     machine.save("a:1")
     machine.engine.images["a:1"] = "newer"
     machine.nodes.there, machine.nodes.note = True, {}
@@ -137,19 +137,19 @@ def test_what_changed_after_it_was_saved_is_saved_again(machine: Machine) -> Non
     assert machine.files() == []
 
 
-def test_what_an_interrupted_start_saved_goes(machine: Machine) -> None:
+def test_archives_of_an_interrupted_start_are_deleted(machine: Machine) -> None:
     machine.save("a:1")
     machine.engine.images.clear()
     machine.save("a:1")
     assert machine.files() == []
 
 
-def test_no_cluster(machine: Machine) -> None:
+def test_loading_images_into_an_absent_cluster_fails(machine: Machine) -> None:
     with pytest.raises(UcpError, match="the kind cluster core does not exist"):
         machine.load("a:1")
 
 
-def test_a_node_reads_an_archive_by_itself(machine: Machine) -> None:
+def test_containerd_in_the_node_imports_the_archive(machine: Machine) -> None:
     machine.engine.failing = set()
     machine.nodes.there, machine.nodes.note = True, {}
     machine.load("a:1")
@@ -161,7 +161,7 @@ def test_a_node_reads_an_archive_by_itself(machine: Machine) -> None:
     assert removed == ("rm", "-f", read[-1])
 
 
-def test_what_a_node_can_not_read_kind_loads(machine: Machine) -> None:
+def test_kind_loads_an_archive_that_containerd_fails_to_import(machine: Machine) -> None:
     machine.engine.failing = {"ctr"}
     machine.nodes.there, machine.nodes.note = True, {}
     machine.load("a:1")
@@ -181,7 +181,9 @@ def test_what_a_node_can_not_read_kind_loads(machine: Machine) -> None:
         ("plugins = 3\n", None),
     ],
 )
-def test_where_a_node_unpacks_images(config: str, wanted: str | None) -> None:
+def test_the_snapshotter_is_read_from_the_containerd_config(
+    config: str, wanted: str | None
+) -> None:
     assert snapshotter_of(tomllib.loads(config)) == wanted
 
 
@@ -207,7 +209,9 @@ class Registry(Engine):
         ("mirror.test/kindest/node:v1", "mirror.test/kindest/node:v1"),
     ],
 )
-def test_the_node_image_comes_from_the_mirror_unless_it_is_here(here: str, wanted: str) -> None:
+def test_the_node_image_is_pulled_from_the_mirror_unless_it_is_present(
+    here: str, wanted: str
+) -> None:
     engine = Registry("mirror.test/kindest/node:v1", "kindest/node:v1")
     engine.images[here] = "x"
     names = ("kindest/node:v1", mirrored("kindest/node:v1", "mirror.test"))
@@ -215,6 +219,6 @@ def test_the_node_image_comes_from_the_mirror_unless_it_is_here(here: str, wante
     assert engine.has_image(wanted)
 
 
-def test_a_node_image_that_can_not_be_pulled() -> None:
+def test_a_node_image_that_fails_to_pull_is_reported() -> None:
     with pytest.raises(UcpError, match="failed to pull the node image node:v1: manifest unknown"):
         at_hand(Registry(), "node:v1", "node:v1", lambda line: None, timeout=1)

@@ -1,4 +1,4 @@
-"""kind's network goes only when we brought it and nobody is in it."""
+"""kind's network is removed only if ucp created it and no container uses it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from k8s_ucp.clusters.kind import network as kind_network
 
 
 class Engine(ContainerEngine):
-    """Networks by name, and who is in them."""
+    """Networks by name, and the containers that use them."""
 
     def __init__(self) -> None:
         super().__init__("docker")
@@ -26,7 +26,7 @@ class Engine(ContainerEngine):
         del self.networks[name]
 
 
-def test_what_we_brought_goes_with_the_last_container(tmp_path: Path) -> None:
+def test_a_network_created_by_ucp_is_removed_after_its_last_container(tmp_path: Path) -> None:
     engine = Engine()
     with kind_network.noted(engine, tmp_path):
         engine.networks["kind"] = "n1"
@@ -39,7 +39,7 @@ def test_what_we_brought_goes_with_the_last_container(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["kind-network.docker.lock"]
 
 
-def test_what_was_there_stays(tmp_path: Path) -> None:
+def test_a_network_that_already_existed_is_kept(tmp_path: Path) -> None:
     engine = Engine()
     engine.networks["kind"] = "theirs"
     with kind_network.noted(engine, tmp_path):
@@ -48,19 +48,19 @@ def test_what_was_there_stays(tmp_path: Path) -> None:
     assert engine.networks == {"kind": "theirs"}
 
 
-def test_one_that_others_made_anew_stays(tmp_path: Path) -> None:
+def test_a_network_recreated_by_someone_else_is_kept(tmp_path: Path) -> None:
     engine = Engine()
     with kind_network.noted(engine, tmp_path):
         engine.networks["kind"] = "n1"
     engine.networks["kind"] = "n2"
     assert not kind_network.remove_if_ours(engine, tmp_path)
     assert engine.networks == {"kind": "n2"}
-    # And the note does not outlive what it was about.
+    # The note was deleted with the network that it described.
     engine.networks["kind"] = "n1"
     assert not kind_network.remove_if_ours(engine, tmp_path)
 
 
-def test_it_is_noted_even_when_the_creation_fails(tmp_path: Path) -> None:
+def test_the_network_is_recorded_even_if_the_cluster_creation_fails(tmp_path: Path) -> None:
     engine = Engine()
     try:
         with kind_network.noted(engine, tmp_path):
@@ -71,12 +71,12 @@ def test_it_is_noted_even_when_the_creation_fails(tmp_path: Path) -> None:
     assert kind_network.remove_if_ours(engine, tmp_path)
 
 
-def test_it_stays_while_another_cluster_is_being_made(tmp_path: Path) -> None:
+def test_the_network_is_kept_while_another_cluster_is_being_created(tmp_path: Path) -> None:
     engine = Engine()
     with kind_network.noted(engine, tmp_path):
         engine.networks["kind"] = "n1"
     with kind_network.noted(engine, tmp_path), kind_network.noted(engine, tmp_path):
-        # kind has seen it, and its container is only just coming.
+        # kind found the network, and is about to start its container in it.
         assert not kind_network.remove_if_ours(engine, tmp_path)
         assert engine.networks == {"kind": "n1"}
     assert kind_network.remove_if_ours(engine, tmp_path)

@@ -1,6 +1,6 @@
-"""A kind cluster with anything on it is never removed because its node could not be asked.
+"""A kind cluster that may be in use is never removed because its node could not be queried.
 
-The engine is a stand-in; what a node's shell would run is run here, on a folder.
+The container engine is a fake; commands for a node's shell run on this machine, on a folder.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REQUEST = ClusterRequest(NAME)
 
 
 class Engine(ContainerEngine):
-    """With one node of ours, whose `/kind` and `/etc/kubernetes` are folders of this machine."""
+    """Has one node of ours, whose `/kind` and `/etc/kubernetes` are folders of this machine."""
 
     def __init__(self, root: Path) -> None:
         super().__init__("docker")
@@ -42,7 +42,7 @@ class Engine(ContainerEngine):
         self.there, self.removed = True, False
         self.api_port = 1
         self.failure: CommandFailed | None = None
-        """That the engine answers when a program is to run in the node."""
+        """Raised instead of running a program in the node."""
         for each in ("kind", "etc/kubernetes"):
             (root / each).mkdir(parents=True)
         (root / "kind/version").write_text("v1.37.0\n")
@@ -100,7 +100,7 @@ def provider(engine: Engine, tmp_path: Path) -> KindProvider:
 
 @pytest.fixture
 def begun(tmp_path: Path) -> Path:
-    """This workspace began to make the cluster, and was cut off."""
+    """The creation of the cluster by this workspace was interrupted."""
     file = tmp_path / "state" / NAME / kind.BEGUN
     file.parent.mkdir(parents=True)
     file.write_text("")
@@ -121,7 +121,7 @@ def create(provider: KindProvider, timeout: float = 60) -> None:
     ],
 )
 @pytest.mark.parametrize("noted", [False, True])
-def test_a_cluster_whose_note_can_not_be_read_is_kept(
+def test_a_cluster_whose_note_cannot_be_read_is_kept(
     engine: Engine, provider: KindProvider, begun: Path, code: int, output: str, noted: bool
 ) -> None:
     if noted:
@@ -133,7 +133,7 @@ def test_a_cluster_whose_note_can_not_be_read_is_kept(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"archives": '])
-def test_a_note_that_was_cut_off_while_it_was_written_says_that_the_cluster_was_whole(
+def test_a_truncated_note_still_proves_that_the_cluster_was_complete(
     engine: Engine, provider: KindProvider, begun: Path, text: str
 ) -> None:
     engine.note.write_text(text)
@@ -143,7 +143,7 @@ def test_a_note_that_was_cut_off_while_it_was_written_says_that_the_cluster_was_
     assert not engine.removed
 
 
-def test_a_silent_cluster_without_a_note_is_kept_unless_its_creation_is_known_to_have_been_cut_off(
+def test_an_unresponsive_cluster_without_a_note_is_kept(
     engine: Engine, provider: KindProvider
 ) -> None:
     with pytest.raises(UcpError, match="may have been in use") as caught:
@@ -152,7 +152,7 @@ def test_a_silent_cluster_without_a_note_is_kept_unless_its_creation_is_known_to
     assert f"docker rm --force --volumes {NAME}-control-plane" in str(caught.value.next)
 
 
-def test_what_a_creation_left_that_was_cut_off_is_made_anew(
+def test_the_remains_of_an_interrupted_creation_are_removed_and_created_again(
     engine: Engine, provider: KindProvider, begun: Path
 ) -> None:
     with pytest.raises(ProgramMissing, match="kind is not installed"):
@@ -164,7 +164,7 @@ def test_what_a_creation_left_that_was_cut_off_is_made_anew(
 def test_a_cluster_whose_api_server_answers_is_kept(
     engine: Engine, provider: KindProvider, begun: Path, api: ApiServer, status: int
 ) -> None:
-    """Nodes are missing here, so it can't be completed either."""
+    """The cluster can't be completed either, because the API server lists no node."""
     engine.api_port = api.port
     api.status = status
     (engine.root / "etc/kubernetes/admin.conf").write_text(api.kubeconfig())
@@ -173,7 +173,7 @@ def test_a_cluster_whose_api_server_answers_is_kept(
     assert not engine.removed
 
 
-def test_a_cluster_that_lacks_nothing_but_its_note_is_given_one(
+def test_a_complete_cluster_without_a_note_gets_one(
     engine: Engine, provider: KindProvider, begun: Path, api: ApiServer
 ) -> None:
     engine.api_port = api.port
@@ -185,7 +185,7 @@ def test_a_cluster_that_lacks_nothing_but_its_note_is_given_one(
     assert not engine.removed
 
 
-def test_a_note_is_written_whole_or_not_at_all(engine: Engine) -> None:
+def test_a_note_is_written_atomically(engine: Engine) -> None:
     nodes = KindNodes(engine, "us")
     (node,) = engine.nodes()
     assert nodes.read_note(node) is None
@@ -193,7 +193,7 @@ def test_a_note_is_written_whole_or_not_at_all(engine: Engine) -> None:
     assert nodes.read_note(node) == {"archives": {}}
 
     class CutOff(Engine):
-        """Its client is ended while it sends."""
+        """Its client is killed while it sends."""
 
         def run(self, *words: str, timeout: float = 20, stdin: str | None = None) -> str:
             return super().run(*words, timeout=timeout, stdin=(stdin or "")[:5])
@@ -205,14 +205,16 @@ def test_a_note_is_written_whole_or_not_at_all(engine: Engine) -> None:
     assert nodes.read_note(node) == {"archives": {}}
 
 
-def test_a_node_whose_folder_is_not_to_be_seen_proves_nothing(engine: Engine) -> None:
+def test_a_missing_note_proves_nothing_if_the_folder_of_the_node_is_unreadable(
+    engine: Engine,
+) -> None:
     (engine.root / "kind/version").unlink()
     with pytest.raises(UcpError, match="failed to check"):
         KindNodes(engine, "us").read_note(engine.nodes()[0])
 
 
 class ApiServer:
-    """Answers every request with one status; lists hold `items`."""
+    """Answers every request with the same status; lists contain `items`."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -236,7 +238,7 @@ class ApiServer:
         self.certificate, self.key = _certificate()
 
     def kubeconfig(self) -> str:
-        """kubeadm's; JSON is YAML too."""
+        """As kubeadm writes it, but in JSON, which is YAML too."""
         data = base64.b64encode(self.certificate).decode()
         key = base64.b64encode(self.key).decode()
         return json.dumps(

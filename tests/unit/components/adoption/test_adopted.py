@@ -1,4 +1,4 @@
-"""Components that others run: how they are found, and which of their settings are in our way."""
+"""Adopted components: how they are found, and which of their settings conflict with ucp."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def workload(part: str, namespace: str = "argocd", image: str = "q.io/argocd:v3.
     }
 
 
-def test_workloads_are_found_by_their_labels_whatever_their_names() -> None:
+def test_workloads_are_found_by_labels_regardless_of_their_names() -> None:
     found = Installation("argocd", [*map(workload, PARTS), workload("server", "elsewhere")])
     assert found.missing == []
     assert [each.name for each in found.workloads] == [f"my-{each}" for each in PARTS]
@@ -57,7 +57,7 @@ def test_workloads_are_found_by_their_labels_whatever_their_names() -> None:
         ("quay.io/argoproj/argocd:latest", ""),
     ],
 )
-def test_the_version_is_that_of_the_image_or_of_the_label(image: str, version: str) -> None:
+def test_the_version_is_read_from_the_image_tag_or_the_label(image: str, version: str) -> None:
     item = workload(PARTS[0], image=image)
     item["metadata"]["labels"]["app.kubernetes.io/version"] = "v3.0.0"
     assert Installation("argocd", [item]).version == version
@@ -69,7 +69,7 @@ def keys(settings: dict[str, str], parameters: dict[str, str], **more: Any) -> l
     return [key for each in unfit(settings, parameters, **wanted) for key in each.setting]
 
 
-def test_settings_of_others_that_are_in_the_way() -> None:
+def test_conflicting_settings_of_an_adopted_argo_cd_are_found() -> None:
     policy = "applicationsetcontroller.policy"
     override = "applicationsetcontroller.enable.policy.override"
     assert keys({}, {}) == []
@@ -93,19 +93,19 @@ def test_settings_of_others_that_are_in_the_way() -> None:
         ("annotation+label", "v3.5.7", False),
     ],
 )
-def test_what_is_ours_is_told_by_annotations(method: str, version: str, told: bool) -> None:
+def test_label_tracking_of_resources_is_reported(method: str, version: str, told: bool) -> None:
     settings = {"application.resourceTrackingMethod": method} if method else {}
     assert bool(list(untracked(settings, version))) is told
 
 
-def test_what_settings_of_others_lack_is_told() -> None:
+def test_missing_settings_of_an_adopted_argo_cd_are_reported() -> None:
     assert lacking({**WHOLE, "timeout.reconciliation": "30s"}, "30s") == []
     health, poll = lacking({}, "30s")
     assert "has no health checks for Application, LocalCluster, Syncer" in health
     assert "every 120s, regardless of spec.git.poll (30s)" in poll
 
 
-def test_applications_of_others_are_left_out_where_argocd_is_theirs() -> None:
+def test_foreign_applications_are_ignored_if_argo_cd_is_adopted() -> None:
     ours = {"spec": {"project": "infrastructure"}}
     made = {"spec": {"template": {"spec": {"project": "applications"}}}}
     theirs: Object = {"spec": {"project": "default"}}
@@ -113,7 +113,7 @@ def test_applications_of_others_are_left_out_where_argocd_is_theirs() -> None:
     assert of_ours([ours, made, theirs], ["crossplane"]) == [ours, made, theirs]
 
 
-def test_kinds_are_served_in_the_version_that_we_write() -> None:
+def test_kinds_not_served_in_our_version_are_reported() -> None:
     versions = [{"name": "v1", "served": True}, {"name": "v2", "served": False}]
     crd = {"metadata": {"name": "a.b"}, "spec": {"versions": versions}}
     assert list(unserved({"a.b": "v1"}, [crd])) == []
@@ -128,13 +128,13 @@ def test_kinds_are_served_in_the_version_that_we_write() -> None:
         (f"mirror:5000/a/provider-x@sha256:{'1' * 64}", "provider-x"),
     ],
 )
-def test_a_package_is_the_same_in_every_registry(reference: str, package: str) -> None:
+def test_a_package_name_does_not_depend_on_the_registry(reference: str, package: str) -> None:
     assert package_of(reference) == package
     assert package_in(f'spec:\n  package: "{reference}"\n') == package
 
 
 class Revisions:
-    """Objects by name, as far as looking one up goes."""
+    """Package revisions by name, which can only be read."""
 
     def __init__(self, **owners: str) -> None:
         self.owners = owners
@@ -153,7 +153,7 @@ def made_for(kind: str, name: str) -> Object:
     return {"metadata": {"name": "k", "ownerReferences": [owner]}}
 
 
-def test_kinds_of_a_crossplane_of_others_go_with_packages_of_ours_only() -> None:
+def test_with_an_adopted_crossplane_only_the_kinds_of_our_packages_are_deleted() -> None:
     kube: Any = Revisions(ours="uid-of-package", theirs="uid-of-another")
     crds = [
         made_for("ProviderRevision", "ours"),
@@ -171,8 +171,8 @@ def test_kinds_of_a_crossplane_of_others_go_with_packages_of_ours_only() -> None
     assert [ours.go(each) for each in crds] == [True, True, True, True, False, False]
 
 
-def test_sets_of_others_that_take_every_cluster() -> None:
-    """Ours are registered with the same Argo CD."""
+def test_foreign_application_sets_that_select_all_clusters_are_found() -> None:
+    """They would select ucp's clusters too, which are registered with the same Argo CD."""
 
     def named(name: str, *generators: dict[str, Any], project: str = "theirs") -> dict[str, Any]:
         template = {"spec": {"project": project}}

@@ -1,4 +1,4 @@
-"""Who gets in at the repo-server: made once, private, renewed in time, useless elsewhere."""
+"""Certificates of the repo-server: created once, private, renewed in time, for one topology."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made(folder: Path) -> Certificates:
 
 
 def shake(server: Certificates, client: Certificates | None, trusted: Certificates) -> bytes:
-    """What a server answers to a client with these certificates."""
+    """The server's response to a client with these certificates."""
     there = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(server.authority))
     there.verify_mode = ssl.CERT_REQUIRED
     there.load_cert_chain(*server.server)
@@ -52,7 +52,7 @@ def shake(server: Certificates, client: Certificates | None, trusted: Certificat
         thread.join()
 
 
-def test_only_a_client_of_the_same_topology_gets_in(tmp_path: Path) -> None:
+def test_only_clients_of_the_same_topology_are_accepted(tmp_path: Path) -> None:
     ours, others = made(tmp_path / "ours"), made(tmp_path / "others")
     assert shake(ours, ours, ours) == b"in"
     for client in (None, others):
@@ -62,7 +62,7 @@ def test_only_a_client_of_the_same_topology_gets_in(tmp_path: Path) -> None:
         shake(others, others, ours)
 
 
-def test_keys_are_private_and_stay(tmp_path: Path) -> None:
+def test_keys_are_private_and_reused(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path / "a folder")
     digest = certificates.ensure()
     files = {each: each.read_bytes() for each in certificates.folder.rglob("*") if each.is_file()}
@@ -74,7 +74,7 @@ def test_keys_are_private_and_stay(tmp_path: Path) -> None:
     assert {each: each.read_bytes() for each in files} == files
 
 
-def test_they_are_renewed_before_they_expire(tmp_path: Path) -> None:
+def test_certificates_are_renewed_before_they_expire(tmp_path: Path) -> None:
     certificates = Certificates(tmp_path)
     digest = certificates.ensure()
     end = datetime.now(UTC) + LIFETIME
@@ -82,7 +82,7 @@ def test_they_are_renewed_before_they_expire(tmp_path: Path) -> None:
     assert certificates.ensure(end - RENEWAL * 0.9) != digest
 
 
-def test_what_is_damaged_or_was_readable_is_made_anew(tmp_path: Path) -> None:
+def test_a_damaged_or_readable_key_is_replaced(tmp_path: Path) -> None:
     certificates = made(tmp_path)
     other = made(tmp_path / "other")
     before = certificates.ensure()
@@ -100,8 +100,8 @@ def test_what_is_damaged_or_was_readable_is_made_anew(tmp_path: Path) -> None:
     assert certificates.ensure() != before
 
 
-def test_the_repo_server_lets_only_its_clients_in(host: Host) -> None:
-    """It runs any program for whoever gets in."""
+def test_the_repo_server_requires_client_certificates(host: Host) -> None:
+    """A client of the repo-server can make it run any program."""
     programs = {each.name: each for each in ArgoCD(host).programs()}
     certificates = ArgoCD(host).certificates
     server = programs[REPO_SERVER]
@@ -120,7 +120,7 @@ def test_the_repo_server_lets_only_its_clients_in(host: Host) -> None:
             assert path.exists()
 
 
-def test_programs_start_anew_with_new_certificates(host: Host) -> None:
+def test_programs_are_restarted_when_certificates_change(host: Host) -> None:
     before = {each.name: section(each) for each in ArgoCD(host).programs()}
     assert {each.name: section(each) for each in ArgoCD(host).programs()} == before
     ArgoCD(host).certificates.authority.unlink()

@@ -1,4 +1,4 @@
-"""What supervisord is told: nothing a path or a value holds may change its meaning."""
+"""supervisord's configuration: no character in a path or value may change its meaning."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def a_program(**changes: object) -> Program:
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_a_section_holds_no_value_of_the_program(value: str) -> None:
+def test_a_section_contains_no_value_of_the_program(value: str) -> None:
     plain = section(a_program())
     nasty = section(
         a_program(argv=("/bin/true", value), env={"NAME": value}, directory=Path("/") / value)
@@ -33,7 +33,7 @@ def test_a_section_holds_no_value_of_the_program(value: str) -> None:
 
 
 @given(ANYTHING, ANYTHING)
-def test_the_script_passes_words_and_values_on_as_they_are(word: str, value: str) -> None:
+def test_the_script_quotes_arguments_and_environment_values(word: str, value: str) -> None:
     text = script(a_program(argv=("/bin/true", word), env={"NAME": value}))
     exported, _, executed = text.partition("\ncd / || exit 1\n")
     assert shlex.split(executed) == ["exec", "/bin/true", word]
@@ -41,7 +41,7 @@ def test_the_script_passes_words_and_values_on_as_they_are(word: str, value: str
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_a_shell_gives_the_program_what_it_was_given(value: str) -> None:
+def test_a_shell_passes_arguments_and_environment_unchanged(value: str) -> None:
     show = (
         "/usr/bin/env",
         "python3",
@@ -58,7 +58,7 @@ def test_a_change_of_the_environment_changes_the_section() -> None:
     assert section(a_program(env={"A": "1"})) == section(a_program(env={"A": "1"}))
 
 
-def test_a_secret_is_in_the_script_only() -> None:
+def test_a_secret_is_written_only_to_the_script() -> None:
     secret = a_program(env={"PASSWORD": "canary-4711"})
     whole = config(Path("/run/x/s.sock"), "ucp-1", {"demo": section(secret)}, root=False)
     assert "canary-4711" not in whole
@@ -73,7 +73,7 @@ def test_a_percent_sign_in_the_socket_s_path_is_escaped() -> None:
     assert parsed["supervisord"]["user"] == "root"
 
 
-def test_programs_are_listed_in_the_order_of_their_names() -> None:
+def test_programs_are_sorted_by_name() -> None:
     sections = {name: section(a_program(name=name)) for name in ("redis", "argocd")}
     text = config(Path("/s"), "i", sections, root=False)
     assert text.index("[program:argocd]") < text.index("[program:redis]")
@@ -90,6 +90,6 @@ def test_programs_are_listed_in_the_order_of_their_names() -> None:
         {"env": {"A": "x\0y"}},
     ],
 )
-def test_what_no_program_can_be_is_refused(wrong: dict[str, object]) -> None:
+def test_invalid_programs_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"not a valid program|variable|NUL"):
         a_program(**wrong)

@@ -1,4 +1,4 @@
-"""Certificates of ours by somebody else's authority."""
+"""Certificates for ucp's functions that Crossplane's certificate authority signs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = b"not SHA-1 of the key"
 
 
 def authority(name: str) -> tuple[bytes, bytes]:
-    """As Crossplane makes its own."""
+    """Certificate and key in PEM, as Crossplane creates them."""
     key = rsa.generate_private_key(65537, 2048)
     with warnings.catch_warnings(action="ignore"):
         earth = x509.NameAttribute(x509.NameOID.COUNTRY_NAME, "Earth", _validate=False)
@@ -41,7 +41,7 @@ def authority(name: str) -> tuple[bytes, bytes]:
     return certificate.public_bytes(Encoding.PEM), private
 
 
-def test_a_certificate_is_good_for_the_authority_that_signed_it(tmp_path: Path) -> None:
+def test_a_certificate_is_valid_only_for_the_authority_that_signed_it(tmp_path: Path) -> None:
     (ours, key), (other, _) = authority("one"), authority("two")
     file = tmp_path / "tls.crt"
     assert not is_signed(file, ours)
@@ -51,15 +51,15 @@ def test_a_certificate_is_good_for_the_authority_that_signed_it(tmp_path: Path) 
     names = x509.load_pem_x509_certificate(file.read_bytes()).extensions
     found = names.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(each) for each in found.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
-    # Whoever checks the chain looks the issuer up by it.
+    # Verifiers of the chain look up the issuer by this identifier.
     issuer = names.get_extension_for_class(x509.AuthorityKeyIdentifier).value
     assert issuer.key_identifier == KEY
 
 
-def test_a_certificate_that_names_another_key_is_made_anew(
+def test_a_certificate_with_another_authority_key_identifier_is_not_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As earlier versions signed: by the hash of the key, whatever the authority calls it."""
+    """Earlier versions used the hash of the key instead of the authority's own identifier."""
     ours, key = authority("one")
     file = tmp_path / "tls.crt"
     with monkeypatch.context() as earlier:

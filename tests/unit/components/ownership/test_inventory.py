@@ -1,4 +1,4 @@
-"""What counts as ours on a core cluster that somebody else made."""
+"""Which objects count as ours on a core cluster that ucp did not create."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEFORE, AFTER = "2026-03-01T11:59:59Z", "2026-03-01T12:00:00Z"
 
 
 class Cluster:
-    """Objects in memory, as far as looking goes."""
+    """Objects in memory, which can only be read."""
 
     def __init__(self, *items: Object) -> None:
         self.items = items
@@ -96,7 +96,7 @@ def names(items: Any) -> list[str]:
     return sorted(each["metadata"]["name"] for each in items)
 
 
-def test_what_is_older_than_the_mark_is_never_ours() -> None:
+def test_objects_older_than_the_mark_are_never_ours() -> None:
     old, young = item("Namespace", "argocd", made=BEFORE), item("Namespace", "argocd")
     assert names(looked_at(Cluster(old), NAMESPACE).namespaces) == []
     assert names(looked_at(Cluster(young), NAMESPACE).namespaces) == ["argocd"]
@@ -108,7 +108,7 @@ def test_what_is_older_than_the_mark_is_never_ours() -> None:
     )
 
 
-def test_applications_of_ours_are_those_of_root_and_of_our_sets() -> None:
+def test_our_applications_are_those_of_root_and_of_our_application_sets() -> None:
     cluster = Cluster(
         application("root"),
         application("clusters", annotations=kept_by("root")),
@@ -123,7 +123,7 @@ def test_applications_of_ours_are_those_of_root_and_of_our_sets() -> None:
     assert [each for each in ours.foreign() if "Application" in each] == []
 
 
-def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
+def test_objects_tracked_by_our_applications_are_ours() -> None:
     told = [
         {"version": "v1", "kind": "Secret", "namespace": "monitoring", "name": each}
         for each in ("kept", "taken", "older", "gone")
@@ -143,7 +143,7 @@ def test_what_argocd_brought_is_ours_where_it_keeps_it_for_us() -> None:
     assert names(ours.shared) == ["team"]
 
 
-def test_what_others_would_lose_is_named() -> None:
+def test_foreign_objects_that_a_deletion_would_take_are_listed() -> None:
     kind = LedgerEntry(CRD.api_version, CRD.kind, "", "things.a.example")
     set_ = item("StatefulSet", "loki", "argocd", annotations=kept_by("root"), api="apps/v1")
     cluster = Cluster(
@@ -176,7 +176,7 @@ def by(*managers: str) -> dict[str, Any]:
     return {"managedFields": [{"manager": each, "operation": "Update"} for each in managers]}
 
 
-def test_nothing_of_anybody_goes_with_our_namespace_whatever_its_kind() -> None:
+def test_foreign_objects_of_any_kind_in_our_namespace_are_listed() -> None:
     kubectl = by("kubectl-create")
     cluster = Cluster(
         item("Namespace", "argocd"),
@@ -190,7 +190,7 @@ def test_nothing_of_anybody_goes_with_our_namespace_whatever_its_kind() -> None:
         item("PodDisruptionBudget", "shop", "argocd", api="policy/v1", **kubectl),
         item("Certificate", "shop", "argocd", api="cert-manager.io/v1", **kubectl),
         item("Secret", "added-in-the-ui", "argocd", labels=TYPE, **by("argocd-server")),
-        # Whoever writes like us: a workload of ours is written down.
+        # Foreign despite our field manager: our workloads are tracked or in the ledger.
         item("Deployment", "shop", "argocd", api="apps/v1", **by("k8s-ucp")),
     )
     assert looked_at(cluster, NAMESPACE, ROOT).foreign() == [
@@ -210,7 +210,7 @@ def test_nothing_of_anybody_goes_with_our_namespace_whatever_its_kind() -> None:
 TYPE = {"argocd.argoproj.io/secret-type": "repository"}
 
 
-def test_what_we_the_cluster_and_our_workloads_made_is_nobodys() -> None:
+def test_objects_made_by_ucp_the_cluster_and_our_workloads_are_not_foreign() -> None:
     containers = [
         {"name": "server", "image": "quay.io/argoproj/argocd:v3", "command": ["/bin/argocd-server"]}
     ]
@@ -241,7 +241,7 @@ def test_what_we_the_cluster_and_our_workloads_made_is_nobodys() -> None:
     )
     ours = looked_at(cluster, NAMESPACE, ROOT)
     assert ours.foreign() == []
-    # A stop that is cut off once the workloads are gone still knows these.
+    # A stop that was interrupted after deleting the workloads still knows these.
     assert {"argocd-initial-admin-secret", "argocd-redis", "restored"} <= set(
         names(ours.made_inside())
     )
@@ -254,7 +254,7 @@ def test_what_we_the_cluster_and_our_workloads_made_is_nobodys() -> None:
 OURS = {"k8s-ucp.io/topology": "demo"}
 
 
-def test_a_strangers_workload_vouches_for_nothing() -> None:
+def test_objects_written_by_a_foreign_workload_are_foreign() -> None:
     spec = {"template": {"spec": {"containers": [{"name": "kubectl", "image": "kubectl"}]}}}
     cluster = Cluster(
         item("Namespace", "argocd"),
@@ -265,7 +265,7 @@ def test_a_strangers_workload_vouches_for_nothing() -> None:
     assert found == ["ConfigMap argocd/notes", "Deployment argocd/shell"]
 
 
-def test_an_argocd_that_stays_keeps_what_is_not_ours() -> None:
+def test_an_adopted_argo_cd_keeps_foreign_objects() -> None:
     entry = LedgerEntry("argoproj.io/v1alpha1", "AppProject", "argocd", "applications")
     theirs = application("theirs", annotations=kept_by("theirs-too"))
     leaning = application("leaning")
@@ -281,7 +281,7 @@ def test_an_argocd_that_stays_keeps_what_is_not_ours() -> None:
     assert not whole.argocd_stays
 
 
-def test_an_application_that_we_applied_is_ours_whatever_the_ledger_knows() -> None:
+def test_an_application_that_ucp_applied_is_ours_even_if_not_in_the_ledger() -> None:
     applied = {"managedFields": [{"manager": "k8s-ucp", "operation": "Apply"}]}
     noted = {"managedFields": [{"manager": "k8s-ucp", "operation": "Update"}]}
     cluster = Cluster(
@@ -292,20 +292,20 @@ def test_an_application_that_we_applied_is_ours_whatever_the_ledger_knows() -> N
     assert names(looked_at(cluster).applications) == ["root"]
 
 
-def test_kinds_that_nobody_serves_have_no_objects() -> None:
+def test_an_unserved_crd_has_no_kind() -> None:
     assert kind_of_crd(crd("Thing")) == Kind("a.example/v2", "Thing", "things")
     dead = crd("Thing")
     dead["spec"]["versions"] = [{"name": "v1", "served": False}]
     assert kind_of_crd(dead) is None
 
 
-def test_services_of_webhooks() -> None:
+def test_namespaces_of_webhook_services_are_read() -> None:
     hooks = [{"clientConfig": {"service": {"namespace": "a"}}}, {"clientConfig": {"url": "x"}}]
     assert list(services_of({"webhooks": hooks})) == ["a", ""]
     assert list(services_of({})) == []
 
 
-def test_the_ledger_is_kept_and_its_loss_is_told(tmp_path: Path) -> None:
+def test_the_ledger_is_persistent_and_a_corrupt_one_is_reported(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.json")
     assert ledger.entries() == frozenset()
     ledger.add([ROOT])

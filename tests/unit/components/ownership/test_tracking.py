@@ -1,4 +1,4 @@
-"""What `ucp start` applies carries Argo CD's own mark, where an Application keeps just that."""
+"""Objects that `ucp start` applies get Argo CD's tracking annotation if an Application has them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def marked(text: str, path: str = "platform/argocd/workloads.yaml") -> Any:
         "\n  labels:\n    x: y\n",
     ],
 )
-def test_the_mark_joins_what_is_there(more: str) -> None:
+def test_the_tracking_annotation_is_added_to_existing_metadata(more: str) -> None:
     plain = YAML(typ="safe", pure=True).load(SERVER + more)
     found = marked(SERVER + more + "spec:\n  metadata:\n    annotations:\n      not: mine\n")
     assert found["metadata"]["annotations"].pop(TRACKING_ID) == (
@@ -67,7 +67,7 @@ def test_the_mark_joins_what_is_there(more: str) -> None:
     assert found == plain
 
 
-def test_what_has_no_namespace_is_marked_with_the_applications() -> None:
+def test_objects_without_a_namespace_are_tracked_in_that_of_the_application() -> None:
     text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: it\n"
     assert marked(text)["metadata"]["annotations"] == {
         TRACKING_ID: "argocd:rbac.authorization.k8s.io/ClusterRole:argocd/it"
@@ -86,11 +86,11 @@ def test_what_has_no_namespace_is_marked_with_the_applications() -> None:
         "apiVersion: v1\nkind: Secret\nmetadata:\n  name: it\n  annotations:\n     # y\n    a: b\n",
     ],
 )
-def test_text_of_another_layout_stays_as_it_is(text: str) -> None:
+def test_manifests_of_other_layouts_are_unchanged(text: str) -> None:
     assert marked(text) == YAML(typ="safe", pure=True).load(text)
 
 
-def test_nobody_elses_folder_is_marked() -> None:
+def test_only_the_folder_of_the_application_is_tracked() -> None:
     assert marked(SERVER, "platform/argocd-more/a.yaml") == YAML(typ="safe", pure=True).load(SERVER)
     assert keepers({"bootstrap/kind/argocd.yaml": APPLICATION.encode()}, "bootstrap/kind", URL) == [
         KEEPER
@@ -107,14 +107,14 @@ def test_nobody_elses_folder_is_marked() -> None:
         ("kind: Application", "kind: ApplicationSet"),
     ],
 )
-def test_an_application_that_may_leave_something_out_marks_nothing(old: str, new: str) -> None:
-    """What is marked and not among its objects, it would prune."""
+def test_an_application_that_may_exclude_objects_tracks_nothing(old: str, new: str) -> None:
+    """It would prune objects that have its tracking annotation and are not in its source."""
     assert old in APPLICATION
     text = APPLICATION.replace(old, new)
     assert keepers({"bootstrap/kind/argocd.yaml": text.encode()}, "bootstrap/kind", URL) == []
 
 
-def test_a_folder_that_kustomize_makes_something_of_is_not_marked() -> None:
+def test_a_folder_with_a_kustomization_is_not_tracked() -> None:
     files = {
         "bootstrap/kind/argocd.yaml": APPLICATION.encode(),
         "platform/argocd/kustomization.yaml": b"resources: []\n",
@@ -122,7 +122,7 @@ def test_a_folder_that_kustomize_makes_something_of_is_not_marked() -> None:
     assert keepers(files, "bootstrap/kind", URL) == []
 
 
-def test_one_that_does_not_recurse_keeps_its_folder_alone() -> None:
+def test_an_application_without_recursion_tracks_no_subfolders() -> None:
     flat = TrackingApp("argocd", "platform/argocd", deep=False, namespace="argocd")
     near, far = read({f"platform/argocd/{each}.yaml": SERVER.encode() for each in ("a", "b/c")})
     assert flat.keeps(near)
@@ -137,7 +137,7 @@ WORDS = st.from_regex(r"[a-z][a-z0-9./]{0,12}", fullmatch=True)
     st.dictionaries(WORDS, WORDS, max_size=3),
     st.sampled_from([2, 4]),
 )
-def test_nothing_but_the_mark_is_new(
+def test_only_the_tracking_annotation_is_added(
     annotations: dict[str, str], labels: dict[str, str], indent: int
 ) -> None:
     pad = " " * indent

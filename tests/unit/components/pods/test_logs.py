@@ -1,4 +1,4 @@
-"""Logs of pods: each reading goes on where the last one ended."""
+"""Logs of pods: each read continues where the previous one ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Server:
         return "\n".join(found[-int(query.get("tailLines", 1000)) :])
 
 
-def test_only_what_is_new() -> None:
+def test_each_read_returns_only_new_lines() -> None:
     server = Server()
     logs = PodLogs(server, [Workload("Deployment", "it", "there")])  # type: ignore[arg-type]
     server.lines = [f"2026-01-01T00:00:0{number}.5Z line {number}" for number in range(5)]

@@ -1,4 +1,4 @@
-"""Rolled out, or what is missing: what Deployments, StatefulSets and pods say of themselves."""
+"""Rollout state from the status of Deployments, StatefulSets and pods."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def workload(kind: str = "Deployment", generation: int = 2, **status: Any) -> di
         (workload(updatedReplicas=2), "0 of 2 pods are ready"),
         (workload(updatedReplicas=2, readyReplicas=2, replicas=3), "pods of the previous version"),
         ({"kind": "Deployment", "metadata": {"generation": 1}}, "not observed"),
-        # A StatefulSet that was never changed counts no updated pods.
+        # A StatefulSet that was never changed has no updatedReplicas.
         (workload("StatefulSet", currentRevision="a", updateRevision="a", readyReplicas=2), ""),
         (
             workload("StatefulSet", currentRevision="a", updateRevision="b", readyReplicas=2),
@@ -36,12 +36,12 @@ def workload(kind: str = "Deployment", generation: int = 2, **status: Any) -> di
         ),
     ],
 )
-def test_rolled_out_or_not(item: dict[str, Any], words: str) -> None:
+def test_the_rollout_state_of_a_workload_is_explained(item: dict[str, Any], words: str) -> None:
     said = missing_of(item)
     assert said == "" if not words else words in said
 
 
-def test_no_replicas_wanted_is_rolled_out() -> None:
+def test_a_workload_scaled_to_zero_is_rolled_out() -> None:
     item = workload(replicas=0)
     item["spec"]["replicas"] = 0
     assert missing_of(item) == ""
@@ -76,5 +76,5 @@ def container(name: str, **state: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_pod_says(status: dict[str, Any], words: str) -> None:
+def test_the_problem_of_a_pod_is_explained(status: dict[str, Any], words: str) -> None:
     assert trouble_of({"status": status}) == words

@@ -1,4 +1,4 @@
-"""The reconciler's image: its name tells its content, its recipe keeps the promises made of it."""
+"""The reconciler's image: its tag depends on the content, and its Dockerfile is hardened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from k8s_ucp.components.pods.reconciler_image import BASE_VARIABLE, RECIPE, Reco
 from k8s_ucp.errors import CommandFailed, UcpError
 
 
-def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_name_depends_on_its_content(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BASE_VARIABLE, raising=False)
     plain = ReconcilerImage.wanted()
     assert plain == ReconcilerImage.wanted(None)
@@ -25,7 +25,7 @@ def test_the_name_tells_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ReconcilerImage.wanted("mirror.example.org").base == "mine:1"
 
 
-def test_a_base_that_can_t_be_pulled() -> None:
+def test_a_base_image_that_fails_to_pull_is_reported() -> None:
     class Offline(ContainerEngine):
         def has_image(self, image: str) -> bool:
             return False
@@ -38,7 +38,7 @@ def test_a_base_that_can_t_be_pulled() -> None:
     assert f"{BASE_VARIABLE}=IMAGE" in (caught.value.next or "")
 
 
-def test_the_recipe() -> None:
+def test_the_dockerfile_runs_unprivileged_and_pins_dependencies_by_hash() -> None:
     text = (RECIPE / "Dockerfile").read_text()
     assert len(re.findall(r"^FROM \$\{BASE\}", text, re.M)) == 2
     last = text.rpartition("FROM ")[2]

@@ -1,4 +1,4 @@
-"""The engines' workloads out of their releases' manifests, with what differs here."""
+"""Workloads from the release manifests of Argo CD and Crossplane, with ucp's changes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def module(tmp_path: Path, text: str) -> Path:
     return tmp_path
 
 
-def test_workloads_and_rights_and_nothing_else(tmp_path: Path) -> None:
+def test_only_workloads_and_rbac_are_taken_from_the_release(tmp_path: Path) -> None:
     found = read({"a": workloads.of_argocd(module(tmp_path, INSTALL), mirror="m.example")})
     assert [(each.kind, each.namespace, each.name) for each in found] == [
         ("ClusterRoleBinding", None, "argocd-server"),
@@ -96,24 +96,24 @@ def test_workloads_and_rights_and_nothing_else(tmp_path: Path) -> None:
     assert "imagePullPolicy: IfNotPresent" in found[1].text
 
 
-def test_other_manifests_are_refused(tmp_path: Path) -> None:
+def test_manifests_of_another_release_layout_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="does not contain"):
         workloads.of_argocd(module(tmp_path, "kind: Service\nmetadata:\n  name: a\n"))
 
 
-def test_pods_are_asked_often_whether_they_are_ready(tmp_path: Path) -> None:
+def test_readiness_is_probed_often_with_an_unchanged_failure_time(tmp_path: Path) -> None:
     text = workloads.of_argocd(module(tmp_path, INSTALL)).decode()
     (item,) = [each for each in read({"w.yaml": text.encode()}) if each.kind == "StatefulSet"]
     container = YAML(typ="safe").load(item.text)["spec"]["template"]["spec"]["containers"][0]
     assert container["livenessProbe"]["periodSeconds"] == 10
     ready = container["readinessProbe"]
     assert ready["httpGet"] == {"path": "/healthz", "port": 8082}
-    # Silence counts after as long as before: three times thirty seconds.
+    # The time until a pod is unready is unchanged: three times thirty seconds.
     assert ready["periodSeconds"] * ready["failureThreshold"] == 90
     assert ready["periodSeconds"] <= 2
 
 
-def test_the_version_goes_into_labels_and_nowhere_else() -> None:
+def test_the_version_is_written_only_to_labels() -> None:
     assert with_version(CHART, "2.4.0") == CHART.replace(
         "crossplane-0.0.1", "crossplane-2.4.0"
     ).replace('"0.0.1"', '"2.4.0"')

@@ -1,4 +1,4 @@
-"""Certificates that end soon, or have ended."""
+"""Certificates that expire soon or have expired."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def of(ends: float) -> Certificate:
         (-2 * DAY, "error", "expired 2 days ago"),
     ],
 )
-def test_one_that_ends_is_told(left: float, severity: str, words: str) -> None:
+def test_a_certificate_that_expires_soon_or_has_expired_is_reported(
+    left: float, severity: str, words: str
+) -> None:
     (found,) = expiring([of(NOW + left)], NOW)
     assert (found.id, found.severity, found.next) == (
         "certificate/demo-stage/Secret/shop/web-tls",
@@ -37,11 +39,11 @@ def test_one_that_ends_is_told(left: float, severity: str, words: str) -> None:
     assert found.message == f"the certificate of Secret shop/web-tls on demo-stage {words}"
 
 
-def test_one_that_lasts_is_not() -> None:
+def test_a_certificate_that_does_not_expire_soon_is_not_reported() -> None:
     assert list(expiring([of(NOW + SOON_SECONDS + 1)], NOW)) == []
 
 
-def test_of_several_the_first_that_ends_counts(tmp_path: Path) -> None:
+def test_the_earliest_expiry_of_a_chain_counts(tmp_path: Path) -> None:
     pems = []
     for number, year in enumerate((2026, 2025)):
         made = Certificates(tmp_path / str(number))
@@ -52,5 +54,5 @@ def test_of_several_the_first_that_ends_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"no certificate", b"-----BEGIN CERTIFICATE-----\nx"])
-def test_what_is_no_certificate_has_no_end(text: bytes) -> None:
+def test_an_invalid_certificate_has_no_expiry(text: bytes) -> None:
     assert end_of(text) is None

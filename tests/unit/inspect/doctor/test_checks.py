@@ -1,4 +1,4 @@
-"""Findings: what each kind of trouble is called, how bad it is, and what to type next."""
+"""Findings of `ucp doctor`: id, severity and next command of each kind of problem."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def registration(**annotations: str) -> dict[str, Any]:
     }
 
 
-def test_a_topology_that_was_destroyed_has_not_failed() -> None:
+def test_a_destroyed_topology_is_not_reported_as_failed() -> None:
     component = ComponentStatus("argocd", "v1", False, "host", "not running")
     seen = dataclasses.replace(BASE, core_ready=False, components=[component])
     found = Examined(TOPOLOGY, seen, NOW, not_backed_up="its remote is away")
@@ -76,7 +76,7 @@ def test_a_topology_that_was_destroyed_has_not_failed() -> None:
 
 
 @pytest.mark.parametrize("verdict", [FenceVerdict.LOST, FenceVerdict.SILENT])
-def test_nobody_is_told_to_start_what_the_fence_has_stopped(verdict: FenceVerdict) -> None:
+def test_components_stopped_by_the_fence_get_no_advice_to_start_them(verdict: FenceVerdict) -> None:
     there = FenceHolder("2", "laptop", "/there", "embedded")
     permit = FencePermit(verdict, 0.0, "boot", FenceRecord(4, there, 0.0), confirmed=True)
     stopped = [
@@ -95,7 +95,7 @@ def test_nobody_is_told_to_start_what_the_fence_has_stopped(verdict: FenceVerdic
     }
 
 
-def test_a_core_that_lost_the_fence_says_nothing_more_of_git() -> None:
+def test_a_core_that_lost_the_fence_reports_only_that() -> None:
     there = FenceHolder("2", "laptop", "/there", "embedded")
     permit = FencePermit(FenceVerdict.LOST, 0.0, "boot", FenceRecord(4, there, 0.0), True)
     found = examined(permit=permit, clusters=[refused("Because")])
@@ -103,11 +103,11 @@ def test_a_core_that_lost_the_fence_says_nothing_more_of_git() -> None:
     assert len(findings(examined(clusters=[refused("Because")]))) == 1
 
 
-def test_where_all_is_well_nothing_is_found() -> None:
+def test_a_healthy_topology_has_no_findings() -> None:
     assert findings(examined()) == []
 
 
-def test_a_core_that_is_away_is_the_one_cause() -> None:
+def test_an_unreachable_core_is_reported_as_the_only_cause() -> None:
     found = examined(core_ready=False, environments=["stage"])
     assert only(found) == ("core/demo-core", "error", "ucp start")
 
@@ -115,12 +115,14 @@ def test_a_core_that_is_away_is_the_one_cause() -> None:
 @pytest.mark.parametrize(
     ("message", "next"), [("not running", "ucp start"), ("no redis", "ucp logs argocd")]
 )
-def test_components(message: str, next: str) -> None:
+def test_a_component_that_is_not_ready_is_reported_with_the_next_command(
+    message: str, next: str
+) -> None:
     broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message=message)
     assert only(examined(components=[broken])) == ("component/argocd", "error", next)
 
 
-def test_a_start_that_was_cut_off_goes_on_before_logs_are_read() -> None:
+def test_an_interrupted_start_is_to_be_rerun_before_logs_are_read() -> None:
     broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message="refused")
     run = ("`ucp start` was interrupted", "ucp start")
     for seen in (examined(components=[broken]), examined(core_ready=False, components=[broken])):
@@ -131,7 +133,7 @@ def test_a_start_that_was_cut_off_goes_on_before_logs_are_read() -> None:
     assert [each.next for each in findings(edit)] == ["ucp logs argocd", "ucp env add eu"]
 
 
-def test_an_adopted_component_is_not_started_and_its_settings_are_told() -> None:
+def test_an_adopted_component_is_not_started_and_its_settings_are_reported() -> None:
     broken = ComponentStatus("argocd", "v1", False, "pods", adopted=True)
     assert only(examined(components=[broken])) == ("component/argocd", "error", "ucp logs argocd")
     seen = examined()
@@ -143,25 +145,25 @@ def test_an_adopted_component_is_not_started_and_its_settings_are_told() -> None
 
 
 @pytest.mark.parametrize("reason", sorted(NEXT))
-def test_every_reason_has_a_next_command_that_is_whole(reason: str) -> None:
+def test_every_reason_has_a_complete_next_command(reason: str) -> None:
     name, _, next = only(examined(clusters=[refused(reason)]))
     assert name == f"cluster/demo-stage/{reason}"
     assert next
     assert "{" not in next
 
 
-def test_a_reason_that_nobody_foresaw_points_to_the_logs() -> None:
+def test_an_unknown_reason_points_to_the_logs() -> None:
     _, severity, next = only(examined(clusters=[refused("Odd")]))
     assert (severity, next) == ("error", "ucp logs reconciler")
 
 
-def test_the_deepest_cause_is_told_alone() -> None:
+def test_only_the_root_cause_of_a_cluster_is_reported() -> None:
     item = refused("CreateFailed", "Ready")
     item["status"]["conditions"] += refused("Unreachable", "Reachable")["status"]["conditions"]
     assert only(examined(clusters=[item]))[0] == "cluster/demo-stage/CreateFailed"
 
 
-def test_sources_that_are_no_local_clusters_are_told_too() -> None:
+def test_registration_sources_other_than_local_clusters_are_reported() -> None:
     owner = {"kind": "Secret", "namespace": "crossplane-system", "name": "eu-kubeconfig"}
     note = {"owner": owner, "environment": "eu", "status": refused("EnvironmentUnknown")["status"]}
     found = findings(examined(notes={"crossplane-system/eu-kubeconfig": note}))[0]
@@ -169,7 +171,7 @@ def test_sources_that_are_no_local_clusters_are_told_too() -> None:
     assert "spec.environments" in found.next
 
 
-def test_a_forgotten_cluster_is_no_error() -> None:
+def test_a_forgotten_cluster_is_not_an_error() -> None:
     _, severity, next = only(examined(clusters=[refused("Forgotten")]))
     assert severity == "info"
     assert next.endswith("ucp clusters forget demo-stage --undo")
@@ -178,21 +180,23 @@ def test_a_forgotten_cluster_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("age", "severity"), [(0.5, None), (0.68, None), (0.8, "warning"), (1.1, "error")]
 )
-def test_tokens(age: float, severity: str | None) -> None:
+def test_tokens_are_reported_when_their_renewal_is_overdue(
+    age: float, severity: str | None
+) -> None:
     issued = NOW - age * 86_400
     secret = registration(token_issued_at=stamp(issued), token_expires_at=stamp(issued + 86_400))
     found = findings(examined(registrations=[secret]))
     assert [each.severity for each in found] == ([severity] if severity else [])
 
 
-def test_a_drain_that_takes_too_long() -> None:
+def test_a_drain_that_takes_too_long_is_reported() -> None:
     secret = registration(draining_since=stamp(NOW - 900))
     secret["metadata"]["labels"]["k8s-ucp.io/draining"] = "stage"
     found = findings(examined(registrations=[secret]))
     assert found[0].id == "drain/demo-stage"
 
 
-def test_a_lease_that_nobody_renews() -> None:
+def test_a_lease_that_is_not_renewed_is_reported() -> None:
     lease = {
         "metadata": {"name": "k8s-ucp-registration"},
         "spec": {"renewTime": stamp(NOW - 90), "holderIdentity": "here"},
@@ -204,12 +208,12 @@ def test_a_lease_that_nobody_renews() -> None:
     assert findings(examined(leases=[lease])) == []
 
 
-def test_an_environment_that_nothing_stands_for() -> None:
+def test_an_environment_without_a_cluster_is_reported() -> None:
     found = examined(environments=["stage", "prod"], clusters=[cluster("stage")])
     assert only(found)[:2] == ("environment/prod", "warning")
 
 
-def test_applications() -> None:
+def test_an_out_of_sync_application_is_reported_with_its_condition() -> None:
     application = {
         "metadata": {"name": "echo-stage"},
         "status": {
@@ -223,7 +227,7 @@ def test_applications() -> None:
     assert "no such path" in found.message
 
 
-def test_what_stays_on_purpose_is_no_error() -> None:
+def test_objects_protected_from_pruning_are_a_warning() -> None:
     place = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
     application = {
         "metadata": {"name": "mirrors"},
@@ -239,7 +243,7 @@ def test_what_stays_on_purpose_is_no_error() -> None:
     assert "Namespace data" in found.message
 
 
-def test_a_mirror_that_is_not_ready() -> None:
+def test_a_mirror_that_is_not_ready_is_reported() -> None:
     condition = {"type": "Ready", "status": "False", "reason": "Refused", "message": "taken"}
     syncer = {
         "metadata": {"name": "db", "namespace": "ucp-clusters"},
@@ -251,7 +255,7 @@ def test_a_mirror_that_is_not_ready() -> None:
     assert "Refused: taken" in found.message
 
 
-def test_credentials_that_others_can_read() -> None:
+def test_credentials_readable_by_other_users_are_reported() -> None:
     found = examined(exposed=["/w/creds/gcp.json"], core_ready=False)
     assert [each.id for each in findings(found)] == [
         "core/demo-core",
@@ -259,12 +263,12 @@ def test_credentials_that_others_can_read() -> None:
     ]
 
 
-def test_the_command_that_closes_a_file_is_one_that_works() -> None:
+def test_the_chmod_command_for_a_readable_credential_quotes_the_path() -> None:
     (found,) = findings(examined(exposed=["/w/my creds/gcp.json"]))
     assert found.next == "chmod 600 '/w/my creds/gcp.json'"
 
 
-def test_a_backup_that_is_behind() -> None:
+def test_an_outdated_backup_is_reported() -> None:
     for ready in (True, False):
         found = examined(core_ready=ready)
         behind = dataclasses.replace(found, not_backed_up="the remote wants a credential")
@@ -273,7 +277,7 @@ def test_a_backup_that_is_behind() -> None:
         assert "the remote wants a credential" in one.message
 
 
-def test_the_worst_comes_first() -> None:
+def test_findings_are_sorted_by_severity() -> None:
     found = examined(environments=["prod"], clusters=[refused("Forgotten"), refused("Odd")])
     assert [each.severity for each in findings(found)] == ["error", "warning", "info"]
 
@@ -321,8 +325,10 @@ REFUSED = "ClusterRole is not permitted in project applications"
         ("back-off restarting", "kubectl --kubeconfig /w/demo-stage.yaml -n web get events,pods"),
     ],
 )
-def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected: str) -> None:
-    """Its sync is tried again for ever: Argo CD calls that Running."""
+def test_the_next_command_of_a_failed_sync_names_the_file_or_the_cluster(
+    message: str, expected: str
+) -> None:
+    """Argo CD retries the sync forever, in the phase Running."""
     failed = {"kind": "ClusterRole", "name": "a", "status": "SyncFailed", "message": message}
     operation = {"phase": "Running", "retryCount": 2, "syncResult": {"resources": [failed]}}
     item = {
@@ -349,7 +355,7 @@ def test_an_application_leads_to_the_file_or_the_cluster(message: str, expected:
         assert of_application(item, there, "/w/core.yaml") == "ucp start"
 
 
-def test_the_files_of_a_team_lie_in_its_own_clone() -> None:
+def test_the_advice_for_a_team_application_names_the_clone_of_the_team() -> None:
     item = {
         "metadata": {"name": "core-shop", "labels": {"k8s-ucp.io/team": "shop"}},
         "spec": {"source": {"path": "claims"}},
@@ -359,7 +365,7 @@ def test_the_files_of_a_team_lie_in_its_own_clone() -> None:
     assert advice.startswith("fix gitops/demo/team-shop/claims, commit and push")
 
 
-def test_an_experiment_that_runs_for_ever_is_told_with_what_ends_it() -> None:
+def test_an_experiment_without_duration_is_reported_with_the_field_to_set() -> None:
     running = {
         "group": "argoproj.io",
         "kind": "Experiment",
@@ -390,7 +396,7 @@ def test_an_experiment_that_runs_for_ever_is_told_with_what_ends_it() -> None:
         ("Helm", " get events,pods"),
     ],
 )
-def test_an_application_that_stays_out_of_sync_leads_to_what_differs(
+def test_an_application_that_stays_out_of_sync_gets_a_diff_command(
     source: str, expected: str
 ) -> None:
     differs = {"kind": "StatefulSet", "namespace": "web", "name": "db", "status": "OutOfSync"}
@@ -411,8 +417,8 @@ def test_an_application_that_stays_out_of_sync_leads_to_what_differs(
     assert found.next.startswith("kubectl --kubeconfig /w/demo-stage.yaml -n web" + expected)
 
 
-def test_a_broken_mirror_is_one_finding() -> None:
-    """The Applications that hold it are unwell for no other reason."""
+def test_a_failed_mirror_is_one_finding() -> None:
+    """The Applications that contain it are unhealthy only because of it."""
 
     def progressing(name: str, sync: str = "Synced") -> dict[str, Any]:
         status = {"sync": {"status": sync}, "health": {"status": "Progressing"}}
@@ -426,7 +432,7 @@ def test_a_broken_mirror_is_one_finding() -> None:
     applications = [progressing("root"), progressing("mirrors")]
     found = findings(examined(syncers=[syncer], applications=applications))
     assert [each.id for each in found] == ["mirror/db"]
-    # Whatever else is wrong with them is told.
+    # Any other problem of these Applications is reported.
     applications = [progressing("root"), progressing("mirrors", "OutOfSync")]
     found = findings(examined(syncers=[syncer], applications=applications))
     assert {each.id for each in found} == {"mirror/db", "application/mirrors"}
@@ -443,7 +449,7 @@ def test_a_broken_mirror_is_one_finding() -> None:
         ("True", "ReconcileSuccess", []),
     ],
 )
-def test_a_claim_that_is_not_composed_is_told_in_crossplanes_words(
+def test_a_claim_that_is_not_composed_is_reported_with_crossplanes_message(
     status: str, reason: str, found: list[str]
 ) -> None:
     condition = {"type": "Synced", "status": status, "reason": reason, "message": "no such size"}
@@ -459,7 +465,7 @@ def test_a_claim_that_is_not_composed_is_told_in_crossplanes_words(
     )
 
 
-def test_a_topology_that_was_stopped_has_no_other_problem() -> None:
+def test_a_stopped_topology_has_no_other_finding() -> None:
     component = ComponentStatus("argocd", "v1", False, "host", "not running")
     seen = dataclasses.replace(BASE, core_ready=False, stopped=True, components=[component])
     found = findings(Examined(TOPOLOGY, seen, 0.0))

@@ -1,4 +1,4 @@
-"""Objects that are stuck or paused: who holds them, since when, and what to type."""
+"""Objects stuck in deletion or paused: by what, since when, and the next command."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def deleted(
         ),
     ],
 )
-def test_a_finalizer_is_told_with_its_owner(finalizer: str, owner: str, command: str) -> None:
+def test_a_stuck_finalizer_is_reported_with_its_controller(
+    finalizer: str, owner: str, command: str
+) -> None:
     (found,) = stuck("demo-core", KUBECTL, [deleted(finalizer)], NOW)
     assert found.id == "deletion/demo-core/Secret/shop/it"
     assert found.severity == "error"
@@ -63,7 +65,7 @@ def test_a_finalizer_is_told_with_its_owner(finalizer: str, owner: str, command:
     assert found.next == command
 
 
-def test_a_namespace_says_what_is_left_in_it() -> None:
+def test_a_terminating_namespace_is_reported_with_its_remaining_content() -> None:
     left = "Some content in the namespace has finalizers remaining: a.b/c in 1 resource instances"
     conditions = [
         {"type": "NamespaceFinalizersRemaining", "status": "True", "message": left},
@@ -76,7 +78,7 @@ def test_a_namespace_says_what_is_left_in_it() -> None:
     assert found.next == f"{KUBECTL} describe namespace it"
 
 
-def test_what_was_just_deleted_is_not_stuck() -> None:
+def test_an_object_deleted_recently_is_not_stuck() -> None:
     fresh = deleted("a.b/c", seconds=STUCK_SECONDS - 1)
     there = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
     assert list(stuck("demo-core", KUBECTL, [fresh, there], NOW)) == []
@@ -91,7 +93,7 @@ def annotated(name: str, value: str, **metadata: Any) -> dict[str, Any]:
     }
 
 
-def test_a_paused_object_is_told_with_who_paused_it_and_when() -> None:
+def test_a_paused_object_is_reported_with_its_field_manager_and_time() -> None:
     fields = {"f:metadata": {"f:annotations": {"f:crossplane.io/paused": {}}}}
     writes = [
         {"manager": "provider", "time": stamp(NOW - 60), "fieldsV1": {"f:spec": {}}},
@@ -109,7 +111,7 @@ def test_a_paused_object_is_told_with_who_paused_it_and_when() -> None:
     )
 
 
-def test_only_true_pauses() -> None:
+def test_only_known_annotations_with_the_value_true_pause() -> None:
     items = [annotated("crossplane.io/paused", "false"), annotated("some.else/paused", "true")]
     assert list(paused("demo-core", KUBECTL, items, NOW)) == []
     (found,) = paused(
