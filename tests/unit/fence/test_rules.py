@@ -64,8 +64,8 @@ class Remote:
 class Core:
     """One core: its guard, and a writer that checks the gate before each write.
 
-    A second writer can't check the gate and is stopped by the guard. It is frozen and thawed together
-    with the guard, and writes until the guard has stopped it.
+    A second writer can't check the gate and is stopped by the guard. It is frozen and thawed
+    together with the guard, and writes until the guard has stopped it.
     """
 
     holder: FenceHolder

@@ -1,4 +1,4 @@
-"""Connections: what the first one of a process costs, and the way that a kubeconfig asks for."""
+"""Connections to API servers: imports, credentials and proxies of a kubeconfig."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ sys.exit(str(failed) if failed else 0)
 """
 
 
-def test_the_client_is_imported_once_for_all_threads() -> None:
+def test_the_client_library_is_imported_safely_from_concurrent_threads() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False
     )
@@ -70,7 +70,7 @@ except Unreachable:
 @pytest.mark.parametrize(
     "server", ["https://127.0.0.1:1", "https://localhost:1", "https://[::1]:1"]
 )
-def test_a_server_of_this_machine_costs_no_import_of_the_client(server: str) -> None:
+def test_a_local_server_needs_no_import_of_the_client_library(server: str) -> None:
     said = subprocess.run(
         [sys.executable, "-c", LOADED, server],
         capture_output=True,
@@ -89,7 +89,7 @@ def test_a_server_of_this_machine_costs_no_import_of_the_client(server: str) -> 
         {"client-certificate-data": "?", "client-key-data": "bm9uZQ=="},
     ],
 )
-def test_credentials_that_are_none_are_no_bug_of_ours(broken: dict[str, str]) -> None:
+def test_invalid_credentials_are_reported_as_unreachable(broken: dict[str, str]) -> None:
     whole = config(server="https://127.0.0.1:1")
     whole["contexts"] = [{"name": "a", "context": {"cluster": "a", "user": "a"}}]
     whole["users"] = [{"name": "a", "user": broken}]
@@ -115,10 +115,10 @@ class Proxy(BaseHTTPRequestHandler):
         self.wfile.write(b'{"via": "proxy"}')
 
     def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
+        """Requests are not logged."""
 
 
-def test_the_proxy_of_a_kubeconfig_is_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_of_a_kubeconfig_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "*")
     Proxy.asked = []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
@@ -135,7 +135,7 @@ def test_the_proxy_of_a_kubeconfig_is_gone_through(monkeypatch: pytest.MonkeyPat
     assert Proxy.asked == ["http://api.invalid:6443/readyz"]
 
 
-def test_a_proxy_that_is_none_is_refused() -> None:
+def test_an_invalid_proxy_url_is_refused() -> None:
     for url in ("socks5://127.0.0.1:1080", "http://[::1", "ftp://x", "x"):
         with pytest.raises(UcpError, match="proxy-url"):
             Connection(config(**{"server": "http://api.invalid:6443", "proxy-url": url}))

@@ -1,4 +1,4 @@
-"""Kubeconfigs from elsewhere: what the door to Kubernetes refuses to follow."""
+"""Untrusted kubeconfigs: file paths and plugins are refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kubeconfig(
     }
 
 
-def test_current_context_gives_cluster_and_user() -> None:
+def test_the_current_context_selects_cluster_and_user() -> None:
     cluster, user = current_context(kubeconfig(user={"token": "t"}))
     assert cluster == {"server": "https://[::1]:1"}
     assert user == {"token": "t"}
@@ -54,7 +54,7 @@ def test_a_config_without_a_usable_context_is_refused(broken: dict[str, Any]) ->
         current_context(broken)
 
 
-def test_paths_of_kinds() -> None:
+def test_api_paths_are_built_from_kinds() -> None:
     secret = Kind("v1", "Secret", "secrets")
     application = Kind("argoproj.io/v1alpha1", "Application", "applications")
     node = Kind("v1", "Node", "nodes", namespaced=False)

@@ -1,4 +1,4 @@
-"""Where the cloud has another value than is declared."""
+"""Drift: fields whose value in the cloud differs from the declared one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ from k8s_ucp.managed.comparison import differences
         ({"ids": ["a"]}, {"ids": ["a", "b"]}, ["ids: declared a, the cloud has a, b"]),
     ],
 )
-def test_what_both_tell_is_compared(declared: Any, told: Any, expected: list[str]) -> None:
+def test_fields_present_on_both_sides_are_compared(
+    declared: Any, told: Any, expected: list[str]
+) -> None:
     item = {"spec": {"forProvider": declared}, "status": {"atProvider": told}}
     assert differences(item) == expected
 
 
-def test_what_was_never_observed_differs_in_nothing() -> None:
+def test_a_resource_that_was_never_observed_has_no_differences() -> None:
     assert differences({"spec": {"forProvider": {"size": 1}}}) == []

@@ -1,4 +1,4 @@
-"""The engine's order: what it does to a resource, and what it never does twice."""
+"""Reconciliation of managed resources: the order of calls, and what never happens twice."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from k8s_ucp.managed.reconcile import (
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The process is killed here."""
 
 
 @dataclass
 class MemoryCloud:
-    """Resources that the cloud names, found again by the tag with the object's name."""
+    """Resources with names assigned by the cloud; recovered by a tag with the object's name."""
 
     named_by_us: bool = False
     whole_at_once: bool = False
@@ -38,7 +38,7 @@ class MemoryCloud:
     made: int = 0
     calls: list[str] = field(default_factory=list)
     fails: dict[str, BaseException] = field(default_factory=dict)
-    """{call: how it ends, once}. "lost" before the name of a call: after it was done."""
+    """{call: error to raise once}. "lost CALL" raises after the call has taken effect."""
 
     def _called(self, call: str) -> None:
         self.calls.append(call)
@@ -86,14 +86,14 @@ class MemoryCloud:
 
 @dataclass
 class MemoryStore:
-    """One object, as the API server keeps it."""
+    """One object, as the API server stores it."""
 
     item: dict[str, Any]
     published: dict[str, str] = field(default_factory=dict)
     changes: list[ManagedChange] = field(default_factory=list)
     clock: int = 0
     dies: int = 0
-    """Before which write from now the process ends; 0 for none."""
+    """Number of the next write before which the process is killed; 0: none."""
 
     def _write(self) -> None:
         self.dies -= 1
@@ -135,7 +135,7 @@ def look(there: MemoryStore, cloud: MemoryCloud) -> Result:
 
 
 @pytest.mark.parametrize("policies", [["*"], ["Observe", "Create"]])
-def test_the_account_is_let_go_before_the_object(policies: list[str]) -> None:
+def test_the_account_is_disconnected_before_the_finalizer_is_removed(policies: list[str]) -> None:
     there, cloud = store(managementPolicies=policies), MemoryCloud()
     look(there, cloud)
     finalizers: list[list[str]] = []
@@ -151,7 +151,7 @@ def test_the_account_is_let_go_before_the_object(policies: list[str]) -> None:
     assert there.item["metadata"]["finalizers"] == []
 
 
-def test_from_a_declaration_to_a_resource_and_back() -> None:
+def test_a_resource_is_created_updated_and_deleted() -> None:
     there, cloud = store(), MemoryCloud()
 
     created = look(there, cloud)
@@ -173,7 +173,7 @@ def test_from_a_declaration_to_a_resource_and_back() -> None:
     assert (cloud.resources, there.item["metadata"]["finalizers"]) == ({}, [])
 
 
-def test_what_is_whole_at_once_is_told_of_in_the_same_look() -> None:
+def test_a_resource_ready_at_creation_is_reported_in_the_same_reconcile() -> None:
     there, cloud = store(), MemoryCloud(whole_at_once=True)
 
     well = look(there, cloud)
@@ -182,7 +182,7 @@ def test_what_is_whole_at_once_is_told_of_in_the_same_look() -> None:
     assert well.event is not None
     assert well.event[0] == "CreatedExternalResource"
     assert cloud.calls == ["observe", "create", "observe"]
-    # Before it was looked at, what was made had been written down.
+    # The external name was recorded before the resource was observed.
     assert list(there.changes[1].annotations) == [SUCCEEDED, EXTERNAL_NAME]
     assert there.item["spec"]["forProvider"]["zone"] == "a"
     assert there.published == {"id": "r-1"}
@@ -192,7 +192,7 @@ def test_what_is_whole_at_once_is_told_of_in_the_same_look() -> None:
     ("policies", "again", "more"),
     [(["*"], "soon", ["update"]), (["Observe", "Create"], "poll", [])],
 )
-def test_what_no_creation_takes_is_updated_at_once(
+def test_fields_that_creation_does_not_set_are_updated_immediately(
     policies: list[str], again: str, more: list[str]
 ) -> None:
     there, cloud = store(managementPolicies=policies), MemoryCloud(whole_at_once=True)
@@ -211,7 +211,7 @@ def test_what_no_creation_takes_is_updated_at_once(
 
 
 @pytest.mark.parametrize("how", ["fails", "not there yet", "can't be updated"])
-def test_a_new_resource_that_is_not_well_at_once_is_looked_at_later(how: str) -> None:
+def test_a_new_resource_that_is_not_ready_is_requeued(how: str) -> None:
     there, cloud = store(), MemoryCloud(whole_at_once=True)
     cloud.fails["update"] = CloudFailed("throttled")
     seen = cloud.observe
@@ -234,7 +234,7 @@ def test_a_new_resource_that_is_not_well_at_once_is_looked_at_later(how: str) ->
     assert [each for each in cloud.calls if each != "observe"] == ["create", *updates]
 
 
-def test_before_a_creation_one_write_says_all_of_it() -> None:
+def test_a_single_write_records_all_changes_before_a_creation() -> None:
     there, cloud = store(forProvider={"size": 1, "networkRef": {"name": "shared"}}), MemoryCloud()
     written: list[int] = []
     cloud_create = cloud.create
@@ -254,7 +254,7 @@ def test_before_a_creation_one_write_says_all_of_it() -> None:
     assert list(after.annotations) == [SUCCEEDED, EXTERNAL_NAME]
 
 
-def test_a_creation_alone_has_what_is_given_for_it() -> None:
+def test_init_provider_fields_are_used_only_for_the_creation() -> None:
     there, cloud = store(forProvider={"zone": "a"}, initProvider={"size": 3, "zone": "b"}), Asked()
 
     look(there, cloud)
@@ -266,7 +266,7 @@ def test_a_creation_alone_has_what_is_given_for_it() -> None:
 
 
 class Asked(MemoryCloud):
-    """Keeps what it is asked for."""
+    """Records the parameters of creations and updates."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -292,7 +292,9 @@ class Asked(MemoryCloud):
         ({}, ["create"]),
     ],
 )
-def test_only_what_the_policies_allow_is_made(spec: dict[str, Any], changed: list[str]) -> None:
+def test_a_resource_is_created_only_if_the_management_policies_allow_it(
+    spec: dict[str, Any], changed: list[str]
+) -> None:
     there, cloud = store(**spec), MemoryCloud()
 
     result = look(there, cloud)
@@ -311,7 +313,7 @@ def test_only_what_the_policies_allow_is_made(spec: dict[str, Any], changed: lis
     ],
     ids=["observe", "orphan", "no delete"],
 )
-def test_what_may_not_be_deleted_outlives_its_object(spec: dict[str, Any]) -> None:
+def test_a_resource_that_may_not_be_deleted_outlives_its_object(spec: dict[str, Any]) -> None:
     there, cloud = (
         store(**spec),
         MemoryCloud(resources={"r-1": {"size": 1, "zone": "a", "tag": "web"}}),
@@ -327,7 +329,7 @@ def test_what_may_not_be_deleted_outlives_its_object(spec: dict[str, Any]) -> No
     assert there.item["metadata"]["finalizers"] == []
 
 
-def test_paused_is_not_even_looked_at() -> None:
+def test_a_paused_object_is_not_observed() -> None:
     there, cloud = store(), MemoryCloud()
     there.item["metadata"]["annotations"]["crossplane.io/paused"] = "true"
 
@@ -337,7 +339,7 @@ def test_paused_is_not_even_looked_at() -> None:
     assert (result.synced[1], cloud.calls) == ("ReconcilePaused", [])
 
 
-def test_without_a_way_to_tell_a_lost_creation_waits_for_a_person() -> None:
+def test_a_lost_creation_that_cannot_be_recovered_waits_for_a_person() -> None:
     there, cloud = store(), MemoryCloud(tells=False)
     cloud.fails["lost create"] = CloudFailed("connection reset", certain=False)
 
@@ -350,7 +352,7 @@ def test_without_a_way_to_tell_a_lost_creation_waits_for_a_person() -> None:
     assert len(cloud.resources) == 1
 
 
-def test_a_refused_creation_is_tried_again_with_the_clouds_own_words() -> None:
+def test_a_refused_creation_is_reported_with_the_clouds_error_and_retried() -> None:
     there, cloud = store(), MemoryCloud()
     cloud.fails["create"] = CloudFailed("VpcLimitExceeded: five")
 
@@ -367,7 +369,7 @@ def test_a_refused_creation_is_tried_again_with_the_clouds_own_words() -> None:
     ours=st.booleans(),
     whole=st.booleans(),
 )
-def test_whatever_dies_or_is_lost_one_resource_is_made_and_none_is_left(
+def test_exactly_one_resource_is_created_and_deleted_despite_crashes_and_lost_calls(
     deaths: list[int], losses: list[str], ours: bool, whole: bool
 ) -> None:
     there, cloud = store(), MemoryCloud(named_by_us=ours, whole_at_once=whole)

@@ -1,4 +1,4 @@
-"""Which object a field means, and what it becomes."""
+"""References and selectors: the object that a field refers to, and the resolved value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def value(
         (ROLE, {"roleArnRef": {"name": "a"}}, "arn:a"),
     ],
 )
-def test_a_reference_becomes_what_the_cloud_calls_it(
+def test_a_reference_is_resolved_to_the_external_name_or_arn(
     reference: ResourceReference, parameters: dict[str, Any], expected: object
 ) -> None:
     objects = [
@@ -66,18 +66,20 @@ def test_a_reference_becomes_what_the_cloud_calls_it(
     ],
     ids=["absent", "not made yet", "no match"],
 )
-def test_what_is_missing_is_named(parameters: dict[str, Any], message: str) -> None:
+def test_an_unresolvable_reference_is_reported_with_its_reason(
+    parameters: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ReferenceMissing, match=message):
         value(VPC, parameters, there("early"))
 
 
-def test_a_field_with_a_value_is_left_alone() -> None:
+def test_a_field_with_a_value_is_not_resolved() -> None:
     item = {"metadata": {}, "spec": {"forProvider": {"vpcId": "v", "vpcIdRef": {"name": "b"}}}}
 
     assert wanted_of(item, [VPC]) == []
 
 
-def test_a_field_of_a_part_is_resolved_there() -> None:
+def test_a_reference_in_a_nested_field_is_resolved() -> None:
     subnets = ResourceReference("vpcConfig.subnetIds", "Subnet")
     given = {"subnetIdRefs": [{"name": "b"}, {"name": "a"}]}
     item = {"metadata": {}, "spec": {"forProvider": {"vpcConfig": given}}}
@@ -98,7 +100,7 @@ def test_a_field_of_a_part_is_resolved_there() -> None:
         ({"vpcIdSelector": {"matchLabels": {"env": "x"}, "namespace": "shared"}}, "id-shared"),
     ],
 )
-def test_a_reference_is_to_its_own_namespace_or_the_one_it_names(
+def test_a_reference_uses_its_own_namespace_unless_it_names_another(
     parameters: dict[str, Any], expected: str
 ) -> None:
     objects = [there("net", f"id-{each}", env="x") for each in ("team", "shared")]

@@ -1,4 +1,4 @@
-"""What is written of a managed resource, and what happens when somebody else writes, too."""
+"""Writes to a managed resource, and conflicts with other writers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VPC = Kind("ec2.aws.m.upbound.io/v1beta1", "VPC", "vpcs")
 
 
 class ChangingKube:
-    """Somebody else writes the object before each of the first patches."""
+    """Another writer changes the object before each of the first `others` patches."""
 
     def __init__(self, item: dict[str, Any], others: int = 0) -> None:
         self.item, self.others = item, others
@@ -84,20 +84,20 @@ def test_reference_finalizer_and_annotation_are_one_patch() -> None:
 
 
 @pytest.mark.parametrize("present", [True, False])
-def test_nothing_is_written_where_nothing_changes(present: bool) -> None:
+def test_nothing_is_written_without_changes(present: bool) -> None:
     kube = ChangingKube(subnet(finalizers=[FINALIZER] if present else []))
     store(kube).write(kube.item, ManagedChange(finalizer=present))
     store(kube).write(kube.item, ManagedChange())
     assert kube.patches == []
 
 
-def test_a_finalizer_that_somebody_else_adds_meanwhile_stays() -> None:
+def test_a_finalizer_added_concurrently_by_another_writer_is_kept() -> None:
     kube = ChangingKube(subnet(), others=2)
     store(kube).write(kube.item, ManagedChange(finalizer=True))
     assert kube.patches[0]["metadata"]["finalizers"] == ["other-2", "other-3", FINALIZER]
 
 
-def test_an_object_that_never_rests_is_left_to_the_next_look() -> None:
+def test_an_object_that_keeps_changing_raises_a_conflict() -> None:
     kube = ChangingKube(subnet(), others=9)
     with pytest.raises(Conflict):
         store(kube).write(kube.item, ManagedChange({PENDING: "now"}, finalizer=True))

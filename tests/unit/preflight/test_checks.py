@@ -1,4 +1,4 @@
-"""What is looked at before anything is changed."""
+"""Preflight checks, which run before anything is changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refused(check: Callable[[StartContext], None], context: StartContext) -> Ucp
     return caught.value
 
 
-def test_a_simulator_that_is_not_installed(
+def test_a_missing_cloud_simulator_is_reported(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(check_machine, "missing_packages", lambda: ["boto3", "moto"])
@@ -52,8 +52,10 @@ def test_a_simulator_that_is_not_installed(
 
 
 @pytest.mark.parametrize("name", ["argocd", "crossplane"])
-def test_a_version_that_is_not_brought(name: str, context: StartContext) -> None:
-    """Pinned means pinned: neither an older nor a newer one is started in its place."""
+def test_a_component_version_that_ucp_does_not_install_is_refused(
+    name: str, context: StartContext
+) -> None:
+    """A pinned version is never replaced by an older or a newer one."""
     brought = CATALOGUE[name].version
     for version in (brought, f"v{brought}"):
         context.topology = with_version(name, version)
@@ -65,7 +67,7 @@ def test_a_version_that_is_not_brought(name: str, context: StartContext) -> None
     )
 
 
-def test_a_kubernetes_that_is_not_brought_is_told_before_the_first_change(
+def test_a_kubernetes_version_that_ucp_does_not_install_is_refused(
     context: StartContext,
 ) -> None:
     brought = CATALOGUE["kubernetes"].version
@@ -105,7 +107,9 @@ def topology(spec: str) -> Topology:
         ("https://g.example.org/core.git", ""),
     ],
 )
-def test_repositories_that_pods_can_not_read(url: str, why: str, context: StartContext) -> None:
+def test_repositories_that_pods_cannot_reach_are_refused(
+    url: str, why: str, context: StartContext
+) -> None:
     git = f"git: {{provider: url, core: '{url}', apps: 'https://g.example.org/apps.git'}}"
     context.topology = topology(f"{{core: {{provider: embedded}}, {git}}}")
     check_git_reach(context)
@@ -118,14 +122,16 @@ def test_repositories_that_pods_can_not_read(url: str, why: str, context: StartC
     assert why in message
 
 
-def test_no_git(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_git_is_reported(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_machine, "find_program", lambda _: None)
     error = refused(check_machine.check_system, context)
     assert isinstance(error, ProgramMissing)
     assert "install git" in str(error)
 
 
-def test_another_system(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_operating_systems_are_refused(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(check_machine.sys, "platform", "darwin")
     assert "Linux only, not on darwin" in refused(check_machine.check_system, context).message
     kind = "{provider: kind}"
@@ -138,14 +144,16 @@ def test_another_system(context: StartContext, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
-def test_a_full_disk(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_free_disk_space_is_refused(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     check_machine.check_folders(context)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=7 * 10**6))
     message = refused(check_machine.check_folders, context).message
     assert "7 MB free, 500 MB needed" in message
 
 
-def test_a_file_in_the_way_of_a_folder(context: StartContext, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_reported(context: StartContext, tmp_path: Path) -> None:
     (tmp_path / "new").write_text("")
     assert f"the folder {tmp_path / 'new'} is not writable" in str(
         refused(check_machine.check_folders, context)
@@ -155,7 +163,7 @@ def test_a_file_in_the_way_of_a_folder(context: StartContext, tmp_path: Path) ->
     assert "set UCP_CACHE_DIR" in str(refused(check_machine.check_folders, context))
 
 
-def test_a_cache_that_we_may_not_even_look_at(
+def test_a_cache_folder_without_permissions_is_reported(
     context: StartContext, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """HOME may be another user's: cron, su without a dash, a container's root."""
@@ -166,7 +174,7 @@ def test_a_cache_that_we_may_not_even_look_at(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return look(path, **options)
 
-    home.write_text("")  # Root may write into any folder.
+    home.write_text("")  # A file, because root can write into any folder.
     monkeypatch.setenv("UCP_CACHE_DIR", str(home / "cache"))
     monkeypatch.setattr(os, "stat", closed)
     error = refused(check_machine.check_folders, context)
@@ -176,14 +184,16 @@ def test_a_cache_that_we_may_not_even_look_at(
     assert error.next == "set UCP_CACHE_DIR to a writable folder"
 
 
-def test_few_open_files(context: StartContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_low_limit_of_open_files_is_refused(
+    context: StartContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, 256))
     assert "open files is 256" in refused(check_machine.check_limits, context).message
     monkeypatch.setattr(resource, "getrlimit", lambda _: (100, resource.RLIM_INFINITY))
     check_machine.check_limits(context)
 
 
-def test_few_watches(
+def test_a_low_limit_of_inotify_watches_is_refused(
     context: StartContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
@@ -196,7 +206,7 @@ def test_few_watches(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
-def test_private_credentials(context: StartContext, mode: int) -> None:
+def test_private_credential_files_are_accepted(context: StartContext, mode: int) -> None:
     folder = context.workspace.credentials
     folder.mkdir(parents=True)
     for name in ("README.md", "gcp.json.example"):
@@ -207,7 +217,9 @@ def test_private_credentials(context: StartContext, mode: int) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
-def test_credentials_that_others_may_read(context: StartContext, mode: int) -> None:
+def test_credential_files_readable_by_other_users_are_refused(
+    context: StartContext, mode: int
+) -> None:
     folder = context.workspace.credentials
     folder.mkdir(parents=True)
     (folder / "gcp.json").touch()
@@ -217,10 +229,10 @@ def test_credentials_that_others_may_read(context: StartContext, mode: int) -> N
     assert error.next == f"chmod 600 '{folder / 'gcp.json'}'"
 
 
-def test_argo_cd_reads_with_a_credential_that_need_not_push(
+def test_argo_cd_uses_the_read_only_credential(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever gets at Argo CD's Secrets could write both repositories with the other one."""
+    """Anyone who can read Argo CD's Secrets could push to both repositories with the other one."""
     git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git', auth: forge"
     context.topology = topology(f"{{git: {{{git}, readAuth: reader}}}}")
     folder = context.workspace.credentials
@@ -236,12 +248,12 @@ def test_argo_cd_reads_with_a_credential_that_need_not_push(
     found = [each["stringData"] for each in context.repository_secrets()]
     assert [each["url"] for each in found] == ["https://g/core.git", "https://g/apps.git"]
     assert {each["password"] for each in found} == {"token-of-reader"}
-    # The variable is for pushing, too.
+    # The variable is used for pushing, and does not replace the read credential.
     monkeypatch.setenv("UCP_GIT_TOKEN", "another")
     assert read_credential_of(context.topology, context.workspace) == context.git_read_credential
 
 
-def test_an_argo_cd_that_may_push_is_told(context: StartContext) -> None:
+def test_an_argo_cd_with_a_push_credential_is_reported(context: StartContext) -> None:
     git = "provider: url, core: 'https://g/core.git', apps: 'https://g/apps.git'"
     context.topology = topology(f"{{git: {{{git}}}}}")
     check_git_rights(context)
@@ -254,8 +266,10 @@ def test_an_argo_cd_that_may_push_is_told(context: StartContext) -> None:
 
 
 @pytest.mark.parametrize("name", ["a,b", 'a"b', "a\nb"])
-def test_a_path_that_the_embedded_engine_would_split(context: StartContext, name: str) -> None:
-    """Known before anything is made."""
+def test_a_workspace_path_that_embedded_clusters_cannot_use_is_refused(
+    context: StartContext, name: str
+) -> None:
+    """Refused before anything is created."""
     context.workspace = Workspace.at(context.workspace.root / name)
     error = refused(check_machine.check_clusters, context)
     assert "comma, a double quote or a line break" in error.message

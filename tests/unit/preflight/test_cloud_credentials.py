@@ -1,4 +1,4 @@
-"""Credentials of clouds in use are looked at before anything is changed; others are ignored."""
+"""Credentials of the clouds in use are checked before anything is changed; others are not."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def context(tmp_path: Path, topology: Topology) -> StartContext:
     return StartContext(workspace=Workspace.at(tmp_path), topology=topology)
 
 
-def test_it_is_one_of_the_checks_before_the_first_change() -> None:
+def test_cloud_credentials_are_one_of_the_preflight_checks() -> None:
     assert check_cloud_credentials in CHECKS
 
 
-def test_a_missing_one_names_the_cloud_the_place_and_the_form(tmp_path: Path) -> None:
+def test_a_missing_credential_is_reported_with_cloud_path_and_format(tmp_path: Path) -> None:
     with pytest.raises(BadCredential) as caught:
         check_cloud_credentials(context(tmp_path, on_clouds(["eu"], [])))
     message = caught.value.message
@@ -35,7 +35,7 @@ def test_a_missing_one_names_the_cloud_the_place_and_the_form(tmp_path: Path) ->
     assert "aws_access_key_id" in message
 
 
-def test_of_an_unused_cloud_it_is_ignored(tmp_path: Path) -> None:
+def test_credentials_of_unused_clouds_are_ignored(tmp_path: Path) -> None:
     check_cloud_credentials(context(tmp_path, demo()))
     folder = tmp_path / "creds"
     folder.mkdir(mode=0o700)
@@ -45,13 +45,13 @@ def test_of_an_unused_cloud_it_is_ignored(tmp_path: Path) -> None:
     check_cloud_credentials(context(tmp_path, on_clouds(["eu"], [])))
 
 
-def test_a_cloud_of_a_database_is_in_use(tmp_path: Path) -> None:
+def test_the_credential_of_a_databases_cloud_is_checked(tmp_path: Path) -> None:
     topology = on_clouds(["stage"], ["orders"], credentials={"gcp": {"env": "G", "project": "p"}})
     with pytest.raises(BadCredential, match="credential of gcp in the variable G"):
         check_cloud_credentials(context(tmp_path, topology))
 
 
-def test_it_becomes_the_secret_that_providers_read(
+def test_a_credential_is_applied_as_the_secret_that_providers_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS", INI)

@@ -1,4 +1,4 @@
-"""What Crossplane made is found by the category that its providers give their kinds."""
+"""Managed resources of Crossplane are found by the category of their CRDs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def crd(kind: str, categories: list[str] | None, scope: str = "Namespaced") -> d
     return {"spec": {"group": "a.example", "names": names, "scope": scope, "versions": versions}}
 
 
-def test_managed_resources_and_nothing_else() -> None:
+def test_only_kinds_in_the_category_managed_are_found() -> None:
     found = managed_kinds(
         [
             crd("Cluster", ["crossplane", "managed", "gcp"]),

@@ -1,4 +1,4 @@
-"""The Argo CD cluster Secret: what goes into it, and that only ours of it is changed."""
+"""The Argo CD cluster Secret: its contents, and that only ucp's fields of it are changed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def patched(item: Any, change: Any) -> Any:
     return answer
 
 
-def test_what_argo_cd_reads() -> None:
+def test_the_cluster_secret_has_the_fields_that_argo_cd_reads() -> None:
     secret = cluster_secret(source(local_cluster(labels={names.PROTECTED: "true"})))
     assert secret["metadata"]["name"] == "cluster-demo-stage"
     assert secret["metadata"]["namespace"] == "argocd"
@@ -73,12 +73,12 @@ def test_what_argo_cd_reads() -> None:
     assert "namespaces" not in data
 
 
-def test_scoped_access_names_namespaces_and_no_cluster_resources() -> None:
+def test_scoped_access_lists_namespaces_and_excludes_cluster_resources() -> None:
     data = plain(cluster_secret(source(SCOPED)))
     assert (data["namespaces"], data["clusterResources"]) == ("echo,quote", "false")
 
 
-def test_the_token_is_in_data_only() -> None:
+def test_the_token_is_only_in_the_data_of_the_secret() -> None:
     secret = cluster_secret(source())
     assert "eyJsecret" not in json.dumps(secret["metadata"])
     assert "eyJsecret" not in repr(Token("eyJsecret", NOW, NOW))
@@ -86,7 +86,7 @@ def test_the_token_is_in_data_only() -> None:
 
 
 @pytest.mark.parametrize("owner", [local_cluster(), SCOPED])
-def test_what_was_built_matches_its_source(owner: Object) -> None:
+def test_the_registration_read_from_a_new_secret_matches_its_source(owner: Object) -> None:
     one = source(owner)
     found = registration(one)
     assert found.ours
@@ -100,7 +100,7 @@ def test_what_was_built_matches_its_source(owner: Object) -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [(SCOPED, local_cluster()), (local_cluster(), SCOPED)]
 )
-def test_a_change_of_profile_gives_what_a_new_secret_would_be(
+def test_changing_the_access_profile_gives_the_same_secret_as_a_new_registration(
     before: Object, after: Object
 ) -> None:
     secret, one = cluster_secret(source(before)), source(after)
@@ -115,7 +115,7 @@ def test_a_change_of_profile_gives_what_a_new_secret_would_be(
     assert json.loads(plain(found)["config"])["bearerToken"] == "eyJnew"
 
 
-def test_draining_gives_the_environment_up_and_labels_bring_it_back() -> None:
+def test_draining_removes_the_environment_label_and_a_label_change_restores_it() -> None:
     one = source()
     secret = cluster_secret(one)
     drained = patched(secret, drain_change(Registration.of(secret), "2030-01-01T00:00:00Z"))
@@ -125,14 +125,14 @@ def test_draining_gives_the_environment_up_and_labels_bring_it_back() -> None:
     assert patched(drained, label_change(one, Registration.of(drained))) == secret
 
 
-def test_draining_again_remembers_which_environment_it_was() -> None:
+def test_draining_again_keeps_the_original_environment() -> None:
     secret = cluster_secret(source())
     for when in ("2030-01-01T00:00:00Z", "2030-01-02T00:00:00Z"):
         secret = patched(secret, drain_change(Registration.of(secret), when))
     assert secret["metadata"]["labels"][names.DRAINING] == "stage"
 
 
-def test_changes_are_only_for_the_version_that_was_read() -> None:
+def test_changes_carry_the_resource_version_that_was_read() -> None:
     one = source()
     found = registration(one)
     for change in (
@@ -143,7 +143,7 @@ def test_changes_are_only_for_the_version_that_was_read() -> None:
         assert change["metadata"]["resourceVersion"] == "12"
 
 
-def test_argo_cd_s_identity_can_be_taken_from_it() -> None:
+def test_a_kubeconfig_of_argo_cds_identity_is_built_from_the_secret() -> None:
     config = as_argocd(cluster_secret(source()))
     assert config is not None
     cluster, user = current_context(config)
@@ -154,7 +154,7 @@ def test_argo_cd_s_identity_can_be_taken_from_it() -> None:
 @pytest.mark.parametrize(
     "data", [{}, {"config": "!"}, {"config": base64.b64encode(b"[1]").decode()}]
 )
-def test_a_secret_that_somebody_broke_is_read_without_a_crash(data: Object) -> None:
+def test_a_corrupt_cluster_secret_is_read_without_a_crash(data: Object) -> None:
     secret = {**cluster_secret(source()), "data": data}
     assert as_argocd(secret) is None
     assert Registration.of(secret).access[0] == ""

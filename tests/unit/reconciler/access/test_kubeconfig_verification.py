@@ -1,4 +1,4 @@
-"""Our clouds' credentials go where the owner's status says, and nowhere that a Secret says."""
+"""Cloud credentials are used only with the endpoint in the owner's status, not in the Secret."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def refused(one: KubeconfigSource, reason: str) -> str:
 
 
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind[0].split("/")[0])
-def test_a_secret_that_is_as_the_owner_says_gets_in(kind: tuple[str, str]) -> None:
+def test_a_kubeconfig_that_matches_the_owners_status_is_accepted(kind: tuple[str, str]) -> None:
     owner = managed(kind)
     found = auth_info_of(describe(secret(owner, SERVERS[kind]), owner))
     assert found.server == SERVERS[kind]
@@ -109,7 +109,7 @@ def test_a_secret_that_is_as_the_owner_says_gets_in(kind: tuple[str, str]) -> No
 @pytest.mark.parametrize(
     "server", [EVIL, "{}.evil.example.org", "{}:6443", "{}@evil.example.org", "{}/evil"]
 )
-def test_another_address_than_the_owner_s_gets_nothing(
+def test_a_server_that_differs_from_the_owners_endpoint_is_refused(
     kind: tuple[str, str], user: Any, server: str
 ) -> None:
     owner = managed(kind)
@@ -120,20 +120,20 @@ def test_another_address_than_the_owner_s_gets_nothing(
 
 
 @pytest.mark.parametrize("name", ["demo.hcp.francecentral.azmk8s.io", "demo.private.azmk8s.io"])
-def test_azure_s_public_and_private_names_are_the_cluster_s(name: str) -> None:
+def test_public_and_private_fqdn_of_an_aks_cluster_are_accepted(name: str) -> None:
     told = {**TOLD[AKS], "privateFqdn": "demo.private.azmk8s.io"}
     owner = managed(AKS, status={"atProvider": told})
     assert auth_info_of(describe(secret(owner, f"https://{name}:443"), owner)).server
 
 
 @pytest.mark.parametrize("kind", [GKE, EKS])
-def test_another_ca_than_the_owner_s_gets_nothing(kind: tuple[str, str]) -> None:
+def test_a_ca_that_differs_from_the_owners_is_refused(kind: tuple[str, str]) -> None:
     owner = managed(kind)
     changed = {"certificate-authority-data": OTHER}
     refused(describe(secret(owner, SERVERS[kind], **changed), owner), "SourceDiffers")
 
 
-def test_digitalocean_s_own_word_on_the_ca_counts() -> None:
+def test_the_ca_is_compared_with_the_response_of_digitalocean() -> None:
     owner = managed(DIGITALOCEAN)
     found = auth_info_of(describe(secret(owner, SERVERS[DIGITALOCEAN]), owner))
     told = Answering("canary", {"token": "t", "certificate_authority_data": OTHER})
@@ -144,7 +144,7 @@ def test_digitalocean_s_own_word_on_the_ca_counts() -> None:
     assert choose(found, AUTHENTICATORS).connect(found, told)
 
 
-def test_where_the_secret_holds_no_ca_the_owner_s_counts() -> None:
+def test_the_ca_of_the_owner_is_used_if_the_secret_has_none() -> None:
     owner = managed(GKE)
     content = kubeconfig({"server": SERVERS[GKE], "tls-server-name": "evil.example.org"}, {})
     found = auth_info_of(describe(kubeconfig_secret(owner, content), owner))
@@ -156,7 +156,7 @@ def test_where_the_secret_holds_no_ca_the_owner_s_counts() -> None:
 
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind[0].split("/")[0])
 @pytest.mark.parametrize("reference", [{}, {"name": "demo-prod-kubeconfig"}])
-def test_a_secret_that_the_owner_does_not_name_gets_nothing(
+def test_a_secret_that_the_owner_does_not_reference_is_refused(
     kind: tuple[str, str], reference: dict[str, str]
 ) -> None:
     owner = managed(kind, spec={"writeConnectionSecretToRef": reference})
@@ -167,7 +167,7 @@ def test_a_secret_that_the_owner_does_not_name_gets_nothing(
     assert (decision.reason, decision.standing) == (NOT_NAMED, False)
 
 
-def test_a_local_cluster_s_name_on_another_secret_gets_nothing() -> None:
+def test_a_secret_with_an_unexpected_name_is_refused_for_a_local_cluster() -> None:
     owner = local_cluster()
     forged = kubeconfig_secret(owner)
     forged["metadata"]["name"] = "evil"
@@ -175,12 +175,12 @@ def test_a_local_cluster_s_name_on_another_secret_gets_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind[0].split("/")[0])
-def test_an_owner_that_tells_no_address_gets_no_credential_used(kind: tuple[str, str]) -> None:
+def test_no_credential_is_used_while_the_owner_reports_no_endpoint(kind: tuple[str, str]) -> None:
     owner = managed(kind, status={})
     assert "yet" in refused(describe(secret(owner, SERVERS[kind]), owner), "SourceUnproven")
 
 
-def test_what_makes_no_cluster_gets_no_credential_used() -> None:
+def test_no_credential_is_used_for_an_owner_that_is_not_a_cluster() -> None:
     database = ("sql.gcp.m.upbound.io/v1beta1", "DatabaseInstance")
     owner = managed(database, status={"atProvider": TOLD[GKE]})
     one = describe(secret(owner, SERVERS[GKE]), owner)
@@ -188,7 +188,7 @@ def test_what_makes_no_cluster_gets_no_credential_used() -> None:
 
 
 def asked(kind: tuple[str, str], *arguments: str) -> tuple[Answering, str]:
-    """What the cloud is asked, and the token, for a Secret that holds these arguments."""
+    """The cloud with its requests, and the token, for a kubeconfig with these exec arguments."""
     owner = managed(kind)
     command = {EKS: "aws", AKS: "kubelogin", DIGITALOCEAN: "doctl"}[kind]
     user = {"exec": {"command": command, "args": list(arguments)}}
@@ -198,7 +198,7 @@ def asked(kind: tuple[str, str], *arguments: str) -> tuple[Answering, str]:
     return cloud, str(answer["users"][0]["user"]["token"])
 
 
-def test_aws_is_asked_for_the_owner_s_cluster_and_no_role() -> None:
+def test_the_aws_token_is_for_the_owners_cluster_and_assumes_no_role() -> None:
     words = ("--cluster-name", "other", "--region", "us-east-1", "--role-arn", "arn:aws:iam::1:x")
     cloud, token = asked(EKS, *words)
     assert not cloud.asked, "a role was taken on"
@@ -208,24 +208,24 @@ def test_aws_is_asked_for_the_owner_s_cluster_and_no_role() -> None:
     assert token == asked(EKS)[1]
 
 
-def test_azure_is_asked_for_a_token_of_aks_whatever_the_secret_says() -> None:
+def test_the_azure_token_has_the_scope_of_aks_whatever_the_secret_says() -> None:
     cloud, _ = asked(AKS, "get-token", "--server-id", "https://management.azure.com")
     assert cloud.asked[0][1] is not None
     assert cloud.asked[0][1]["scope"] == "6dae42f8-4368-4678-94ff-3960e28e3630/.default"
 
 
-def test_digitalocean_is_asked_for_the_owner_s_cluster() -> None:
+def test_the_digitalocean_token_is_for_the_owners_cluster() -> None:
     cloud, _ = asked(DIGITALOCEAN, "kubernetes", "kubeconfig", "exec-credential", "id-of-another")
     assert "/clusters/id-1/credentials" in cloud.asked[0][0]
 
 
-def test_the_program_of_another_cloud_gets_nothing() -> None:
+def test_an_exec_plugin_of_another_cloud_is_refused() -> None:
     owner = managed(GKE)
     user = {"exec": {"command": "kubelogin", "args": []}}
     refused(describe(secret(owner, SERVERS[GKE], user=user), owner), "SourceDiffers")
 
 
-def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
+def test_a_cluster_auth_is_verified_against_its_cluster() -> None:
     owner = managed(AUTH, spec={"forProvider": {"clusterNameRef": {"name": "demo-stage"}}})
     owner["spec"]["writeConnectionSecretToRef"] = {"name": "demo-stage-kubeconfig"}
     assert pointed_to(owner) == ("Cluster", names.CLUSTERS_NAMESPACE, "demo-stage")
@@ -239,7 +239,7 @@ def test_a_cluster_auth_points_to_what_knows_the_cluster() -> None:
     refused(alone, "SourceUnproven")
 
 
-def test_a_local_cluster_s_secret_must_be_what_its_controller_made() -> None:
+def test_a_local_clusters_kubeconfig_must_match_the_digest_of_its_controller() -> None:
     assert auth_info_of(source()).server == config()["clusters"][0]["cluster"]["server"]
     owner = local_cluster(annotations={names.KUBECONFIG_DIGEST: digest_of(config())})
     for changed in (
@@ -252,12 +252,12 @@ def test_a_local_cluster_s_secret_must_be_what_its_controller_made() -> None:
     refused(describe(kubeconfig_secret(bare), bare), "SourceUnproven")
 
 
-def test_a_local_cluster_s_digest_tells_no_credential() -> None:
+def test_the_digest_of_a_local_cluster_reveals_no_credential() -> None:
     assert digest_of(config(token="one")) == digest_of(config(token="another"))
     assert digest_of({}) == ""
 
 
-def test_arguments_count_where_the_whole_kubeconfig_is_vouched_for() -> None:
+def test_exec_arguments_are_used_if_a_digest_covers_the_kubeconfig() -> None:
     words = ["--cluster-name", "mine", "--region", "eu-west-3"]
     content = kubeconfig(
         config()["clusters"][0]["cluster"], {"exec": {"command": "aws", "args": words}}
@@ -269,8 +269,8 @@ def test_arguments_count_where_the_whole_kubeconfig_is_vouched_for() -> None:
 
 @pytest.mark.parametrize("fate", [Fate.GONE, Fate.LEAVING])
 @pytest.mark.parametrize("forgotten", [True, False])
-def test_another_source_takes_no_registration_away(fate: Fate, forgotten: bool) -> None:
-    """Such as a Secret whose claimed owner, of the same name and another kind, never was."""
+def test_a_foreign_source_never_deregisters_a_cluster(fate: Fate, forgotten: bool) -> None:
+    """Such as a Secret whose claimed owner, of the same name and another kind, never existed."""
     one = source()
     view = seen(source=one, existing=registration(one), fate=fate, forgotten=forgotten, ours=False)
     assert not isinstance(decide(view), Deregister)

@@ -1,4 +1,4 @@
-"""What leaves an app cluster with us, and what stays there for others."""
+"""Removal of ucp's identities from an app cluster; objects of other topologies are kept."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def item(kind: str, name: str, namespace: str | None, **labels: str) -> Object:
     return {"kind": kind, "metadata": about | ({"namespace": namespace} if namespace else {})}
 
 
-def test_roles_of_other_topologies_stay_when_an_identity_leaves() -> None:
-    """The cluster may be the core of another topology, whose Roles carry the same mark."""
+def test_removing_an_identity_keeps_the_roles_of_other_topologies() -> None:
+    """The cluster may be the core of another topology, whose Roles have the same label."""
     of_another = {names.TOPOLOGY: "other"}
     theirs = [
         item("Role", "k8s-ucp-reconciler", "ucp-clusters"),
@@ -77,7 +77,7 @@ def test_roles_of_other_topologies_stay_when_an_identity_leaves() -> None:
     cluster = Cluster(
         *theirs,
         item("Role", names.ARGOCD_IDENTITY, "echo", **{names.TOPOLOGY: "demo"}),
-        # Made by a version that did not say for whom.
+        # Created by an earlier version, without the topology label.
         item("RoleBinding", names.ARGOCD_IDENTITY, "echo"),
         item("Role", names.MIRROR_IDENTITY, "echo"),
         item("Namespace", names.IDENTITY_NAMESPACE, None, **{names.TOPOLOGY: "demo"}),
@@ -86,7 +86,7 @@ def test_roles_of_other_topologies_stay_when_an_identity_leaves() -> None:
     assert cluster.items == theirs
 
 
-def test_rights_say_whose_they_are() -> None:
+def test_roles_and_bindings_are_labelled_with_their_topology() -> None:
     cluster = Cluster()
     one = replace(source(), scoped=True, namespaces=("echo",))
     service_accounts.establish(cast(Kube, cluster), one, "demo", fresh=True)

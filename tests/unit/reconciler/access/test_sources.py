@@ -1,4 +1,4 @@
-"""Which Secrets count as sources, and what they tell."""
+"""Which Secrets are registration sources, and what is read from them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def labelled() -> Object:
         ("v1", "Pod", False),
     ],
 )
-def test_known_owners(api_version: str, kind: str, known: bool) -> None:
+def test_known_owner_kinds_are_recognized(api_version: str, kind: str, known: bool) -> None:
     assert known_owner(api_version, kind) is known
 
 
-def test_a_planted_secret_is_not_even_kept() -> None:
+def test_a_secret_without_owner_or_label_is_ignored() -> None:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["ownerReferences"] = []
     assert owner_of(secret) is None
@@ -58,7 +58,7 @@ def named(name: str, **labels: str) -> Object:
         ("demo-k8s-stage", {names.ENVIRONMENT: "prod"}, "prod"),
     ],
 )
-def test_a_name_counts_where_that_was_asked_for(
+def test_the_environment_is_read_from_the_name_only_if_enabled(
     name: str, labels: dict[str, str], environment: str
 ) -> None:
     secret = named(name, **labels)
@@ -72,23 +72,23 @@ def test_a_name_counts_where_that_was_asked_for(
 
 
 @pytest.mark.parametrize("name", ["demo-stage", "k8s-stage", "demo-k8s"])
-def test_a_name_without_the_sign_never_counts(name: str) -> None:
+def test_a_name_without_the_separator_is_never_a_source(name: str) -> None:
     assert keep_source(named(name), by_name=True) is None
 
 
-def test_an_owner_counts_before_a_name() -> None:
+def test_an_owner_takes_precedence_over_the_name() -> None:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["name"] = "demo-k8s-prod"
     assert keep_source(secret, by_name=True) == keep_source(secret)
 
 
-def test_an_owner_that_does_not_control_is_no_owner() -> None:
+def test_an_owner_reference_without_controller_is_ignored() -> None:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["ownerReferences"][0]["controller"] = False
     assert owner_of(secret) is None
 
 
-def test_a_secret_that_a_person_labelled_vouches_for_itself() -> None:
+def test_a_labelled_secret_is_its_own_owner() -> None:
     secret = labelled()
     found = describe(secret, secret)
     assert (found.cluster, found.environment) == ("demo-stage", "stage")
@@ -102,7 +102,7 @@ def test_a_source_without_a_kubeconfig_is_not_kept() -> None:
     assert keep_source(secret) is None
 
 
-def test_of_a_source_only_the_kubeconfig_is_kept() -> None:
+def test_only_the_kubeconfig_of_a_source_is_kept() -> None:
     secret = labelled()
     secret["data"]["password"] = "x"
     kept = keep_source(secret)
@@ -110,7 +110,7 @@ def test_of_a_source_only_the_kubeconfig_is_kept() -> None:
     assert set(kept["data"]) == {"kubeconfig"}
 
 
-def test_digitaloceans_provider_has_another_key() -> None:
+def test_the_kubeconfig_key_of_digitaloceans_provider_is_read() -> None:
     secret = labelled()
     raw = "attribute.kube_config.0.raw_config"
     secret["data"] = {raw: secret["data"]["kubeconfig"], "attribute.kube_config.0.token": "x"}
@@ -120,7 +120,7 @@ def test_digitaloceans_provider_has_another_key() -> None:
     assert describe(kept, kept).kubeconfig == describe(secret, secret).kubeconfig != b""
 
 
-def test_facts_come_from_the_owner() -> None:
+def test_cluster_info_is_read_from_the_owner() -> None:
     owner = local_cluster(
         labels={names.PROTECTED: "true", names.REGION: "eu", names.ACCESS: "scoped"},
         annotations={names.NAMESPACES: " quote, echo,,quote "},
@@ -138,7 +138,7 @@ def test_facts_come_from_the_owner() -> None:
     assert found.namespaces == ("echo", "quote")
 
 
-def test_protection_that_is_not_on_is_no_label() -> None:
+def test_disabled_protection_sets_no_label() -> None:
     assert (
         names.PROTECTED not in source(local_cluster(labels={names.PROTECTED: "false"})).cluster_info
     )
@@ -150,11 +150,11 @@ def test_data_that_is_not_base64_is_an_empty_kubeconfig() -> None:
     assert describe(secret, secret).kubeconfig == b""
 
 
-def test_an_owner_survives_its_annotation() -> None:
+def test_an_owner_is_parsed_back_from_its_annotation() -> None:
     ref = OwnerRef("k8s-ucp.io/v1alpha1", "LocalCluster", "ucp-clusters", "demo-stage", "uid")
     assert OwnerRef.parse(str(ref)) == ref
 
 
 @pytest.mark.parametrize("text", [None, "", "a|b", "||||", "a|b|c|d|e|f"])
-def test_an_unreadable_owner_is_none(text: str | None) -> None:
+def test_an_invalid_owner_annotation_is_parsed_as_none(text: str | None) -> None:
     assert OwnerRef.parse(text) is None

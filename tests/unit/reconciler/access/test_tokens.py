@@ -1,4 +1,4 @@
-"""Tokens that renew themselves behind a connection."""
+"""Tokens of app clusters that are renewed automatically."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from k8s_ucp.reconciler.runtime.clock import stamp
 
 
 class Source:
-    """Hands out numbered tokens that live for 900 seconds."""
+    """Issues numbered tokens with a lifetime of 900 seconds."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -32,13 +32,13 @@ class Source:
         return Token(f"token-{self.taken}", self.now, self.now + 900)
 
 
-def test_one_is_taken_when_it_is_needed_and_kept() -> None:
+def test_a_token_is_requested_on_first_use_and_reused() -> None:
     source = Source()
     assert source.taken == 0
     assert [source.token() for _ in range(3)] == ["token-1"] * 3
 
 
-def test_it_is_renewed_when_due() -> None:
+def test_a_token_is_renewed_when_due() -> None:
     source = Source()
     source.token()
     source.now += 560
@@ -47,7 +47,7 @@ def test_it_is_renewed_when_due() -> None:
     assert source.token() == "token-2"
 
 
-def test_one_that_was_turned_down_is_never_used_again() -> None:
+def test_a_rejected_token_is_never_used_again() -> None:
     source = Source()
     old = source.token()
     assert source.token(rejected=old) == "token-2"
@@ -57,7 +57,7 @@ def test_one_that_was_turned_down_is_never_used_again() -> None:
         source.token(rejected="token-2")
 
 
-def test_while_it_lives_a_failed_renewal_harms_nobody() -> None:
+def test_a_failed_renewal_is_harmless_while_the_token_is_valid() -> None:
     source = Source()
     source.token()
     source.away = True
@@ -70,7 +70,7 @@ def test_while_it_lives_a_failed_renewal_harms_nobody() -> None:
     assert source.token() == "token-2"
 
 
-def test_renewals_that_fail_wait_longer_and_longer() -> None:
+def test_failed_renewals_are_retried_with_backoff() -> None:
     source = Source()
     source.token()
     source.away = True
@@ -84,7 +84,7 @@ def test_renewals_that_fail_wait_longer_and_longer() -> None:
     assert source.token() == "token-2"
 
 
-def test_one_that_died_is_asked_for_at_once() -> None:
+def test_an_expired_token_is_renewed_immediately() -> None:
     source = Source()
     source.token()
     source.away = True
@@ -95,7 +95,7 @@ def test_one_that_died_is_asked_for_at_once() -> None:
     assert source.token() == "token-2"
 
 
-def test_its_text_is_not_shown() -> None:
+def test_the_repr_of_a_token_omits_its_text() -> None:
     assert "secret" not in repr(Token("secret", 0, 1))
 
 
@@ -109,7 +109,7 @@ def jwt(**claims: Any) -> str:
 
 
 class Granting(Kube):
-    """An app cluster whose clock is so many seconds away from ours."""
+    """An app cluster that issues one fixed token."""
 
     def __init__(self, text: str, expires: str) -> None:
         self.answer = (text, expires)
@@ -124,7 +124,7 @@ def granted(text: str, expires: str) -> Token:
 
 
 @pytest.mark.parametrize("ahead", [0.0, 300.0, 600.0, HOUR, 1e6, -HOUR])
-def test_a_clock_that_is_away_from_the_cluster_s_makes_no_token_due_at_once(ahead: float) -> None:
+def test_clock_skew_does_not_make_a_new_token_due_immediately(ahead: float) -> None:
     theirs = NOW - ahead
     token = granted(jwt(iat=theirs, exp=theirs + 600), stamp(theirs + 600))
     assert token.expires_at == NOW + 600
@@ -143,11 +143,13 @@ def test_a_clock_that_is_away_from_the_cluster_s_makes_no_token_due_at_once(ahea
     ],
 )
 @pytest.mark.parametrize("expires", ["", "words", stamp(NOW - HOUR), stamp(NOW + 1)])
-def test_whatever_a_server_says_a_token_has_a_life(claims: dict[str, Any], expires: str) -> None:
+def test_a_token_has_a_minimum_lifetime_whatever_the_server_reports(
+    claims: dict[str, Any], expires: str
+) -> None:
     token = granted(jwt(**claims), expires)
     assert token.renew_at("demo-stage") >= NOW + 30
     assert stamp(token.expires_at)
 
 
-def test_a_token_that_tells_nothing_lives_as_long_as_the_server_said() -> None:
+def test_an_opaque_token_has_the_lifetime_that_the_server_reports() -> None:
     assert granted("opaque", stamp(NOW + 900)).expires_at == NOW + 900

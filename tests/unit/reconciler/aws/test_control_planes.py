@@ -1,4 +1,4 @@
-"""What a control plane behind an EKS cluster is called, when it is started, what EKS says of it."""
+"""Control planes behind simulated EKS clusters: their names, starts, and status in EKS."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def state(
     ],
     ids=["well", "absent", "stopped", "outdated", "silent", "silent for long"],
 )
-def test_it_is_started_where_nobody_else_will(
+def test_a_control_plane_is_started_if_absent_stopped_outdated_or_silent_too_long(
     found: ClusterState, waited: float, starts: bool
 ) -> None:
     assert must_start(found, waited=waited) is starts
 
 
-def test_clusters_of_one_name_in_two_regions_have_control_planes_of_their_own() -> None:
+def test_clusters_of_the_same_name_in_two_regions_have_different_control_planes() -> None:
     cluster = "Demo_stage-" + "x" * 100
     names = {plane_name(region, cluster) for region in ("eu-west-3", "us-east-1")}
 
@@ -58,7 +58,7 @@ def test_clusters_of_one_name_in_two_regions_have_control_planes_of_their_own() 
     assert not is_plane_name("demo-stage")
 
 
-def test_the_access_is_told_once_it_was_made_also_while_it_does_not_answer() -> None:
+def test_access_is_reported_once_created_even_while_the_api_server_is_silent() -> None:
     up, away = told(state(), CONFIG), told(state(ready=False), CONFIG)
 
     assert json.loads(up["kubeconfig"]) == CONFIG
@@ -72,7 +72,7 @@ def test_the_access_is_told_once_it_was_made_also_while_it_does_not_answer() -> 
     assert away == {**up, "status": "UPDATING"}
 
 
-def test_before_it_was_made_nothing_that_the_record_makes_up_is_told() -> None:
+def test_no_endpoint_is_reported_before_the_control_plane_exists() -> None:
     absent = told(state(exists=False, running=False, ready=False), None)
 
     assert absent["status"] == "CREATING"

@@ -1,4 +1,4 @@
-"""What failed is looked at again once what was in its way is gone, in whatever namespace."""
+"""Failed resources are requeued once the cause is resolved, in any namespace."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsC
 
 
 def see(controller: AwsController, shown: Object) -> None:
-    """What the watch of its kind does with it."""
+    """Deliver the object as an event of the watch of its kind."""
     watch = next(each for each in controller.watches() if _kind(each) == shown["kind"])
     watch._put(shown)
 
@@ -76,7 +76,9 @@ def queued(controller: AwsController) -> set[str]:
     return found
 
 
-def test_what_failed_waits_for_what_it_refers_to(controller: AwsController) -> None:
+def test_a_failed_resource_is_requeued_when_its_reference_becomes_available(
+    controller: AwsController,
+) -> None:
     see(controller, item(VPC, "shared", "ucp-clusters", "False"))
     assert queued(controller) == {"shared"}
     there = {"crossplane.io/external-name": "vpc-1"}
@@ -84,7 +86,7 @@ def test_what_failed_waits_for_what_it_refers_to(controller: AwsController) -> N
     assert queued(controller) == {"shared", "waits"}
 
 
-def test_what_is_declared_with_what_it_refers_to_is_looked_at_after_it(
+def test_a_new_resource_waits_for_the_object_it_refers_to(
     controller: AwsController,
 ) -> None:
     reference = {"vpcIdRef": {"name": "new", "namespace": "ucp-clusters"}}
@@ -92,7 +94,7 @@ def test_what_is_declared_with_what_it_refers_to_is_looked_at_after_it(
     see(controller, declared)
     key = controller.queue.take(patience=0.0)
     assert key and key.endswith("team/first")
-    # The API server isn't asked for it: nobody answers there.
+    # The API server is not queried: none runs at this address.
     assert controller.reconcile(key) == PATIENCE_SECONDS
     controller.queue.done(key, PATIENCE_SECONDS)
     see(controller, VPC.object("new", "ucp-clusters"))
@@ -102,7 +104,7 @@ def test_what_is_declared_with_what_it_refers_to_is_looked_at_after_it(
     assert queued(controller) == {"new", "first"}
 
 
-def test_what_leads_into_a_cluster_is_looked_at_once_that_is_ready(
+def test_a_cluster_auth_is_reconciled_once_its_cluster_is_ready(
     controller: AwsController,
 ) -> None:
     there = {"crossplane.io/external-name": "demo"}
@@ -116,7 +118,9 @@ def test_what_leads_into_a_cluster_is_looked_at_once_that_is_ready(
     assert queued(controller) == {"access"}
 
 
-def test_what_refers_to_nothing_is_told_of_it_in_the_end(controller: AwsController) -> None:
+def test_a_reference_to_nothing_is_reported_after_the_patience_is_over(
+    controller: AwsController,
+) -> None:
     reference = {"vpcIdRef": {"name": "mistyped"}}
     see(controller, SUBNET.object("lost", "team", spec={"forProvider": reference}))
     key = controller.queue.take(patience=0.0)
@@ -125,14 +129,14 @@ def test_what_refers_to_nothing_is_told_of_it_in_the_end(controller: AwsControll
         controller.reconcile(key)
 
 
-def test_what_failed_is_tried_again_with_a_changed_configuration(
+def test_failed_resources_are_requeued_when_the_provider_config_changes(
     controller: AwsController,
 ) -> None:
     see(controller, item(CLUSTER_PROVIDER_CONFIG, "default", None, "True"))
     assert queued(controller) == {"default", "waits", "waits-for-another", "broken"}
 
 
-def test_nothing_that_failed_waits_long(controller: AwsController) -> None:
+def test_the_backoff_of_a_failed_resource_is_limited(controller: AwsController) -> None:
     key = f"{next(iter(KINDS))}/team/waits"
     for _ in range(20):
         controller.queue.add(key)

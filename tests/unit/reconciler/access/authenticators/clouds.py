@@ -1,4 +1,4 @@
-"""Stand-ins for the world of authenticators."""
+"""Fake clouds for the authenticators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class NoCloud:
-    """Nothing may be asked of it."""
+    """Fails on any request."""
 
     def credential(self, cloud: str) -> str:
         raise AssertionError(f"the credential of {cloud} was asked for")
@@ -28,7 +28,7 @@ class NoCloud:
 
 @dataclass
 class Answering(NoCloud):
-    """Holds a credential, and answers every question alike."""
+    """Has one credential, and gives the same response to every request."""
 
     text: str
     answer: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Reading kubeconfigs that anybody may have written: refused in words, nothing run or opened."""
+"""Untrusted kubeconfigs: refused with a reason; no program is run and no file is opened."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ def refusal(content: bytes) -> NoAccess:
     "user",
     [{"token": "t"}, {"client-certificate-data": AUTHORITY, "client-key-data": AUTHORITY}],
 )
-def test_static_credentials_get_in(user: dict[str, str]) -> None:
+def test_static_credentials_are_accepted(user: dict[str, str]) -> None:
     auth_info = read(with_user(**user))
     answer = choose(auth_info, AUTHENTICATORS).connect(auth_info, NoCloud())
     assert answer["users"][0]["user"] == user
     assert answer["clusters"][0]["cluster"]["server"] == "https://a:1"
 
 
-def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
-    """At every look, the largest that is taken would cost half a second."""
+def test_a_kubeconfig_is_parsed_once_and_again_after_a_change() -> None:
+    """Parsing the largest accepted kubeconfig at every reconcile would take half a second each."""
     nobody: Any = None
     selection = WatchSpec(SECRET, "ucp-clusters")
     watch = Informer(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
@@ -92,7 +92,7 @@ def test_a_kubeconfig_is_read_once_and_again_when_it_changed() -> None:
     assert clients.auth_info_of(one) == first
 
 
-def test_yaml_is_read_too() -> None:
+def test_a_yaml_kubeconfig_is_read() -> None:
     assert read(as_yaml(config())).server == "https://127.0.0.1:6443"
 
 
@@ -105,7 +105,7 @@ def test_yaml_is_read_too() -> None:
         ("doctl", "digitalocean"),
     ],
 )
-def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
+def test_an_exec_plugin_is_recognized_and_never_run(command: str, way: str) -> None:
     auth_info = read(with_user(exec={"command": command, "env": [{"value": CANARY}]}))
     assert choose(auth_info, AUTHENTICATORS).name == way
 
@@ -114,12 +114,14 @@ def test_a_plugin_is_recognised_and_never_run(command: str, way: str) -> None:
     ("provider", "way"),
     [("gke", "gcp"), ("eks", "aws"), ("aks", "azure"), ("digitalocean", "digitalocean")],
 )
-def test_a_kubeconfig_without_a_user_goes_by_its_owner(provider: str, way: str) -> None:
+def test_the_provider_of_the_owner_decides_for_a_kubeconfig_without_a_user(
+    provider: str, way: str
+) -> None:
     auth_info = read(with_user(), ClusterInfo(provider=provider))
     assert choose(auth_info, AUTHENTICATORS).name == way
 
 
-def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
+def test_cloud_credentials_are_not_used_on_the_basis_of_a_label() -> None:
     user = {"exec": {"command": "gke-gcloud-auth-plugin"}}
     auth_info = read(with_user(**user), ClusterInfo(provider="gke", trusted=False))
     with pytest.raises(NoAccess, match="label") as caught:
@@ -127,20 +129,20 @@ def test_our_cloud_credentials_are_not_used_on_the_word_of_a_label() -> None:
     assert caught.value.reason == "CredentialsMissing"
 
 
-def test_an_unknown_plugin_is_named_and_never_run(tmp_path: Any) -> None:
+def test_an_unknown_exec_plugin_is_named_and_never_run(tmp_path: Any) -> None:
     proof = tmp_path / "ran"
     error = refusal(with_user(exec={"command": "touch", "args": [str(proof)]}))
     assert "'touch'" in error.message
     assert not proof.exists()
 
 
-def test_a_user_without_credentials_says_what_is_missing() -> None:
+def test_a_user_without_credentials_is_refused_with_what_is_missing() -> None:
     error = refusal(with_user())
     assert error.reason == "CredentialsMissing"
     assert "token" in error.message
 
 
-def test_a_certificate_without_its_key_is_not_enough() -> None:
+def test_a_client_certificate_without_its_key_is_refused() -> None:
     assert refusal(with_user(**{"client-certificate-data": AUTHORITY})).reason == (
         "CredentialsMissing"
     )
@@ -187,7 +189,7 @@ def changed(**cluster: Any) -> bytes:
         b"!!python/object/apply:os.system ['true']",
     ],
 )
-def test_a_malformed_kubeconfig_is_explained(content: bytes) -> None:
+def test_a_malformed_kubeconfig_is_refused_with_a_reason(content: bytes) -> None:
     error = refusal(content)
     assert error.reason == "KubeconfigInvalid"
     assert error.message
@@ -195,7 +197,7 @@ def test_a_malformed_kubeconfig_is_explained(content: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_crash_the_reader(content: bytes) -> None:
+def test_arbitrary_bytes_never_crash_the_reader(content: bytes) -> None:
     with pytest.raises(NoAccess):
         read(content)
 
@@ -227,7 +229,9 @@ JSON = st.recursive(
 
 
 @given(JSON, JSON, JSON, JSON)
-def test_no_shape_crashes_the_reader(users: Any, clusters: Any, contexts: Any, name: Any) -> None:
+def test_arbitrary_json_never_crashes_the_reader(
+    users: Any, clusters: Any, contexts: Any, name: Any
+) -> None:
     shape = {"users": users, "clusters": clusters, "contexts": contexts, "current-context": name}
     try:
         choose(read(encoded(shape)), AUTHENTICATORS)
@@ -235,7 +239,7 @@ def test_no_shape_crashes_the_reader(users: Any, clusters: Any, contexts: Any, n
         assert error.message
 
 
-def test_credentials_never_show_in_a_refusal() -> None:
+def test_error_messages_never_contain_credentials() -> None:
     text = base64.b64encode(CANARY.encode()).decode()
     error = refusal(with_user(**{"client-certificate-data": text + "!", "client-key-data": text}))
     assert text not in str(error)

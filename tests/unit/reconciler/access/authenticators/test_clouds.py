@@ -1,4 +1,4 @@
-"""What each cloud is asked for, and what is said where a credential can't be used."""
+"""Token requests to each cloud, and errors for credentials that can't be used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AWS_FILE = f"[default]\naws_access_key_id = AKIDEXAMPLE\naws_secret_access_key =
 CLUSTER = {"server": "https://a:1"}
 
 
-def test_each_cloud_has_the_authenticator_that_its_row_names() -> None:
+def test_each_cloud_in_the_table_has_an_authenticator() -> None:
     assert [each.name for each in AUTHENTICATORS] == ["static", *CLOUDS]
 
 
@@ -36,7 +36,7 @@ def token(auth_info: AuthInfo, cloud: Answering) -> str:
     return str(config["users"][0]["user"]["token"])
 
 
-def test_signing_gives_what_aws_documents() -> None:
+def test_a_presigned_url_matches_the_example_of_aws() -> None:
     """The example of "Authenticating Requests: Using Query Parameters" in AWS' documentation."""
     url = presign(
         "https://examplebucket.s3.amazonaws.com/test.txt",
@@ -70,7 +70,7 @@ def asked_of_sts(text: str) -> dict[str, str]:
         AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
     ],
 )
-def test_eks_gets_a_signed_question_for_its_cluster(auth_info: AuthInfo) -> None:
+def test_an_eks_token_is_a_presigned_sts_request_for_its_cluster(auth_info: AuthInfo) -> None:
     asked = asked_of_sts(token(auth_info, Answering(AWS_FILE)))
     assert asked["host"] == "sts.eu-west-3.amazonaws.com"
     assert asked["Action"] == "GetCallerIdentity"
@@ -79,13 +79,13 @@ def test_eks_gets_a_signed_question_for_its_cluster(auth_info: AuthInfo) -> None
     assert CANARY not in json.dumps(asked)
 
 
-def test_a_token_counts_for_one_cluster_only() -> None:
+def test_eks_tokens_differ_by_cluster() -> None:
     keys = Keys("AKIDEXAMPLE", CANARY)
     one, other = (authenticator_aws.token(name, keys, "eu-west-3", 0) for name in ("a", "b"))
     assert one != other
 
 
-def test_a_role_is_taken_on_first() -> None:
+def test_a_role_is_assumed_before_the_token_is_signed() -> None:
     answer = {
         "AssumeRoleResponse": {
             "AssumeRoleResult": {
@@ -109,7 +109,7 @@ def test_a_role_is_taken_on_first() -> None:
     assert (question["Action"], question["RoleArn"]) == (["AssumeRole"], [role])
 
 
-def test_the_region_may_be_read_from_the_address() -> None:
+def test_the_region_of_an_eks_cluster_is_read_from_its_endpoint() -> None:
     cluster = {"server": "https://ABC.gr7.eu-west-3.eks.amazonaws.com"}
     auth_info = AuthInfo(cluster, {}, ClusterInfo(provider="eks", name="shop"))
     config = choose(auth_info, AUTHENTICATORS).connect(auth_info, Answering(AWS_FILE))
@@ -120,18 +120,20 @@ def test_the_region_may_be_read_from_the_address() -> None:
 @pytest.mark.parametrize(
     "cluster_info", [{"name": "shop"}, {"region": "eu-west-3"}, {"region": "../x"}]
 )
-def test_eks_without_name_or_region_is_explained(cluster_info: dict[str, str]) -> None:
+def test_an_eks_cluster_without_name_or_region_is_refused_with_a_reason(
+    cluster_info: dict[str, str],
+) -> None:
     auth_info = AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", **cluster_info))
     with pytest.raises(NoAccess) as caught:
         token(auth_info, Answering(AWS_FILE))
     assert caught.value.reason == "ClusterUnknown"
 
 
-def test_one_profile_of_any_name_is_enough() -> None:
+def test_a_single_aws_profile_of_any_name_is_used() -> None:
     assert read_keys(AWS_FILE.replace("default", "work")).access == "AKIDEXAMPLE"
 
 
-def test_azure_is_asked_for_a_token_made_out_to_aks() -> None:
+def test_azure_is_asked_for_a_token_with_the_scope_of_aks() -> None:
     principal = {"clientId": "id", "clientSecret": CANARY, "tenantId": "t/1"}
     cloud = Answering(json.dumps(principal), {"access_token": "entra", "expires_in": 3599})
     assert token(plugin("kubelogin", "get-token"), cloud) == "entra"
@@ -142,7 +144,7 @@ def test_azure_is_asked_for_a_token_made_out_to_aks() -> None:
 
 
 @pytest.mark.parametrize("text", [CANARY, json.dumps({"token": CANARY})])
-def test_digitalocean_is_asked_for_the_cluster_s_token(text: str) -> None:
+def test_digitalocean_is_asked_for_the_token_of_the_cluster(text: str) -> None:
     cloud = Answering(text, {"token": "cluster"})
     words = ("kubernetes", "cluster", "kubeconfig", "exec-credential", "--version=v1", "id-1")
     assert token(plugin("doctl", *words), cloud) == "cluster"
@@ -168,7 +170,7 @@ def test_digitalocean_is_asked_for_the_cluster_s_token(text: str) -> None:
         ("digitalocean", json.dumps({"key": CANARY})),
     ],
 )
-def test_a_credential_of_no_use_is_explained_and_not_shown(provider: str, text: str) -> None:
+def test_an_invalid_credential_is_refused_and_not_shown(provider: str, text: str) -> None:
     cluster_info = ClusterInfo(provider=provider, name="shop", region="eu-west-3", id="1")
     with pytest.raises(NoAccess) as caught:
         token(AuthInfo(CLUSTER, {}, cluster_info), Answering(text))
