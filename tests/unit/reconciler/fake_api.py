@@ -1,4 +1,4 @@
-"""A hand-written API server in memory: versions, conflicts, JSON patches, as far as copies go."""
+"""An API server in memory, for tests of mirrors: resource versions, conflicts, JSON patches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS = {"secrets": "Secret", "configmaps": "ConfigMap", "syncers": "Syncer"}
 
 
 class FakeApi:
-    """Objects by (plural, namespace, name). Understands what a Writer and a Proof ask for."""
+    """Objects by (plural, namespace, name). Serves the requests of Writer and DeletionGuard."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Object] = {}
@@ -72,7 +72,7 @@ class FakeApi:
         ]
 
     def put(self, plural: str, item: Object) -> Object:
-        """Somebody with all rights writes, whatever was there."""
+        """Create or replace the object, as an administrator would."""
         metadata = item["metadata"]
         key = (plural, metadata["namespace"], metadata["name"])
         live = self.objects.get(key)
@@ -103,7 +103,7 @@ class FakeApi:
 
 
 def patched(live: Object, steps: list[Object]) -> Object:
-    """A JSON patch on a copy of the object."""
+    """A copy of the object with the JSON patch applied. Raises Invalid."""
     after = copy.deepcopy(live)
     for step in steps:
         *folders, name = (

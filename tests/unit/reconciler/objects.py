@@ -1,4 +1,4 @@
-"""Objects as an API server shows them, for tests of pure decisions."""
+"""Objects as an API server returns them, for unit tests of the reconciler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 def _authority() -> str:
-    """A certificate that nobody trusts, base64 of PEM."""
+    """A certificate that no client trusts, as base64 of PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     made = (
@@ -97,7 +97,7 @@ def kubeconfig_secret(owner: Object, content: Any = None) -> Object:
 
 
 def vouching(owner: Object, content: Any = None) -> Object:
-    """A LocalCluster whose controller has written down what its kubeconfig is."""
+    """A LocalCluster whose controller has recorded the digest of its kubeconfig."""
     digest = digest_of(content if content is not None else config())
     notes = {**owner["metadata"]["annotations"], names.KUBECONFIG_DIGEST: digest}
     return {**owner, "metadata": {**owner["metadata"], "annotations": notes}}

@@ -1,4 +1,4 @@
-"""Which Applications leave with a cluster, and what still holds something outside."""
+"""Applications that a drain deletes, and cloud resources that it waits for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def application(name: str, destination: Object, **metadata: Any) -> Object:
     }
 
 
-def test_ours_leave_with_the_cluster_and_a_person_s_stay() -> None:
+def test_a_drain_deletes_our_applications_and_keeps_foreign_ones() -> None:
     everyone = [
         application("echo-stage", {"name": "demo-stage"}, **GENERATED),
         application("echo-prod", {"name": "demo-prod"}, **GENERATED),
@@ -50,7 +50,7 @@ def test_an_unknown_address_matches_nothing() -> None:
 
 
 class Patches:
-    """Notes what would be written."""
+    """Records patches instead of applying them."""
 
     def __init__(self, conflict: bool = False) -> None:
         self.made: list[tuple[str, Object]] = []
@@ -68,7 +68,7 @@ def leaving(name: str, phase: str, *, operation: bool = True) -> Object:
     return {**item, "operation": {}} if operation else item
 
 
-def test_a_sync_that_holds_up_a_deletion_is_ended() -> None:
+def test_a_sync_that_blocks_a_deletion_is_terminated() -> None:
     everyone = [
         leaving("retrying", "Running"),
         leaving("ending", "Terminating"),
@@ -84,8 +84,8 @@ def test_a_sync_that_holds_up_a_deletion_is_ended() -> None:
     assert changed.made == []
 
 
-def test_a_deletion_that_failed_is_tried_again_at_once_and_once_in_a_while() -> None:
-    """Argo CD's own next look is that of its poll."""
+def test_a_failed_deletion_is_retried_immediately_and_then_periodically() -> None:
+    """Argo CD itself would retry only at its next poll."""
     failed = leaving("failed", "Failed", operation=False)
     failed["status"]["conditions"] = [{"type": "DeletionError", "message": "connection refused"}]
     stays = {**failed, "metadata": {"name": "stays", "namespace": "argocd"}}
@@ -116,7 +116,7 @@ def service(type: str, ingress: list[Object] | None = None, **metadata: Any) -> 
         (service("LoadBalancer", finalizers=["service.kubernetes.io/load-balancer-cleanup"]), True),
     ],
 )
-def test_a_load_balancer_holds_something_once_it_was_provisioned(item: Object, holds: bool) -> None:
+def test_a_drain_waits_for_provisioned_load_balancers(item: Object, holds: bool) -> None:
     assert holding([item], []) == (["load balancer of Service echo/web"] if holds else [])
 
 
@@ -134,14 +134,14 @@ def volume(policy: str, driver: str) -> Object:
         (volume("Delete", "driver"), True),
         (volume("Retain", "driver"), False),
         (volume("Delete", ""), False),
-        # A folder of a node, which goes with the cluster.
+        # A folder of a node, which is deleted with the cluster.
         (volume("Delete", "rancher.io/local-path"), False),
     ],
 )
-def test_a_volume_holds_something_if_a_driver_will_remove_it(item: Object, holds: bool) -> None:
+def test_a_drain_waits_for_volumes_that_a_driver_will_delete(item: Object, holds: bool) -> None:
     assert holding([], [item]) == (["PersistentVolume pv-1"] if holds else [])
 
 
-def test_words() -> None:
+def test_remaining_objects_are_counted_and_listed() -> None:
     assert in_words(["a"], "Application") == "1 Application left: a"
     assert in_words(list("abcdefg"), "Application").endswith("left: a, b, c, d, e, ...")

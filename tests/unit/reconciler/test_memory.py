@@ -1,4 +1,4 @@
-"""What is remembered of a thing goes with the thing: a process that stays must not grow."""
+"""State about an object is dropped with the object, so that memory does not grow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED = Condition(names.REGISTERED, "False", "KubeconfigInvalid", "no kubeconf
 
 
 class Core(FakeApi):
-    """Takes notes and Events as well."""
+    """Accepts ConfigMaps and Events, too."""
 
     def patch(self, kind: Kind, name: str, namespace: str, change: Object, **_: Any) -> Object:
         live = self.get(kind, name, namespace)
@@ -63,7 +63,7 @@ def speaker(core: Core, sources: set[str]) -> StatusReporter:
     )
 
 
-def test_nothing_is_kept_of_sources_that_went() -> None:
+def test_no_state_of_deleted_sources_is_kept() -> None:
     core = Core()
     told = speaker(core, set())
     empty = _size(told)
@@ -74,7 +74,7 @@ def test_nothing_is_kept_of_sources_that_went() -> None:
     assert not core.noted()
 
 
-def test_nothing_is_kept_of_a_source_s_former_owners() -> None:
+def test_no_state_of_former_owners_of_a_source_is_kept() -> None:
     core = Core()
     told = speaker(core, {"ucp-clusters/a"})
     for number in range(200):
@@ -82,7 +82,7 @@ def test_nothing_is_kept_of_a_source_s_former_owners() -> None:
     assert _size(told) < 10
 
 
-def test_whoever_leads_next_reads_the_notes_again_and_takes_away_the_old_ones() -> None:
+def test_a_new_leader_reads_recorded_statuses_again_and_deletes_outdated_ones() -> None:
     core = Core()
     sources = {"ucp-clusters/a1", "ucp-clusters/a2"}
     one, other = speaker(core, sources), speaker(core, sources)
@@ -96,7 +96,7 @@ def test_whoever_leads_next_reads_the_notes_again_and_takes_away_the_old_ones() 
     assert json.loads(core.noted()["ucp-clusters.a1"])["status"]["conditions"]
 
 
-def test_refusals_of_a_source_that_went_are_counted_no_more() -> None:
+def test_the_refusal_metric_of_a_deleted_source_is_removed() -> None:
     metrics = Metrics()
     metrics.refusals.labels("ucp-clusters/a", "KubeconfigInvalid").inc()
     metrics.refusals.labels("ucp-clusters/b", "KubeconfigInvalid").inc()
@@ -106,13 +106,13 @@ def test_refusals_of_a_source_that_went_are_counted_no_more() -> None:
 
 
 class Altering(FakeApi):
-    """An app cluster with a webhook that changes what is written."""
+    """An app cluster with a mutating webhook."""
 
     def _store(self, key: tuple[str, str, str], item: Object) -> Object:
         return super()._store(key, {**item, "data": {"altered": "eA=="}})
 
 
-def test_copies_that_a_cluster_alters_are_forgotten_with_them() -> None:
+def test_state_of_altered_copies_is_dropped_with_their_cluster() -> None:
     app: Any = Altering()
     plan, core = MirrorIndex(), FakeApi()
     world: Any = core

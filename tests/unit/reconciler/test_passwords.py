@@ -1,4 +1,4 @@
-"""Passwords: made once, never shown, never changed."""
+"""Generated passwords: created once, never shown, never changed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def secret(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any
     }
 
 
-def test_one_without_a_password_asks() -> None:
+def test_a_labelled_secret_without_a_password_needs_one() -> None:
     assert password_secret.lacks(secret())
     assert password_secret.lacks(secret({"port": "NTQzMg=="}))
 
@@ -44,11 +44,11 @@ def test_one_without_a_password_asks() -> None:
         secret(deletionTimestamp="2026-01-01T00:00:00Z"),
     ],
 )
-def test_others_are_left_alone(item: dict[str, Any]) -> None:
+def test_other_secrets_get_no_password(item: dict[str, Any]) -> None:
     assert not password_secret.lacks(item)
 
 
-def test_what_is_applied_is_the_password_alone_and_to_this_version() -> None:
+def test_only_the_password_is_applied_with_the_resource_version_that_was_read() -> None:
     item = password_secret.filled(secret({"port": "NTQzMg=="}), "pw")
     assert item["data"] == {"password": base64.b64encode(b"pw").decode()}
     assert item["metadata"]["resourceVersion"] == "7"
@@ -56,7 +56,7 @@ def test_what_is_applied_is_the_password_alone_and_to_this_version() -> None:
 
 
 class Core:
-    """An API server with one Secret that asks for a password, and perhaps the note of a restore."""
+    """An API server with one Secret that needs a password, and perhaps the record of a restore."""
 
     def __init__(self) -> None:
         self.restored: dict[str, str] | None = None
@@ -72,8 +72,8 @@ class Core:
         self.applied.append(item)
 
 
-def test_none_is_made_before_the_backup_was_put_back() -> None:
-    """A new one would take the place of the old one, which a database still has."""
+def test_no_password_is_generated_before_the_backup_is_restored() -> None:
+    """A new one would replace the old one, which a database still uses."""
     core, log = Core(), SimpleNamespace(info=lambda *_, **__: None)
     settings = SimpleNamespace(password_namespaces=())
     runtime = SimpleNamespace(kube=core, log=log, settings=settings)
@@ -87,12 +87,12 @@ def test_none_is_made_before_the_backup_was_put_back() -> None:
     assert len(base64.b64decode(made["data"]["password"])) == password_secret.LENGTH
 
 
-def test_every_cloud_takes_them() -> None:
+def test_passwords_have_characters_and_length_that_every_cloud_accepts() -> None:
     made = {password_secret.generate() for _ in range(50)}
     assert len(made) == 50
     assert all(len(each) == 40 and each.isalnum() and each.isascii() for each in made)
 
 
-def test_the_watch_keeps_no_values() -> None:
+def test_the_watch_keeps_no_passwords_in_memory() -> None:
     kept = password_secret.without_values(secret({"password": "bWluZQ=="}))
     assert kept["data"] == {"password": ""}

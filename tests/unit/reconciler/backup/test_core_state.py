@@ -1,4 +1,4 @@
-"""Names in clouds of what Compositions make: kept by claim and part, found on another core."""
+"""External names of composed resources: backed up by claim and part, restored on a new core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"
 
 
 class Core:
-    """One API server that has security groups."""
+    """An API server with security groups."""
 
     def __init__(self, *groups: Object) -> None:
         self.groups = groups
@@ -71,8 +71,8 @@ def state(*groups: Object) -> CoreState:
     return CoreState(cast(Kube, Core(*groups)), (), ())
 
 
-def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
-    # A core of an older version gave it a random name.
+def test_a_recreated_core_restores_the_external_names_of_the_old_one() -> None:
+    # A core of an older version gave the object a random name.
     kept = (
         state(group("quotes-stage-x7k2p", known_as="sg-1", created=True)).collect().external_names
     )
@@ -86,8 +86,8 @@ def test_a_core_that_is_made_anew_finds_what_the_old_one_made() -> None:
     assert state(other).restore_external_names(kept) == {KEY}
 
 
-def test_a_name_that_a_provider_only_begins_with_is_not_kept() -> None:
-    """It is written before anything is created, and stays where the creation fails."""
+def test_an_external_name_of_a_failed_creation_is_not_backed_up() -> None:
+    """Providers write it before they create the resource, and leave it if the creation fails."""
     refused = group("quotes-stage-firewall", known_as="quotes-stage-firewall")
     notes = refused["metadata"]["annotations"]
     assert state(refused).collect().external_names == {}
@@ -96,7 +96,7 @@ def test_a_name_that_a_provider_only_begins_with_is_not_kept() -> None:
     said = {"type": "Synced", "status": "False", "reason": "ReconcileError", "message": "denied"}
     refused["status"] = {"conditions": [said], "atProvider": {}}
     assert state(refused).collect().external_names == {}
-    # A name that was kept already stays: a new core has put it back and may not look yet.
+    # A name in the backup is kept: a new core has restored it and may not have observed it yet.
     known = Backup(external_names={KEY: "sg-1"})
     core = state(refused)
     assert updated(known, core.collect(), core.gone) == known
@@ -115,12 +115,12 @@ def test_a_name_that_a_provider_only_begins_with_is_not_kept() -> None:
         {"conditions": [{"type": "Synced", "status": "False"}], "atProvider": {"id": "sg-1"}},
     ],
 )
-def test_what_was_observed_is_kept_whoever_made_it(status: Object) -> None:
+def test_external_names_of_observed_resources_are_backed_up(status: Object) -> None:
     imported = {**group("quotes-stage-firewall", known_as="sg-1"), "status": status}
     assert state(imported).collect().external_names == {KEY: "sg-1"}
 
 
-def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made() -> None:
+def test_the_backed_up_name_replaces_a_different_name_before_the_creation() -> None:
     new = group("quotes-stage-firewall", known_as="by-another-rule")
     assert state(new).restore_external_names({KEY: "sg-1"}) == {KEY}
     assert state(new).restore_external_names({KEY: "sg-1"}) == frozenset()
@@ -133,7 +133,7 @@ def test_what_a_composition_calls_otherwise_has_its_old_name_before_it_is_made()
         assert each["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-2"
 
 
-def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
+def test_a_backup_entry_under_a_random_object_name_is_replaced() -> None:
     known = Backup(external_names={KEY.replace("firewall", "x7k2p"): "sg-1"})
     core = state(group("quotes-stage-x7k2p", known_as="sg-1", created=True))
     after = updated(known, core.collect(), core.gone)
@@ -142,7 +142,7 @@ def test_what_an_older_version_kept_by_its_random_name_gives_way() -> None:
     assert not updated(after, Backup(), state().gone)
 
 
-def test_managed_resources_of_others_are_told_from_ours() -> None:
+def test_managed_resources_declared_by_ucp_are_recognized() -> None:
     composite = [{"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}]
     assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
     assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})

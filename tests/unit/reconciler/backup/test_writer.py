@@ -1,4 +1,4 @@
-"""What the backup controller does when: its first look, failures, a core that is silent."""
+"""The backup controller: its first run, failures, and a core that does not respond."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings
 
 @dataclass
 class Core:
-    """What it holds; None: it is silent."""
+    """A core cluster. holds: its state; None: it does not respond."""
 
     holds: Backup | None = field(default_factory=lambda: Backup({"ns/a": {"password": "eA=="}}))
     is_restored: bool = True
@@ -37,7 +37,7 @@ class Core:
 
 
 def settings(folder: Path) -> Settings:
-    """Of a workspace that lost its key, so that what is new can't be written."""
+    """Of a workspace without its backup key, so a changed backup can't be written."""
     where = BackupSettings(
         folder / "backup", folder / "creds/backup.key", folder / "core", "file:///none", "main"
     )
@@ -56,7 +56,7 @@ class Made:
         )
 
     def write(self) -> str:
-        """One look; what is noted after it."""
+        """Run the writer once; returns the recorded failure."""
         self.writer.write()
         return failure(self.folder / "backup")
 
@@ -69,7 +69,7 @@ def made(tmp_path: Path) -> Made:
     return Made(tmp_path)
 
 
-def test_a_failure_is_noted_and_told_once(made: Made) -> None:
+def test_a_failure_is_recorded_and_logged_once(made: Made) -> None:
     missing = f"the backup key {made.folder}/creds/backup.key is missing"
     assert [made.write(), made.write()] == [missing, missing]
     assert made.said() == [missing]
@@ -80,8 +80,8 @@ def test_a_failure_is_noted_and_told_once(made: Made) -> None:
     assert made.said() == [missing, missing]
 
 
-def test_what_is_not_backed_up_stays_noted_while_the_core_is_silent(made: Made) -> None:
-    # A stop that removes the core asks this note when it can't ask the core.
+def test_a_recorded_failure_is_kept_while_the_core_does_not_respond(made: Made) -> None:
+    # A stop that removes the core reads this record if the core does not respond.
     noted = made.write()
     made.core.holds = None
     assert made.write() == noted
@@ -89,7 +89,7 @@ def test_what_is_not_backed_up_stays_noted_while_the_core_is_silent(made: Made) 
     assert made.write() == noted
 
 
-def test_a_core_that_was_given_nothing_back_yet_is_not_looked_at(made: Made) -> None:
+def test_a_core_that_is_not_restored_yet_is_not_backed_up(made: Made) -> None:
     made.core.is_restored = False
     assert made.write() == ""
     assert made.said() == []
@@ -97,13 +97,13 @@ def test_a_core_that_was_given_nothing_back_yet_is_not_looked_at(made: Made) -> 
 
 @dataclass
 class Shared:
-    """Of a Runtime, what this controller takes."""
+    """The part of a Runtime that this controller uses."""
 
     settings: Settings
     log: Log
 
 
-def test_the_first_look_comes_after_a_pause_and_so_does_every_next_one(tmp_path: Path) -> None:
+def test_the_first_backup_and_every_later_one_run_after_a_delay(tmp_path: Path) -> None:
     shared = Shared(settings(tmp_path), Log(io.StringIO()))
     controller = BackupController(cast(Runtime, shared))
     for _ in range(2):

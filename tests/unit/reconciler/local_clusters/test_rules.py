@@ -1,4 +1,4 @@
-"""What a LocalCluster asks for, and what its deletion waits for."""
+"""Desired state and next action of a LocalCluster, and what its deletion waits for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def settings(tmp: Any = None) -> Settings:
     return Settings(kubeconfig=Path("core.yaml"), machine="here", topology="demo")
 
 
-def test_what_it_wants_is_handed_to_the_provider() -> None:
+def test_the_spec_becomes_a_request_to_the_provider() -> None:
     item = local_cluster(spec={"version": "v1.35.4", "nodes": 3})
     verdict = classify(item, settings(), PROVIDERS)
     assert isinstance(verdict, Ensure)
@@ -50,35 +50,35 @@ def test_what_it_wants_is_handed_to_the_provider() -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, GOING])
-def test_another_machine_s_is_not_touched(metadata: Object) -> None:
+def test_a_local_cluster_of_another_machine_is_ignored(metadata: Object) -> None:
     item = local_cluster(spec={"machine": "elsewhere"}, metadata=metadata)
     assert classify(item, settings(), PROVIDERS) == Foreign()
 
 
 @pytest.mark.parametrize("name", ["demo-core", "stage", "other-stage"])
-def test_names_that_are_not_an_environment_s_are_refused(name: str) -> None:
+def test_names_that_do_not_belong_to_an_environment_are_refused(name: str) -> None:
     verdict = classify(local_cluster(name), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
     assert verdict.reason == "NameRefused"
 
 
-def test_the_core_cluster_is_never_deleted_by_a_declaration() -> None:
+def test_the_core_cluster_is_never_deleted_through_a_local_cluster() -> None:
     verdict = classify(local_cluster("demo-core", metadata=GOING), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
 
 
-def test_a_provider_that_is_not_here_is_named() -> None:
+def test_an_unavailable_provider_is_reported() -> None:
     verdict = classify(local_cluster(spec={"provider": "kind"}), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
     assert "kind" in verdict.message
     assert "embedded" in verdict.message
 
 
-def test_going_with_our_finalizer_waits_for_us() -> None:
+def test_a_deleted_object_with_our_finalizer_deletes_its_cluster() -> None:
     assert classify(local_cluster(metadata=GOING), settings(), PROVIDERS) == Delete("embedded")
 
 
-def test_going_without_our_finalizer_never_was_ours() -> None:
+def test_a_deleted_object_without_our_finalizer_is_ignored() -> None:
     metadata = {**GOING, "finalizers": ["foregroundDeletion"]}
     assert classify(local_cluster(metadata=metadata), settings(), PROVIDERS) == Foreign()
 
@@ -103,20 +103,20 @@ OBSERVED = {"observedGeneration": 1}
         (state(ready=False), OBSERVED, 25, NextAction.CREATE),
     ],
 )
-def test_what_the_control_plane_needs(
+def test_the_next_action_depends_on_the_state_of_the_control_plane(
     seen: ClusterState, status: Object, waited: float, expected: NextAction
 ) -> None:
     item = local_cluster(status=status)
     assert next_action(item, seen, done=0, waited=waited, patience=20) is expected
 
 
-def test_what_was_just_made_is_not_made_again_before_the_status_shows() -> None:
+def test_a_created_cluster_is_not_created_again_before_its_status_is_written() -> None:
     assert (
         next_action(local_cluster(), state(), done=1, waited=0, patience=20) is NextAction.NOTHING
     )
 
 
-def test_readiness_tells_the_provider_s_reason() -> None:
+def test_the_ready_condition_contains_the_providers_reason() -> None:
     assert readiness(state()).status == "True"
     assert readiness(state(ready=False)).message == "etcd is down"
 
@@ -125,7 +125,7 @@ def secret(owner: Object | None = None) -> Object:
     return kubeconfig_secret(owner or local_cluster(), config(), "v1.35.4")
 
 
-def test_the_secret_goes_with_its_cluster() -> None:
+def test_the_kubeconfig_secret_is_owned_by_its_cluster() -> None:
     owner = secret()["metadata"]["ownerReferences"][0]
     assert owner["controller"]
     assert (owner["kind"], owner["uid"]) == ("LocalCluster", "uid-of-demo-stage")
@@ -135,7 +135,7 @@ def test_the_same_kubeconfig_gives_the_same_secret() -> None:
     assert secret() == secret()
 
 
-def test_a_secret_is_compared_by_what_is_ours() -> None:
+def test_only_ucps_fields_of_a_secret_are_compared() -> None:
     wanted = secret()
     assert compare(None, wanted) is SecretState.ABSENT
     assert compare(wanted, wanted) is SecretState.CURRENT
@@ -150,14 +150,14 @@ def test_a_secret_is_compared_by_what_is_ours() -> None:
 
 
 @pytest.mark.parametrize("part", ["labels", "ownerReferences"])
-def test_somebody_else_s_secret_is_foreign(part: str) -> None:
+def test_a_secret_without_our_label_or_owner_reference_is_foreign(part: str) -> None:
     stranger = secret()
     del stranger["metadata"][part]
     assert compare(stranger, secret()) is SecretState.FOREIGN
     assert not owned(stranger, "demo-stage")
 
 
-def test_a_secret_of_another_cluster_is_not_ours() -> None:
+def test_a_secret_of_another_cluster_is_not_owned() -> None:
     assert not owned(secret(local_cluster("demo-prod")), "demo-stage")
 
 
@@ -179,7 +179,7 @@ def leaving(*conditions: Object) -> Object:
         (leaving(), True, ["PersistentVolume a"], 121, False),
     ],
 )
-def test_what_a_deletion_waits_for(
+def test_a_deletion_waits_for_the_drain_and_for_volumes(
     item: Object, registered: bool, holding: list[str], after: float, waits: bool
 ) -> None:
     hold = deletion_blocker(
@@ -197,7 +197,7 @@ def test_what_a_deletion_waits_for(
     st.sampled_from(["True", "False", "Unknown"]),
     st.floats(min_value=121, max_value=1e6),
 )
-def test_no_deletion_hangs(
+def test_no_deletion_waits_longer_than_the_limit(
     registered: bool, holding: list[str], drained: str, after: float
 ) -> None:
     item = leaving(condition("Drained", drained))

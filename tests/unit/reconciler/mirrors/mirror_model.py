@@ -1,7 +1,7 @@
-"""Random histories of mirrors: people, apps and crashes on one side, our decisions on the other.
+"""Random histories of mirrors: changes by users and apps, crashes, and our reconciliation.
 
-The real planning, deciding and writing run against an API server (one in memory, or a real one);
-what must be true is computed here without any of it.
+The real code plans, decides and writes against an API server (in memory, or a real one); the
+expected result is computed here independently of that code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KINDS = {"secrets": SECRET, "configmaps": CONFIG_MAP}
 
 
 class Unheard:
-    """A stream that nobody reads."""
+    """A stream that discards its text."""
 
     def write(self, text: str) -> None:
         pass
@@ -41,7 +41,7 @@ class Unheard:
 
 
 class ModelSession:
-    """A session whose picture of the cluster may lag behind."""
+    """A session whose view of the cluster may be outdated."""
 
     cluster = CLUSTER
 
@@ -51,7 +51,7 @@ class ModelSession:
         self.seen: dict[str, Copy] = {}
 
     def look(self) -> None:
-        """What a watch by label shows in the end."""
+        """Update the view to what a watch by label eventually shows."""
         self.seen = {}
         for plural, kind in KINDS.items():
             for namespace in self._namespaces:
@@ -80,7 +80,7 @@ class ModelSession:
 
 
 class History:
-    """One random sequence. app: FakeApi, or a Kube; namespaces: two that exist there."""
+    """One random sequence. app: a FakeApi or a Kube; namespaces: two existing ones of it."""
 
     def __init__(self, seed: int, app: FakeApi | Kube, namespaces: tuple[str, str]) -> None:
         self.chance = random.Random(seed)
@@ -88,14 +88,14 @@ class History:
         self.namespaces = namespaces
         self.core = FakeApi()
         self.foreign: dict[tuple[str, str, str], Object] = {}
-        """By (plural, namespace, name): what others made, as they left it."""
+        """Foreign objects by (plural, namespace, name), as their owners last wrote them."""
         self.allowed_to_adopt = False
         self.restart()
 
-    # Our side.
+    # The reconciler.
 
     def restart(self) -> None:
-        """Everything in memory is lost; all of it comes back from the API servers."""
+        """Lose everything in memory, and read it again from the API servers."""
         self.index = MirrorIndex()
         self.counters = SyncCounters(lambda syncer: None)
         guard = DeletionGuard(self.core, self._shown, self.index)  # type: ignore[arg-type]
@@ -138,14 +138,14 @@ class History:
         )
 
     def work(self, places: list[str]) -> bool:
-        """True if nothing asks to be looked at again."""
+        """Reconcile the places; True if none of them is requeued soon."""
         settled = True
         for place in places:
             again = self.copier.reconcile(self.session, place)  # type: ignore[arg-type]
             settled = settled and (again is None or again >= 30)
         return settled
 
-    # The world.
+    # Changes from outside.
 
     def step(self) -> None:
         self.chance.choice(
@@ -210,7 +210,7 @@ class History:
         self.hear_of_syncer(name)
 
     def delete_syncer(self) -> None:
-        """As the finalizer has it: marked, its copies leave, then it is gone."""
+        """As with its finalizer: marked as deleted, its copies are deleted, then the object."""
         name = self.chance.choice(SYNCERS)
         item = self._shown(f"{SOURCES}/{name}")
         if item is None:
@@ -231,7 +231,7 @@ class History:
         self.hear_of_syncer(name)
 
     def somebody_writes(self) -> None:
-        """Somebody makes an object where a copy may want to be, or changes what is theirs."""
+        """Create a foreign object at the place of a possible copy, or change a foreign object."""
         plural, key = self._spot()
         live = self._live(key)
         if live is not None and key not in self.foreign:
@@ -257,7 +257,7 @@ class History:
             del self.foreign[key]
 
     def drift(self) -> None:
-        """Somebody meddles with a copy of ours."""
+        """Delete or change a copy of ours from outside."""
         _, key = self._spot()
         live = self._live(key)
         if live is None or key in self.foreign:
@@ -274,17 +274,17 @@ class History:
             changed["data"] = {"meddled": "bWVkZGxlZA=="}
             self.app.request("PUT", path, body=changed)
 
-    # What must be true.
+    # Invariants.
 
     def check_foreign(self) -> None:
-        """Always: what others made is as they left it."""
+        """At any time: foreign objects are unchanged."""
         for key, item in self.foreign.items():
             live = self._live(key)
             assert live is not None, f"{key} was deleted"
             assert _plain(live) == _plain(item), f"{key} was changed"
 
     def settle(self) -> None:
-        """Everything is heard of and worked on until nothing is left to do."""
+        """Deliver all events and reconcile until nothing changes."""
         self.restart()
         for _ in range(12):
             settled = self.work(self.places())
@@ -295,7 +295,7 @@ class History:
         raise AssertionError("it never settles")
 
     def check_end(self) -> None:
-        """Afterwards: every copy that can be there is there, once, and no other."""
+        """After `settle`: every copy that can exist exists, once, and no other."""
         self.check_foreign()
         wanted = self._wanted()
         for place, item in self.session.seen.items():
@@ -309,9 +309,9 @@ class History:
             assert (live.get("type"), live.get("data")) == content, f"{place} is wrong"
 
     def _wanted(self) -> dict[str, tuple[Any, Any] | None]:
-        """{place: (type, data)}, by reading what people declared, first come first served.
+        """{place: (type, data)} from the declared Syncers; the older Syncer wins.
 
-        None where a key is missing: what is there then may stay.
+        None if the source lacks a key: an existing copy may then stay.
         """
         found: dict[str, tuple[Any, Any] | None] = {}
         for name in SYNCERS:
@@ -346,7 +346,7 @@ class History:
             data = {"K": data[key]}
         found[place] = (source.get("type"), data)
 
-    # Chance.
+    # Random values.
 
     def _kind(self) -> str:
         return self.chance.choice(["secrets", "secrets", "configmaps"])
@@ -409,7 +409,7 @@ def _key(place: str) -> tuple[str, str, str]:
 
 
 def run_history(seed: int, app: FakeApi | Kube, namespaces: tuple[str, str], steps: int) -> None:
-    """A whole history. Raises AssertionError that names the seed."""
+    """Run a whole history. Raises AssertionError that names the seed."""
     history = History(seed, app, namespaces)
     try:
         for _ in range(steps):

@@ -1,4 +1,4 @@
-"""A foreign object is never changed or deleted, nothing is lost, doubled or orphaned."""
+"""Foreign objects are never changed or deleted; no copy is lost, duplicated or orphaned."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ SEQUENCES = 1000
 STEPS = 40
 
 
-def test_random_histories_hurt_nobody() -> None:
+def test_random_histories_keep_foreign_objects_and_converge() -> None:
     for seed in range(SEQUENCES):
         run_history(seed, FakeApi(), ("x", "y"), STEPS)

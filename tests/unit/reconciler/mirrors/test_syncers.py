@@ -1,4 +1,4 @@
-"""Planning, deciding and telling, rule by rule."""
+"""Mirrors, rule by rule: planning, decisions and conditions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def desired(**fields: Any) -> DesiredCopy:
 
 
 def made(want: DesiredCopy, source: CopySource, **metadata: Any) -> Copy:
-    """The copy as it is right after it was made."""
+    """The copy as it is right after its creation."""
     body = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
     body["metadata"].update({"uid": "c", "resourceVersion": "9", **metadata})
     return copies.copy_of(body, "demo-stage")
@@ -75,7 +75,7 @@ def decided(want: DesiredCopy | None, source: CopySource | None, found: Copy | N
     return decide(PLACE, want, source, found)
 
 
-def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
+def test_a_copy_is_created_kept_updated_and_recreated() -> None:
     want, source = desired(), copies.source_of(secret({"a": "1"}))
     assert decided(want, source, None) == Create(want, source)
     found = made(want, source)
@@ -92,7 +92,7 @@ def test_a_copy_is_made_kept_put_right_and_made_anew() -> None:
     assert decided(want, source, bare) == TakeOver(want, source, bare)
 
 
-def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
+def test_a_foreign_object_is_refused_or_adopted_and_never_deleted() -> None:
     source = copies.source_of(secret({"a": "1"}))
     foreign = copies.copy_of(secret({"b": "2"}, metadata={"namespace": "quote"}), "demo-stage")
     assert not foreign.ours
@@ -112,13 +112,13 @@ def test_what_others_made_is_refused_or_adopted_and_never_deleted() -> None:
 
 
 def adopted(want: DesiredCopy, source: CopySource, theirs: Object) -> Copy:
-    """Somebody else's object, right after it was taken over."""
+    """A foreign object, right after its adoption."""
     body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
     return copies.copy_of(body, "demo-stage")
 
 
-def test_what_was_adopted_is_released_and_never_deleted() -> None:
-    """Whatever ends the copy: the Syncer, its entry, the source, or a change of type."""
+def test_an_adopted_object_is_released_and_never_deleted() -> None:
+    """Whatever ends the copy: deletion of the Syncer, its entry or the source, or another type."""
     want, source = desired(conflictPolicy="Adopt"), copies.source_of(secret({"a": "1"}))
     theirs = secret({"b": "2"}, metadata={"namespace": "quote", "labels": {"mine": "yes"}})
     found = adopted(want, source, theirs)
@@ -133,7 +133,7 @@ def test_what_was_adopted_is_released_and_never_deleted() -> None:
     body = copy_bodies.taken_over(theirs, PLACE, "demo-stage", "demo", want.entry, source)
     bare = copy_bodies.released(body)["metadata"]
     assert (bare["labels"], bare["annotations"]) == ({"mine": "yes"}, {})
-    # One of ours that lost its label is taken over too, and stays ours to delete.
+    # A copy of ours that lost its label is taken over too, and can still be deleted by us.
     again = made(want, source)
     assert isinstance(decided(None, None, adopted(want, source, body)), Orphan)
     whole = copy_bodies.build(PLACE, "demo-stage", "demo", want.entry, source)
@@ -145,7 +145,7 @@ OTHERS = "team-a/one"
 
 
 def from_elsewhere(syncer: str = OTHERS, **fields: Any) -> DesiredCopy:
-    """An entry of a Syncer that lies in another namespace than its source, src."""
+    """An entry of a Syncer in another namespace than its source, src."""
     written = {"metadata": {"namespace": syncer.split("/")[0], "name": "one", "generation": 1}}
     spec = {"data": [entry(sourceNamespace="src", **fields)]}
     parsed = parse({**written, "spec": spec}, frozenset({"src", "team-a", "ucp-clusters"}))
@@ -159,7 +159,7 @@ def shared(text: str | None) -> CopySource:
 
 
 @pytest.mark.parametrize("text", [None, "", "team-b", "team-a-b", ","])
-def test_a_syncer_gets_nothing_of_a_namespace_that_does_not_agree(text: str | None) -> None:
+def test_a_source_not_shared_with_the_namespace_of_the_syncer_is_refused(text: str | None) -> None:
     want, source = from_elsewhere(), shared(text)
     refused = decided(want, source, None)
     assert isinstance(refused, CopyFailed)
@@ -182,12 +182,14 @@ def test_a_syncer_gets_nothing_of_a_namespace_that_does_not_agree(text: str | No
         ("src/one", None),
     ],
 )
-def test_a_source_that_agrees_is_copied(syncer: str, text: str | None) -> None:
+def test_a_source_shared_with_the_namespace_of_the_syncer_is_copied(
+    syncer: str, text: str | None
+) -> None:
     assert isinstance(decided(from_elsewhere(syncer), shared(text), None), Create)
 
 
-def test_whoever_may_not_have_it_holds_nobody_up() -> None:
-    """An older Syncer without a right to its source, and one with: the second has the place."""
+def test_a_syncer_without_access_does_not_block_a_later_one() -> None:
+    """The older Syncer has no access to its source and the later one has: the later one wins."""
     index = MirrorIndex()
     index.set_targets([Destination("demo-stage", "stage")])
     index.set_source("Secret/src/db", shared(None))
@@ -210,7 +212,7 @@ def test_whoever_may_not_have_it_holds_nobody_up() -> None:
     ]
 
 
-def test_marks_carried_elsewhere_make_nothing_ours() -> None:
+def test_labels_copied_to_another_place_do_not_make_an_object_ours() -> None:
     body = copy_bodies.build(
         PLACE, "demo-stage", "demo", desired().entry, copies.source_of(secret({}))
     )
@@ -221,7 +223,7 @@ def test_marks_carried_elsewhere_make_nothing_ours() -> None:
     assert not copies.copy_of(body, "demo-stage").ours
 
 
-def test_copies_leave_or_are_released() -> None:
+def test_copies_are_deleted_or_retained_by_policy() -> None:
     want, source = desired(), copies.source_of(secret({"a": "1"}))
     found = made(want, source)
     assert decided(None, None, found) == Remove(found)
@@ -253,7 +255,7 @@ def test_copies_leave_or_are_released() -> None:
         ),
     ],
 )
-def test_what_cannot_be_mirrored_says_why(
+def test_a_source_that_cannot_be_mirrored_is_refused_with_a_reason(
     source: Object, fields: dict[str, Any], reason: str
 ) -> None:
     answer = decided(desired(**fields), copies.source_of(source), None)
@@ -261,7 +263,7 @@ def test_what_cannot_be_mirrored_says_why(
     assert answer.problem.reason == reason
 
 
-def test_labels_and_annotations_of_the_source_stay_behind() -> None:
+def test_labels_and_annotations_of_the_source_are_not_copied() -> None:
     source = secret(
         {"a": "1"}, metadata={"labels": {"l": "1"}, "annotations": {"last-applied": "secret!"}}
     )
@@ -270,7 +272,7 @@ def test_labels_and_annotations_of_the_source_stay_behind() -> None:
     assert set(body["metadata"]["labels"]) == {names.MANAGED_BY, names.MIRROR}
 
 
-def test_the_plan_follows_sources_syncers_and_clusters() -> None:
+def test_the_index_follows_sources_syncers_and_clusters() -> None:
     index = MirrorIndex()
     for name in ("db", "web"):
         item = secret({"a": "1"}, metadata={"name": name, "labels": {"tier": name}})
@@ -297,7 +299,7 @@ def test_the_plan_follows_sources_syncers_and_clusters() -> None:
     assert index.desired_copies("demo-stage", "Secret/stage-data/src.db") == ()
 
 
-def test_the_older_syncer_is_granted_and_one_with_its_source() -> None:
+def test_the_oldest_syncer_with_an_existing_source_wins() -> None:
     index = MirrorIndex()
     index.set_targets([STAGE])
     for name in ("db", "web"):
@@ -313,7 +315,7 @@ def test_the_older_syncer_is_granted_and_one_with_its_source() -> None:
     assert [each.entry.syncer for each in index.desired_copies(*copy_key)] == ["src/a", "src/b"]
 
 
-def test_mistakes_are_said_and_leave_the_entry_out() -> None:
+def test_invalid_entries_are_reported_and_skipped() -> None:
     found = syncer(
         entry(),
         entry(sourceNamespace="elsewhere"),
@@ -326,7 +328,7 @@ def test_mistakes_are_said_and_leave_the_entry_out() -> None:
     assert "reconciler.sourceNamespaces" in found.mistakes[0]
 
 
-def test_the_tally_counts() -> None:
+def test_synced_copies_and_problems_are_counted() -> None:
     told: list[str] = []
     counters = SyncCounters(told.append)
     problem = CopyProblem("Taken", "t")
@@ -344,7 +346,7 @@ def test_the_tally_counts() -> None:
     assert counters.count("s", "c") == Count()
 
 
-def test_what_a_target_is_told() -> None:
+def test_the_condition_of_a_target_names_its_reason() -> None:
     def reason(count: Count, away: CopyProblem | None = None) -> str:
         return target_condition(count, away).reason
 
@@ -358,7 +360,7 @@ def test_what_a_target_is_told() -> None:
     assert "and 2 more" in target_condition(Count(5, 0, several), None).message
 
 
-def test_an_entry_takes_what_its_selector_says() -> None:
+def test_an_entry_selects_sources_by_label_expressions() -> None:
     def takes(expression: Object, labels: dict[str, str]) -> bool:
         written = entry(sourceName=None, sourceSelector={"matchExpressions": [expression]})
         found: SyncerEntry = syncer(written).entries[0]

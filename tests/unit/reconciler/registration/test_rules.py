@@ -1,4 +1,4 @@
-"""Who is registered, kept, refused, let go: every rule of the design's "Registration"."""
+"""Every rule of registration: which clusters are registered, kept, refused, deregistered."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.unit.reconciler.objects import (
 
 
 def seen(**changes: Any) -> Observation:
-    """A source in order, its environment in the list, nothing registered yet."""
+    """A valid source in a known environment, with nothing registered yet."""
     one = changes.pop("source", source())
     return replace(
         Observation(
@@ -57,7 +57,7 @@ def seen(**changes: Any) -> Observation:
 
 
 def foreign(**changes: Any) -> Registration:
-    """A cluster Secret of the same name that a person made."""
+    """A cluster Secret of the same name that a person created."""
     secret = cluster_secret(source())
     del secret["metadata"]["labels"][names.MANAGED_BY]
     secret["metadata"]["annotations"] = {}
@@ -70,7 +70,7 @@ def test_a_new_source_is_registered() -> None:
     assert decision.existing is None
 
 
-def test_a_settled_registration_is_kept() -> None:
+def test_an_unchanged_registration_is_kept() -> None:
     one = source()
     assert decide(seen(source=one, existing=registration(one))) == Keep(
         one, auth_info(one), registration(one)
@@ -80,14 +80,14 @@ def test_a_settled_registration_is_kept() -> None:
 @pytest.mark.parametrize(
     ("part", "expected"), [(0.5, Keep), (0.63, Keep), (0.67, Register), (1.5, Register)]
 )
-def test_a_token_is_renewed_at_two_thirds_of_what_was_granted(part: float, expected: type) -> None:
+def test_a_token_is_renewed_after_two_thirds_of_its_lifetime(part: float, expected: type) -> None:
     one = source()
     existing = registration(one, lifetime=3600)
     decision = decide(seen(source=one, existing=existing, now=NOW + part * 3600))
     assert isinstance(decision, expected)
 
 
-def test_a_registration_whose_token_times_are_lost_gets_a_new_one() -> None:
+def test_a_registration_without_token_times_gets_a_new_token() -> None:
     one = source()
     secret = cluster_secret(one)
     del secret["metadata"]["annotations"][names.TOKEN_EXPIRES]
@@ -106,7 +106,7 @@ def test_a_registration_whose_token_times_are_lost_gets_a_new_one() -> None:
         },
     ],
 )
-def test_changed_access_is_written_anew(change: dict[str, Any]) -> None:
+def test_changed_access_is_registered_again(change: dict[str, Any]) -> None:
     decision = decide(seen(source=source(**change), existing=registration(source())))
     assert isinstance(decision, Register)
     assert decision.existing is not None
@@ -116,7 +116,7 @@ def test_changed_access_is_written_anew(change: dict[str, Any]) -> None:
     "labels",
     [{names.PROTECTED: "true"}, {names.REGION: "eu"}],
 )
-def test_changed_facts_only_change_labels(labels: dict[str, str]) -> None:
+def test_changed_cluster_info_only_changes_labels(labels: dict[str, str]) -> None:
     one = source(local_cluster(labels=labels))
     assert isinstance(decide(seen(source=one, existing=registration(source()))), Relabel)
 
@@ -127,31 +127,31 @@ def refused(**changes: Any) -> Refuse:
     return decision
 
 
-def test_an_owner_without_an_environment_registers_nothing() -> None:
+def test_an_owner_without_an_environment_is_refused() -> None:
     owner = local_cluster()
     del owner["metadata"]["labels"][names.ENVIRONMENT]
     assert refused(source=source(owner)).reason == "EnvironmentMissing"
 
 
-def test_an_environment_that_is_not_in_the_list_registers_nothing() -> None:
+def test_an_unknown_environment_is_refused() -> None:
     decision = refused(environments=frozenset({"prod"}))
     assert decision.reason == "EnvironmentUnknown"
     assert "prod" in decision.message
     assert not decision.standing
 
 
-def test_an_environment_that_is_taken_registers_nothing() -> None:
+def test_an_environment_held_by_another_cluster_is_refused() -> None:
     decision = refused(holders={"stage": "other-stage"})
     assert (decision.reason, decision.standing) == ("EnvironmentTaken", False)
     assert "other-stage" in decision.message
 
 
-def test_a_person_s_cluster_secret_of_that_name_is_left_alone() -> None:
+def test_a_foreign_cluster_secret_of_the_same_name_is_not_changed() -> None:
     decision = refused(existing=foreign())
     assert (decision.reason, decision.standing) == ("NameTaken", False)
 
 
-def test_a_cluster_of_that_name_from_another_source_is_left_alone() -> None:
+def test_a_registration_of_the_same_name_from_another_source_is_not_changed() -> None:
     existing = replace(registration(source()), source="crossplane-system/another")
     assert refused(existing=existing).reason == "NameTaken"
 
@@ -164,14 +164,14 @@ def test_a_cluster_of_that_name_from_another_source_is_left_alone() -> None:
         ({"source": source(local_cluster(labels={names.ACCESS: "scoped"}))}, "NamespacesMissing"),
     ],
 )
-def test_what_became_unusable_leaves_the_registration_standing(
+def test_a_source_that_became_invalid_keeps_its_registration(
     changes: dict[str, Any], reason: str
 ) -> None:
     decision = refused(**changes, existing=registration(source()))
     assert (decision.reason, decision.standing) == (reason, True)
 
 
-def test_an_environment_that_vanished_from_the_list_is_not_deregistered() -> None:
+def test_a_cluster_of_an_environment_removed_from_the_list_is_not_deregistered() -> None:
     one = source()
     decision = decide(seen(source=one, existing=registration(one), environments=frozenset()))
     assert isinstance(decision, Keep)
@@ -179,7 +179,9 @@ def test_an_environment_that_vanished_from_the_list_is_not_deregistered() -> Non
 
 @pytest.mark.parametrize(("fate", "gone"), [(Fate.LEAVING, False), (Fate.GONE, True)])
 @pytest.mark.parametrize("with_secret", [True, False])
-def test_only_what_is_gone_or_going_leaves(fate: Fate, gone: bool, with_secret: bool) -> None:
+def test_a_source_that_is_deleted_or_being_deleted_is_deregistered(
+    fate: Fate, gone: bool, with_secret: bool
+) -> None:
     one = source()
     changes: dict[str, Any] = {} if with_secret else {"source": None, "auth_info": None}
     decision = decide(seen(**changes, fate=fate, existing=registration(one)))
@@ -196,8 +198,8 @@ def leave(owner: str = "LocalCluster", **changes: Any) -> Deregister:
     return Deregister(existing, **{"gone": False, **changes})
 
 
-def test_a_leaving_cluster_that_is_silent_is_waited_for_as_long_as_a_restart_takes() -> None:
-    """Let go without a drain it leaves load balancers and volumes behind."""
+def test_a_drain_waits_five_minutes_for_a_cluster_that_does_not_respond() -> None:
+    """Deregistered without a drain, it would leave load balancers and volumes behind."""
     for silent in (0.5, 11.0, 120.0, 299.0):
         assert why_give_up(leave(), SETTINGS, since=1000.0, silent=silent) is None
     assert why_give_up(leave(), SETTINGS, since=1000.0, silent=301.0) == (
@@ -205,7 +207,7 @@ def test_a_leaving_cluster_that_is_silent_is_waited_for_as_long_as_a_restart_tak
     )
 
 
-def test_a_drain_on_a_cluster_that_answers_has_a_limit_of_its_own() -> None:
+def test_a_drain_on_a_responding_cluster_has_its_own_time_limit() -> None:
     assert why_give_up(leave(), SETTINGS, since=119.0, silent=0.0) is None
     assert why_give_up(leave(), SETTINGS, since=121.0, silent=0.0) == "not drained within 120 s"
 
@@ -221,33 +223,33 @@ def test_a_drain_on_a_cluster_that_answers_has_a_limit_of_its_own() -> None:
         (leave(), False),
     ],
 )
-def test_nobody_waits_for_a_cluster_that_is_known_to_be_gone(
+def test_a_drain_does_not_wait_for_a_cluster_known_to_be_deleted(
     decision: Deregister, dead: bool
 ) -> None:
-    """A kubeconfig that a person deleted does not say that."""
+    """The deletion of a kubeconfig by a person does not prove that its cluster is deleted."""
     assert (why_give_up(decision, SETTINGS, since=20.0, silent=11.0) is not None) is dead
 
 
-def test_a_person_who_forgets_a_cluster_need_not_wait_for_it() -> None:
+def test_a_forgotten_cluster_is_deregistered_without_waiting() -> None:
     decision = decide(seen(existing=registration(source()), forgotten=True))
     assert isinstance(decision, Deregister)
     assert decision.is_known_dead
 
 
-def test_nothing_is_done_for_what_left_before_it_was_registered() -> None:
+def test_a_source_deleted_before_its_registration_needs_no_action() -> None:
     assert decide(seen(fate=Fate.LEAVING)) == NoAction()
     assert decide(seen(fate=Fate.GONE, existing=foreign())) == NoAction()
 
 
-def test_another_environment_is_registered_anew() -> None:
-    """What keeps its apps in their place on the cluster bears the environment's name."""
+def test_a_cluster_moved_to_another_environment_is_registered_again() -> None:
+    """The objects that confine its apps on the cluster have the environment's name."""
     one = source(local_cluster(labels={names.ENVIRONMENT: "prod"}))
     decision = decide(seen(source=one, existing=registration(source())))
     assert isinstance(decision, Register)
     assert decision.why == "environment changed"
 
 
-def test_labels_of_a_source_that_lives_come_back_after_somebody_drained_it() -> None:
+def test_the_labels_of_an_existing_source_are_restored_after_a_manual_drain() -> None:
     one = source()
     secret = cluster_secret(one)
     labels = secret["metadata"]["labels"]
@@ -300,7 +302,7 @@ def situations(draw: st.DrawFn) -> Observation:
 
 
 @given(situations())
-def test_a_stranger_s_secret_is_never_written_to(one: Observation) -> None:
+def test_a_foreign_secret_is_never_changed(one: Observation) -> None:
     existing = one.existing
     stranger = existing is not None and not (
         existing.ours and existing.source == "ucp-clusters/demo-stage-kubeconfig"
@@ -312,7 +314,7 @@ def test_a_stranger_s_secret_is_never_written_to(one: Observation) -> None:
 
 
 @given(situations())
-def test_only_gone_or_going_deregisters(one: Observation) -> None:
+def test_only_deleted_sources_are_deregistered(one: Observation) -> None:
     if isinstance(decide(one), Deregister):
         assert one.fate is not Fate.ALIVE
     if isinstance(decide(one), Register | Relabel | Keep):
@@ -320,7 +322,7 @@ def test_only_gone_or_going_deregisters(one: Observation) -> None:
 
 
 @given(situations())
-def test_a_new_environment_is_taken_only_when_listed_and_free(one: Observation) -> None:
+def test_a_cluster_joins_an_environment_only_if_it_is_known_and_free(one: Observation) -> None:
     decision = decide(one)
     if isinstance(decision, Register | Relabel):
         held = one.existing.environment or one.existing.draining if one.existing else None
@@ -332,12 +334,12 @@ def test_a_new_environment_is_taken_only_when_listed_and_free(one: Observation) 
 
 
 @given(situations())
-def test_deciding_twice_changes_nothing(one: Observation) -> None:
+def test_decisions_are_deterministic(one: Observation) -> None:
     assert decide(one) == decide(one)
 
 
 def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Observation:
-    """A cluster that a person vouches for under a name of their own."""
+    """A cluster that a person registers under a name of their choice, with a labelled Secret."""
     secret = {
         "metadata": {
             "name": f"{name}-kubeconfig",
@@ -352,8 +354,8 @@ def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Observati
 
 
 @pytest.mark.parametrize("name", ["in-cluster", "demo-core"])
-def test_the_names_of_the_core_are_taken_by_no_app_cluster(name: str) -> None:
-    """Argo CD, with two clusters of one name, applies nothing to either."""
+def test_app_clusters_cannot_use_the_names_of_the_core(name: str) -> None:
+    """Argo CD syncs to neither of two clusters with the same name."""
     decision = decide(named_source(name))
     assert isinstance(decision, Refuse)
     assert decision.reason == "NameReserved"
@@ -370,11 +372,11 @@ def test_the_names_of_the_core_are_taken_by_no_app_cluster(name: str) -> None:
         "https://10.0.0.7:6443",
     ],
 )
-def test_the_core_s_own_address_is_no_app_cluster(server: str) -> None:
+def test_app_clusters_cannot_use_the_addresses_of_the_core(server: str) -> None:
     decision = decide(named_source("mine", server))
     assert isinstance(decision, Refuse)
     assert decision.reason == "AddressReserved"
 
 
-def test_other_names_and_addresses_are_free() -> None:
+def test_other_names_and_addresses_are_accepted() -> None:
     assert isinstance(decide(named_source("mine", "https://10.0.0.7:7443")), Register)

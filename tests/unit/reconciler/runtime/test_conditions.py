@@ -1,4 +1,4 @@
-"""Conditions keep their time while the status stays, and tokens their promise."""
+"""Transition times of conditions, renewal times of tokens, log lines, and RBAC of identities."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ BEFORE = "2029-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(("status", "since"), [("True", BEFORE), ("False", "now")])
-def test_the_time_changes_only_with_the_status(status: str, since: str) -> None:
+def test_the_transition_time_changes_only_with_the_status(status: str, since: str) -> None:
     item = local_cluster(status={"conditions": [condition("Ready", "True", "Old")]})
     found = written(item, [Condition("Ready", status, "New", "other words")], "now")
     assert found[0]["lastTransitionTime"] == since
     assert (found[0]["reason"], found[0]["message"]) == ("New", "other words")
 
 
-def test_long_words_are_cut() -> None:
+def test_long_messages_are_truncated() -> None:
     found = written(local_cluster(), [Condition("Ready", "True", "R", "x" * 99_999)], "now")
     assert len(found[0]["message"]) == MESSAGE_LIMIT
 
@@ -42,7 +42,7 @@ def test_conditions_are_found_by_type() -> None:
     assert not is_true(local_cluster(), "Ready")
 
 
-def test_only_changes_that_matter_wake_a_controller() -> None:
+def test_status_changes_trigger_a_controller_only_for_watched_conditions() -> None:
     ready = local_cluster(status={"conditions": [condition("Ready", "True")]})
     drained = local_cluster(status={"conditions": [condition("Drained", "True")]})
     assert same_but_status(local_cluster(), ready)
@@ -57,13 +57,13 @@ def test_only_changes_that_matter_wake_a_controller() -> None:
     st.floats(min_value=0, max_value=4e9),
     st.integers(min_value=600, max_value=10_000_000),
 )
-def test_renewal_lies_within_the_token_s_life(issued: float, lifetime: int) -> None:
+def test_a_token_is_renewed_within_its_lifetime(issued: float, lifetime: int) -> None:
     due = renew_at(stamp(issued), stamp(issued + lifetime), "demo-stage")
     assert issued - 1 <= due <= issued + lifetime
     assert lifetime * (2 / 3 - JITTER) - 2 <= due - issued <= lifetime * 2 / 3 + 2
 
 
-def test_clusters_registered_together_are_renewed_apart() -> None:
+def test_tokens_of_clusters_registered_together_are_renewed_at_different_times() -> None:
     due = {renew_at(BEFORE, stamp(4_000_000_000), f"demo-{each}") for each in range(10)}
     assert len(due) == 10
 
@@ -72,16 +72,16 @@ def test_clusters_registered_together_are_renewed_apart() -> None:
     ("issued", "expires"),
     [(None, BEFORE), (BEFORE, None), ("soon", "later"), (BEFORE, BEFORE)],
 )
-def test_a_token_of_unknown_age_is_due(issued: str | None, expires: str | None) -> None:
+def test_a_token_of_unknown_age_is_due_for_renewal(issued: str | None, expires: str | None) -> None:
     assert renew_at(issued, expires, "demo-stage") == 0
 
 
 @given(st.integers(min_value=0, max_value=4_000_000_000))
-def test_stamps_survive(seconds: int) -> None:
+def test_timestamps_are_parsed_back_unchanged(seconds: int) -> None:
     assert parse_stamp(stamp(seconds)) == seconds
 
 
-def test_log_lines_are_json_and_hold_no_credential() -> None:
+def test_log_lines_are_json_and_contain_no_credential() -> None:
     stream = io.StringIO()
     token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
     log = Log(stream, clock=lambda: 0)
@@ -94,7 +94,7 @@ def test_log_lines_are_json_and_hold_no_credential() -> None:
     assert "abc" not in stream.getvalue()
 
 
-def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
+def test_argo_cd_gets_cluster_admin_and_the_mirror_identity_no_permissions() -> None:
     objects = service_accounts.wanted(source())
     assert [each["kind"] for each in objects] == [
         "ServiceAccount",
@@ -106,7 +106,7 @@ def test_admin_may_do_everything_and_the_mirror_nothing_yet() -> None:
     assert [each["name"] for each in binding["subjects"]] == [names.ARGOCD_IDENTITY]
 
 
-def test_scoped_may_do_nothing_outside_its_namespaces() -> None:
+def test_scoped_access_has_no_permissions_outside_its_namespaces() -> None:
     owner = local_cluster(
         labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo,quote"}
     )

@@ -1,4 +1,4 @@
-"""Who may take a Lease: decided by our own clock, and by whether a neighbour still lives."""
+"""Leader election: a Lease expires by our own clock, or when a local holder's process ended."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def lease(holder: str, renewed: str = "t0", seconds: int = 15) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": ""}, {"holderIdentity": None}])
-def test_what_nobody_holds_is_taken(spec: dict[str, Any]) -> None:
+def test_a_lease_without_a_holder_is_acquired(spec: dict[str, Any]) -> None:
     assert LeaseState(HERE).may_take({"spec": spec}, 0)
 
 
-def test_our_own_is_renewed() -> None:
+def test_our_own_lease_is_renewed() -> None:
     assert LeaseState(HERE).may_take(lease(str(HERE)), 0)
 
 
-def test_another_s_is_taken_once_it_stood_still_for_its_whole_life() -> None:
+def test_a_foreign_lease_is_acquired_once_it_was_not_renewed_for_its_duration() -> None:
     standing = LeaseState(HERE)
     other = lease("elsewhere/1/1.00")
     assert not standing.may_take(other, 100)
@@ -40,13 +40,13 @@ def test_another_s_is_taken_once_it_stood_still_for_its_whole_life() -> None:
     assert standing.may_take(other, 100 + LASTS + 0.1)
 
 
-def test_each_renewal_counts_anew_whatever_its_time_says() -> None:
+def test_each_renewal_restarts_the_lease_duration_whatever_its_timestamp() -> None:
     standing = LeaseState(HERE)
     for number in range(10):
         assert not standing.may_take(lease("elsewhere/1/1.00", f"t{number}"), number * LASTS)
 
 
-def test_a_longer_life_is_respected() -> None:
+def test_a_longer_lease_duration_is_respected() -> None:
     standing = LeaseState(HERE)
     other = lease("elsewhere/1/1.00", seconds=60)
     assert not standing.may_take(other, 0)
@@ -54,7 +54,7 @@ def test_a_longer_life_is_respected() -> None:
     assert standing.may_take(other, 61)
 
 
-def test_a_neighbour_that_is_gone_is_succeeded_at_once() -> None:
+def test_the_lease_of_a_local_process_that_ended_is_acquired_immediately() -> None:
     assert HERE.outlived(f"machine/{2**22 + 1}/1.00")
     assert HERE.outlived(f"machine/{os.getpid()}/1.00"), "the PID is another process's now"
 
@@ -69,19 +69,19 @@ def test_a_neighbour_that_is_gone_is_succeeded_at_once() -> None:
         "somebody",
     ],
 )
-def test_who_lives_or_lives_elsewhere_is_not_outlived(other: str) -> None:
+def test_holders_on_other_machines_and_unknown_holders_count_as_running(other: str) -> None:
     assert not HERE.outlived(other)
 
 
 @pytest.mark.parametrize("older", [False, True])
-def test_a_neighbour_that_lives_is_not_outlived(older: bool) -> None:
-    """older: as versions named it that knew a start as a time of day."""
+def test_a_running_local_process_keeps_its_lease(older: bool) -> None:
+    """older: the identity as earlier versions wrote it, with the start as a wall-clock time."""
     parent = process.identify(os.getppid())
     assert parent is not None
     start = f"{parent.started_at:.2f}" if older else parent.start
     assert not HERE.outlived(str(Holder("machine", parent.pid, start)))
 
 
-def test_a_neighbour_of_another_boot_is_outlived() -> None:
+def test_a_local_process_from_before_a_reboot_has_ended() -> None:
     start = f"00000000-0000-0000-0000-000000000000:{HERE.start.rpartition(':')[2]}"
     assert HERE.outlived(str(Holder("machine", HERE.pid, start)))

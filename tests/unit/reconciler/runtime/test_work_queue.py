@@ -1,4 +1,4 @@
-"""The queue against a model, and its waiting."""
+"""The work queue, compared with a model: delays, lanes, and waiting threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KEYS = st.sampled_from(["a", "b", "c", "d"])
 
 
 class BacklogModel(RuleBasedStateMachine):
-    """No key is lost, none is in two hands, none twice in line, none early."""
+    """No key is lost, processed twice at a time, queued twice, or handed out early."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -23,9 +23,9 @@ class BacklogModel(RuleBasedStateMachine):
         self.queue = RateLimitedQueue(self.back_off, chance=lambda: 0.0)
         self.now = 0.0
         self.wanted: set[str] = set()
-        """Keys that must be handed out as soon as somebody takes."""
+        """Keys that the next calls of `take` have to return."""
         self.hand: dict[str, bool] = {}
-        """Keys in hand, and whether they were added meanwhile."""
+        """Keys being processed, and whether they were added meanwhile."""
         self.due: dict[str, float] = {}
         self.failures: dict[str, int] = {}
 
@@ -98,7 +98,7 @@ TestBacklog = BacklogModel.TestCase
 @given(
     failures=st.integers(min_value=1, max_value=10_000), chance=st.floats(min_value=0, max_value=1)
 )
-def test_delay_stays_within_its_bounds(failures: int, chance: float) -> None:
+def test_the_backoff_stays_within_its_bounds(failures: int, chance: float) -> None:
     back_off = BackOff(start=0.25, cap=5, jitter=0.2)
     assert 0.25 * 0.8 <= back_off.delay(failures, chance) <= 5
 
@@ -106,13 +106,13 @@ def test_delay_stays_within_its_bounds(failures: int, chance: float) -> None:
 @given(
     first=st.integers(min_value=1, max_value=200), second=st.integers(min_value=1, max_value=200)
 )
-def test_delay_never_shrinks_with_more_failures(first: int, second: int) -> None:
+def test_the_backoff_never_decreases_with_more_failures(first: int, second: int) -> None:
     back_off = BackOff(jitter=0)
     less, more = sorted((first, second))
     assert back_off.delay(less, 0) <= back_off.delay(more, 0)
 
 
-def test_success_forgets_failures() -> None:
+def test_success_resets_the_failure_count() -> None:
     queue = RateLimitedQueue(BackOff(start=1, cap=100, jitter=0))
     for _ in range(5):
         queue.add("a")
@@ -125,14 +125,14 @@ def test_success_forgets_failures() -> None:
     assert queue.failures("a") == 0
 
 
-def test_keys_come_in_the_order_they_were_added() -> None:
+def test_keys_are_taken_in_the_order_they_were_added() -> None:
     queue = RateLimitedQueue(BackOff())
     for key in ("c", "a", "b", "a"):
         queue.add(key)
     assert [queue.take(0) for _ in range(4)] == ["c", "a", "b", None]
 
 
-def test_a_failure_that_changes_its_own_object_does_not_spin() -> None:
+def test_a_failure_that_changes_its_own_object_is_not_retried_in_a_busy_loop() -> None:
     queue = RateLimitedQueue(BackOff(start=1, cap=8, jitter=0))
     queue.add("a")
     now = 0.0
@@ -144,7 +144,7 @@ def test_a_failure_that_changes_its_own_object_does_not_spin() -> None:
         now += 1
 
 
-def test_a_waiting_thread_wakes_for_a_key_and_for_the_end() -> None:
+def test_a_waiting_thread_wakes_up_for_a_key_and_for_the_stop() -> None:
     queue = WorkQueue()
     taken: list[str | None] = []
 
@@ -167,7 +167,7 @@ def test_a_waiting_thread_wakes_for_a_key_and_for_the_end() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_a_key_is_never_in_two_hands(threads: int) -> None:
+def test_a_key_is_never_processed_by_two_threads_at_a_time(threads: int) -> None:
     queue = WorkQueue()
     lock = threading.Lock()
     processing: set[str] = set()
@@ -200,7 +200,7 @@ def test_a_key_is_never_in_two_hands(threads: int) -> None:
 
 
 class LanesModel(RuleBasedStateMachine):
-    """With lanes of two: never more of one in hand, nobody waits while a lane has room."""
+    """Two keys per lane at most are processed at a time; none waits while its lane has room."""
 
     keys = st.sampled_from([f"{lane}{number}" for lane in "ab" for number in range(4)])
 
@@ -251,14 +251,14 @@ class LanesModel(RuleBasedStateMachine):
 TestLanes = LanesModel.TestCase
 
 
-def test_lanes_take_turns() -> None:
+def test_lanes_are_served_in_turn() -> None:
     queue = RateLimitedQueue(BackOff(), lane=lambda key: key[0], width=9)
     for key in ("a1", "a2", "a3", "b1"):
         queue.add(key)
     assert [queue.take(0) for _ in range(4)] == ["a1", "b1", "a2", "a3"]
 
 
-def test_convergence_counts_from_the_oldest_change_that_was_not_caught_up_with() -> None:
+def test_convergence_time_counts_from_the_oldest_unprocessed_change() -> None:
     queue = RateLimitedQueue(BackOff(start=1, jitter=0), chance=lambda: 0.0)
     queue.add("a", 10)
     queue.add("a", 11)
@@ -275,7 +275,7 @@ def test_convergence_counts_from_the_oldest_change_that_was_not_caught_up_with()
     assert queue.oldest(18) == 0
 
 
-def test_retries_of_all_keys_together_are_bounded() -> None:
+def test_the_retry_rate_of_all_keys_is_limited() -> None:
     rate = RetryRate(per_second=10, burst=5)
     waits = [rate.wait(0) for _ in range(25)]
     assert waits[:5] == [0] * 5
@@ -283,7 +283,7 @@ def test_retries_of_all_keys_together_are_bounded() -> None:
     assert rate.wait(100) == 0
 
 
-def test_a_held_queue_hands_nothing_out() -> None:
+def test_a_paused_queue_returns_no_key() -> None:
     queue = WorkQueue()
     queue.pause(True)
     queue.add("a")

@@ -1,4 +1,4 @@
-"""When a resource of an old core counts as observed."""
+"""Adoption of a previous core's resources: when one counts as observed, and interruptions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def resource(status: str, message: str = "", reason: str = "ReconcileError") -> 
     return {"status": {"conditions": [condition]}}
 
 
-def test_the_cloud_has_it_or_has_it_no_more() -> None:
+def test_a_resource_is_observed_if_it_exists_in_the_cloud_or_no_longer_does() -> None:
     assert unseen(resource("True")) == ""
     said = "observe failed: the external resource does not exist"
     assert unseen(resource("False", said)) == ""
@@ -33,15 +33,15 @@ def test_the_cloud_has_it_or_has_it_no_more() -> None:
         resource("False"),
     ],
 )
-def test_until_then_it_is_waited_for(item: dict[str, Any]) -> None:
+def test_a_resource_that_could_not_be_observed_is_waited_for(item: dict[str, Any]) -> None:
     assert unseen(item) != ""
 
 
 @pytest.mark.parametrize("which", ["managed", "composite", "application"])
-def test_a_run_that_was_cut_off_has_begun_as_long_as_anything_rests(
+def test_an_interrupted_adoption_is_detected_while_any_object_is_paused(
     monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    """All resources may be owned again, while what keeps them rests, until a run ends that."""
+    """All resources may be adopted while composites or Applications are still paused."""
     resting = {"metadata": {"annotations": {"k8s-ucp.io/adopting": "null"}}}
     found = {"managed": [{"metadata": {}}], "composite": [], "application": [{"metadata": {}}]}
     monkeypatch.setattr(adopt_resources, "composites", lambda _: found["composite"])
@@ -53,8 +53,8 @@ def test_a_run_that_was_cut_off_has_begun_as_long_as_anything_rests(
     assert has_begun(context)
 
 
-def test_an_application_that_rested_is_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Argo CD did not look while it rested, and would next when its comparison expires."""
+def test_a_resumed_application_is_refreshed_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Argo CD skipped it while paused, and would refresh it only when its comparison expires."""
     patches: list[dict[str, Any]] = []
     resting = {"metadata": {"name": "clusters", "annotations": {RESTS: "true", ADOPTING: "null"}}}
     kube = SimpleNamespace(
