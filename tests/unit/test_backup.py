@@ -1,4 +1,4 @@
-"""The backup's document and its key: what is kept, what goes, what a broken one says."""
+"""The backup's document and its key: contents, updates, and errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def never(section: str, key: str) -> bool:
 
 
 @given(backups)
-def test_what_is_written_is_read(backup: Backup) -> None:
+def test_a_backup_is_parsed_back_unchanged(backup: Backup) -> None:
     assert parse(dump(backup)) == backup
     assert dump(parse(dump(backup))) == dump(backup)
 
 
 @given(backups, backups, st.sets(st.tuples(st.sampled_from(SECTIONS), names)))
-def test_what_is_there_counts_and_the_rest_stays_until_it_is_gone(
+def test_existing_entries_are_updated_and_others_kept_until_they_are_deleted(
     known: Backup, seen: Backup, lost: set[tuple[str, str]]
 ) -> None:
     kept = updated(known, seen, lambda *each: each in lost)
@@ -64,13 +64,13 @@ def test_what_is_there_counts_and_the_rest_stays_until_it_is_gone(
     assert updated(kept, seen, never) == kept
 
 
-def test_an_empty_core_takes_nothing_away() -> None:
+def test_an_empty_core_removes_nothing_from_the_backup() -> None:
     known = Backup({"ucp-clusters/a": {"password": "eA=="}}, {"ns/k": {}}, {"VPC.x/ns/v": "vpc-1"})
     assert updated(known, Backup(), never) == known
     assert not updated(Backup(), Backup(), never)
 
 
-def test_another_token_is_a_renewal_and_anything_else_is_news() -> None:
+def test_only_a_changed_kubeconfig_is_a_renewal() -> None:
     known = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "old"}}})
     renewed = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "new"}}})
     relabelled = Backup(sources={"ns/k": {"labels": {}, "data": {"kubeconfig": "old"}}})
@@ -82,7 +82,7 @@ def test_another_token_is_a_renewal_and_anything_else_is_news() -> None:
 
 
 class Core:
-    """A core that was given its backup; one Secret may be there."""
+    """A restored core with at most one Secret."""
 
     def __init__(self, secret: Object | None) -> None:
         self.secret = secret
@@ -100,18 +100,20 @@ class Core:
         (None, True),
     ],
 )
-def test_a_kubeconfig_without_its_label_is_gone(labels: dict[str, str] | None, gone: bool) -> None:
+def test_a_kubeconfig_without_its_label_counts_as_deleted(
+    labels: dict[str, str] | None, gone: bool
+) -> None:
     core = Core({"metadata": {"labels": labels}})
     state = CoreState(cast(Kube, core), ("ns",), ("ns",))
     assert state.gone(SOURCES, "ns/k") is gone
-    # Argo CD may not have labelled it yet.
+    # For passwords, a label that Argo CD may not have added yet proves nothing.
     assert not state.gone(PASSWORDS, "ns/k")
     core.secret = None
     assert state.gone(SOURCES, "ns/k")
     assert state.gone(PASSWORDS, "ns/k")
 
 
-def test_the_document_names_its_form_and_its_parts() -> None:
+def test_the_document_contains_its_format_version_and_all_sections() -> None:
     content = json.loads(dump(Backup()))
     assert content == {"version": 1, PASSWORDS: {}, SOURCES: {}, EXTERNAL_NAMES: {}}
 
@@ -125,7 +127,7 @@ def test_the_document_names_its_form_and_its_parts() -> None:
         (b'{"version": 1, "passwords": "S3CR3T"}', "is not a valid backup"),
     ],
 )
-def test_a_document_that_is_none_is_not_quoted(text: bytes, said: str) -> None:
+def test_an_invalid_backup_is_reported_without_its_content(text: bytes, said: str) -> None:
     with pytest.raises(UcpError) as caught:
         parse(text)
     assert said in caught.value.message
@@ -133,7 +135,7 @@ def test_a_document_that_is_none_is_not_quoted(text: bytes, said: str) -> None:
     assert "S3CR3T" not in str(caught.value)
 
 
-def test_a_backup_does_not_show_itself() -> None:
+def test_the_repr_of_a_backup_omits_its_secrets() -> None:
     assert "S3CR3T" not in repr(Backup({"a/b": {"password": "S3CR3T"}}, {"a/c": {"d": "S3CR3T"}}))
 
 
@@ -147,7 +149,7 @@ def made(path: Path, *, waiting: Callable[[], bool] = lambda: False) -> str:
     return path.read_text()
 
 
-def test_the_key_is_made_once_for_the_user_alone(path: Path) -> None:
+def test_the_key_is_created_once_and_only_the_user_can_read_it(path: Path) -> None:
     old = os.umask(0)
     try:
         text = made(path)
@@ -160,7 +162,7 @@ def test_the_key_is_made_once_for_the_user_alone(path: Path) -> None:
     assert (path.parent / ".gitignore").stat().st_mode & 0o777 == 0o600
 
 
-def test_git_ignores_it_in_any_work_tree(path: Path) -> None:
+def test_git_ignores_the_key_in_any_work_tree(path: Path) -> None:
     made(path)
     (path.parent / "README.md").write_text("")
     (path.parent / "gcp.json.example").write_text("")
@@ -174,7 +176,7 @@ def test_git_ignores_it_in_any_work_tree(path: Path) -> None:
     ]
 
 
-def test_it_closes_and_opens_and_never_shows_itself(path: Path) -> None:
+def test_the_key_encrypts_and_decrypts_and_its_repr_omits_it(path: Path) -> None:
     key = key_for(path, lambda: False)
     first, second = key.close(b"S3CR3T"), key.close(b"S3CR3T")
     assert first != second
@@ -185,7 +187,7 @@ def test_it_closes_and_opens_and_never_shows_itself(path: Path) -> None:
     assert load_key(path) == key
 
 
-def test_another_key_does_not_open_it(path: Path, tmp_path: Path) -> None:
+def test_another_key_cannot_decrypt_a_backup(path: Path, tmp_path: Path) -> None:
     sealed = key_for(path, lambda: False).close(b"S3CR3T")
     other = key_for(tmp_path / "other.key", lambda: False)
     for text in (sealed, sealed[:-60] + b"\n", b"", b"\x00nonsense"):
@@ -197,7 +199,7 @@ def test_another_key_does_not_open_it(path: Path, tmp_path: Path) -> None:
         )
 
 
-def test_no_new_key_where_a_backup_waits_for_the_old_one(path: Path) -> None:
+def test_no_key_is_created_if_a_backup_needs_the_old_one(path: Path) -> None:
     with pytest.raises(BadKey) as caught:
         made(path, waiting=lambda: True)
     assert f"its key {path} is missing" in caught.value.message
@@ -206,7 +208,7 @@ def test_no_new_key_where_a_backup_waits_for_the_old_one(path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello", "AGE-SECRET-KEY-1QQQQ", "{0}{0}", b"\xff\xfe"])
-def test_a_file_that_is_no_key_is_refused_and_kept(path: Path, text: str | bytes) -> None:
+def test_an_invalid_key_file_is_refused_and_kept(path: Path, text: str | bytes) -> None:
     good = made(path)
     broken = text if isinstance(text, bytes) else text.format(good).encode()
     path.write_bytes(broken)
@@ -216,7 +218,7 @@ def test_a_file_that_is_no_key_is_refused_and_kept(path: Path, text: str | bytes
     assert path.read_bytes() == broken
 
 
-def test_a_key_of_age_keygen_is_taken(path: Path) -> None:
+def test_a_key_of_age_keygen_is_accepted(path: Path) -> None:
     text = made(path)
     secret = next(line for line in text.splitlines() if line.startswith("AGE-"))
     known = load_key(path)
@@ -224,7 +226,7 @@ def test_a_key_of_age_keygen_is_taken(path: Path) -> None:
     assert load_key(path) == known
 
 
-def test_age_is_loaded_by_nobody_who_needs_none() -> None:
+def test_age_is_not_imported_before_it_is_needed() -> None:
     code = (
         "import sys; import k8s_ucp.plans, k8s_ucp.backup, k8s_ucp.backup_key;"
         "sys.exit('pyrage' in sys.modules)"

@@ -1,4 +1,4 @@
-"""The registry of the rules of `ucp check`."""
+"""The registry of rules of `ucp check`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 from k8s_ucp.check_rules import RULES, Rule, RuleId, page_text
 
 
-def test_every_id_is_a_rule() -> None:
+def test_every_rule_id_has_a_rule() -> None:
     assert tuple(RULES) == get_args(RuleId)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
-def test_rules_say_what_why_and_how_to_fix(rule: Rule) -> None:
+def test_rules_document_what_why_and_fix(rule: Rule) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)+", rule.id)
     assert not rule.title.endswith(".")
     assert all(each.endswith(".") for each in (rule.what, rule.why, rule.fix))
     assert f"\n### {rule.id}\n" in page_text()
 
 
-def test_warnings_may_be_ignored_anywhere() -> None:
+def test_warnings_can_be_ignored_anywhere() -> None:
     assert {each.ignorable for each in RULES.values() if each.severity == "warning"} == {"anywhere"}

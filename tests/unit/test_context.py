@@ -1,4 +1,4 @@
-"""What steps share: where Argo CD answers on this machine, and patience with API servers."""
+"""What steps share: Argo CD's URL on this machine, and retries of unresponsive API servers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def topology(ingress: str | None, **core: Any) -> Topology:
         ({"http": 18080, "https": 18443}, "http://127.0.0.1:18080"),
     ],
 )
-def test_the_address_is_the_port_of_the_core(ports: dict[str, int] | None, url: str) -> None:
+def test_the_argo_cd_url_has_the_http_port_of_the_core(
+    ports: dict[str, int] | None, url: str
+) -> None:
     context = StartContext(Workspace.at(Path("/nowhere")), topology("traefik", ports=ports))
     assert context.argocd_url == url
 
@@ -47,13 +49,15 @@ def test_the_address_is_the_port_of_the_core(ports: dict[str, int] | None, url: 
         (None, "forward-argocd", "await-ingress"),
     ],
 )
-def test_the_start_waits_for_one_way_in(ingress: str | None, wanted: str, other: str) -> None:
+def test_the_start_waits_for_the_ingress_or_forwards_a_port(
+    ingress: str | None, wanted: str, other: str
+) -> None:
     steps = {each.step.id for each in plans.start(topology(ingress)).tasks}
     assert wanted in steps
     assert other not in steps
 
 
-def test_a_view_makes_nothing(tmp_path: Path) -> None:
+def test_a_topology_view_cannot_create_clusters(tmp_path: Path) -> None:
     view = TopologyView(Workspace.at(tmp_path), demo())
     with pytest.raises(ProgramMissing, match="the embedded engine is not installed"):
         view.provider.create(ClusterRequest("demo-core"), lambda _: None)
@@ -69,7 +73,7 @@ def test_a_view_makes_nothing(tmp_path: Path) -> None:
         ([Unreachable("gone")] * 9, 4, Unreachable),
     ],
 )
-def test_a_step_asks_again_while_the_api_server_does_not_respond(
+def test_a_step_is_retried_while_the_api_server_does_not_respond(
     failures: list[KubeError],
     tries: int,
     raised: type[KubeError] | None,

@@ -1,4 +1,4 @@
-"""Credentials: what each cloud expects, and that nothing read is ever shown."""
+"""Credentials: the format that each cloud expects, and that no secret is ever shown."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ LOGINS = {
 
 
 @pytest.mark.parametrize("case", LOGINS)
-def test_what_git_is_given(case: str, tmp_path: Path) -> None:
+def test_logins_for_git_are_read_from_a_token_or_json(case: str, tmp_path: Path) -> None:
     text, expected = LOGINS[case]
     place = private(tmp_path / "forge.token", text)
     if isinstance(expected, tuple):
@@ -80,7 +80,7 @@ def test_what_git_is_given(case: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cloud", GOOD)
-def test_good_ones(cloud: str, tmp_path: Path) -> None:
+def test_valid_credentials_are_loaded(cloud: str, tmp_path: Path) -> None:
     text = load(cloud, private(tmp_path / "c", GOOD[cloud]))
     assert SECRET in text
     if cloud == "digitalocean":
@@ -88,7 +88,9 @@ def test_good_ones(cloud: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_ones_say_what_is_expected_and_nothing_else(case: str, tmp_path: Path) -> None:
+def test_invalid_credentials_are_reported_with_the_expected_format_only(
+    case: str, tmp_path: Path
+) -> None:
     cloud, text, why = BAD[case]
     with pytest.raises(BadCredential, match=why) as caught:
         load(cloud, private(tmp_path / "c", text))
@@ -98,7 +100,7 @@ def test_bad_ones_say_what_is_expected_and_nothing_else(case: str, tmp_path: Pat
     assert SECRET not in shown
 
 
-def test_from_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_credential_is_read_from_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_CLOUD", GOOD["aws"])
     assert load("aws", CredentialRef(variable="MY_CLOUD")) == GOOD["aws"]
     monkeypatch.delenv("MY_CLOUD")
@@ -106,7 +108,7 @@ def test_from_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         load("aws", CredentialRef(variable="MY_CLOUD"))
 
 
-def test_a_file_that_others_may_read(tmp_path: Path) -> None:
+def test_a_file_readable_by_other_users_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCredential, match="other users can read") as caught:
         load("gcp", private(tmp_path / "c", GOOD["gcp"], 0o644))
     assert caught.value.next.startswith("chmod 600")
@@ -119,7 +121,7 @@ def test_a_file_outside_the_workspace_is_not_read(tmp_path: Path) -> None:
         load_login("forge", CredentialRef(file=tmp_path / "workspace" / ".." / "outside.token"))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_credential_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCredential, match="the file does not exist"):
         load("gcp", CredentialRef(file=tmp_path / "nothing"))
     folder = tmp_path / "folder"
@@ -135,7 +137,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         load("gcp", CredentialRef(file=binary))
 
 
-def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_credential_is_read_from_1password(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
 
     def read(argv: list[str], *, timeout: float) -> str:
@@ -156,7 +158,9 @@ def test_from_onepassword(monkeypatch: pytest.MonkeyPatch) -> None:
         (DeadlineExceeded("op", 60, SECRET), "timed out"),
     ],
 )
-def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_of_1password_are_reported_without_the_secret(
+    failure: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> str:
         raise failure
 
@@ -167,8 +171,8 @@ def test_onepassword_fails(failure: Exception, words: str, monkeypatch: pytest.M
     assert caught.value.next
 
 
-def test_a_token_in_place_of_a_variable_s_name_is_not_repeated() -> None:
-    """Some look like names: the refusal may end in a log of CI."""
+def test_a_token_in_place_of_a_variable_name_is_not_repeated() -> None:
+    """Some tokens look like names, and the error may end up in a CI log."""
     for pasted in ("ghp_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", "AKIA0123456789ABCDEF"):
         with pytest.raises(BadCredential) as caught:
             load("digitalocean", CredentialRef(variable=pasted))

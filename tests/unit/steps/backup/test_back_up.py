@@ -1,4 +1,4 @@
-"""A stop with a core that is silent, and with a repository that takes nothing."""
+"""The backup of `ucp stop`, with an unresponsive core and with a repository that can't be pushed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def context(tmp_path: Path, *, answers: bool, core: str = "embedded") -> StartCo
 
 @pytest.fixture(autouse=True)
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of cores whose containers can be asked tells test_silent_core.py."""
+    """Cores whose containers can be queried are covered by test_silent_core.py."""
     monkeypatch.setattr(local, "used_providers", lambda *_: {})
 
 
@@ -48,7 +48,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> list[CoreState]:
     return asked
 
 
-def test_a_core_that_is_not_there_is_no_reason_to_go_on_running(
+def test_a_stop_does_not_need_the_core_if_it_is_absent(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     back_up_before_stop.run(context(tmp_path, answers=False, core="kind"), said.append)
@@ -57,7 +57,7 @@ def test_a_core_that_is_not_there_is_no_reason_to_go_on_running(
     assert (offline, said) == ([], [])
 
 
-def test_a_silent_core_that_keeps_its_data_is_stopped_with_a_word(
+def test_an_unresponsive_core_that_keeps_its_data_is_stopped_with_a_warning(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     silent = context(tmp_path, answers=False)
@@ -67,14 +67,14 @@ def test_a_silent_core_that_keeps_its_data_is_stopped_with_a_word(
     assert (offline, said) == ([], ["not backed up: demo-core is not responding"])
 
 
-def test_a_core_that_keeps_its_data_is_stopped_with_a_word(
+def test_a_core_that_keeps_its_data_is_stopped_with_a_warning_if_the_backup_fails(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     back_up_before_stop.run(context(tmp_path, answers=True), said.append)
     assert said == ["not backed up: git push: no way to the host"]
 
 
-def test_one_that_loses_its_data_is_not(
+def test_a_core_that_would_lose_its_data_is_not_stopped_if_the_backup_fails(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     with pytest.raises(UcpError) as caught:
@@ -83,7 +83,7 @@ def test_one_that_loses_its_data_is_not(
     assert caught.value.next == "look at the network"
 
 
-def test_data_is_given_up_unsaved_by_the_core_s_name_alone(
+def test_data_is_deleted_without_a_backup_only_with_abandon_and_the_cores_name(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     made = context(tmp_path, answers=True)
@@ -99,7 +99,7 @@ def test_data_is_given_up_unsaved_by_the_core_s_name_alone(
     assert said == ["not backed up: git push: no way to the host"]
 
 
-def test_a_later_stop_does_not_delete_what_the_first_could_not_back_up(
+def test_a_later_stop_does_not_delete_data_that_an_earlier_one_failed_to_back_up(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     running = context(tmp_path, answers=True)
@@ -127,7 +127,7 @@ def test_a_later_stop_does_not_delete_what_the_first_could_not_back_up(
     assert said[1:] == ["not backed up: demo-core is not responding"] * 3
 
 
-def test_what_is_new_is_told(
+def test_a_new_backup_is_reported_with_its_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[str]
 ) -> None:
     monkeypatch.setattr(back_up, "write_backup", lambda *_: "backup/state.age, commit 12345678")
@@ -136,10 +136,10 @@ def test_what_is_new_is_told(
 
 
 @pytest.mark.parametrize(("core", "left"), [("kind", ["k8s-ucp-restored"]), ("embedded", [])])
-def test_a_core_that_is_taken_apart_speaks_for_itself_no_more(
+def test_a_core_being_deleted_is_no_longer_marked_as_restored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, core: str, left: list[str]
 ) -> None:
-    """Else a stop that was cut off and run again would empty the backup."""
+    """Otherwise an interrupted stop that is run again would empty the backup."""
     monkeypatch.setattr(back_up, "write_backup", lambda *_: "")
     made = context(tmp_path, answers=True, core=core)
     deleted: list[str] = []

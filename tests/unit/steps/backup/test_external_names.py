@@ -1,4 +1,4 @@
-"""Which resources of an old core a new one waits for, before its providers may act."""
+"""Resources of a previous core that a new core waits for before its providers may act."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def application(name: str, sync: str = "OutOfSync", *resources: str) -> dict[str
     return {"metadata": {"name": name}, "status": status}
 
 
-def test_until_argo_cd_has_read_the_repository_nothing_is_known() -> None:
+def test_applications_not_compared_with_git_yet_are_waited_for() -> None:
     for items in (
         [],
         [application("clusters", "Unknown")],
@@ -29,7 +29,7 @@ def test_until_argo_cd_has_read_the_repository_nothing_is_known() -> None:
         assert not_yet([], ["clusters"], items) == ["clusters: not compared with git yet"]
 
 
-def test_what_is_declared_and_not_there_is_waited_for() -> None:
+def test_declared_resources_that_do_not_exist_yet_are_waited_for() -> None:
     items = [application("clusters", "OutOfSync", VPC, SUBNET), application("databases", "Synced")]
     wanted = ["clusters", "databases"]
     assert not_yet([SUBNET, VPC], wanted, items) == [
@@ -39,16 +39,16 @@ def test_what_is_declared_and_not_there_is_waited_for() -> None:
     assert not_yet([], wanted, items) == []
 
 
-def test_what_the_repository_declares_no_more_is_not() -> None:
+def test_resources_that_the_repository_no_longer_declares_are_not_waited_for() -> None:
     assert not_yet([SUBNET], ["clusters"], [application("clusters", "Synced", VPC)]) == []
 
 
-def test_what_a_composition_of_ours_makes_is_waited_for() -> None:
+def test_resources_of_our_compositions_are_waited_for() -> None:
     group = "SecurityGroup.ec2.aws.m.upbound.io/ucp-clusters"
     databases = application("databases", "Synced", "Postgres.k8s-ucp.io/ucp-clusters/quotes-stage")
     missing = [
         f"{group}/quotes-stage-firewall",
-        # As older versions wrote it; of something that is declared no more; in another namespace.
+        # Named by an older version; of a claim that was removed; in another namespace.
         f"{group}/quotes-stage-x7k2p",
         f"{group}/orders-stage-firewall",
         "SecurityGroup.ec2.aws.m.upbound.io/other/quotes-stage-firewall",
@@ -58,5 +58,5 @@ def test_what_a_composition_of_ours_makes_is_waited_for() -> None:
     ]
 
 
-def test_nor_is_anything_where_nothing_declares_resources() -> None:
+def test_nothing_is_waited_for_if_no_application_declares_resources() -> None:
     assert not_yet([VPC], [], []) == []

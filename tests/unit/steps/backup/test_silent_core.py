@@ -1,6 +1,6 @@
-"""A kind core that does not answer is not removed with what only it knows, unless a person says so.
+"""A kind core that does not respond is not deleted with data that exists nowhere else, unless forced.
 
-The engine is a stand-in: its core answers, answers once it was started, or never does.
+The container engine is a fake: its core responds, responds once it is started, or never does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.unit.preflight.test_orphans import crd
 
 
 class Machine:
-    """One machine after a reboot: the core's container is there and stopped."""
+    """One machine after a reboot: the core's container exists and is stopped."""
 
     def __init__(self, folder: Path, topology: Topology, monkeypatch: pytest.MonkeyPatch) -> None:
         self.there, self.answers, self.startable = True, False, True
@@ -75,10 +75,10 @@ class Machine:
     def delete(self, *_: Any) -> None:
         pass
 
-    # What a person does.
+    # As a user.
 
     def stop(self, abandon: str = "") -> None:
-        """The parts of `ucp stop` that look before they act."""
+        """The check and the backup of `ucp stop`, which run before it deletes anything."""
         self.context.abandon = frozenset([abandon])
         check_orphans(self.context)
         back_up_before_stop.run(self.context, self.said.append)
@@ -95,7 +95,7 @@ def with_clone(machine: Machine) -> Machine:
     return machine
 
 
-def test_its_containers_are_started_and_it_is_asked(shop: Machine) -> None:
+def test_a_stop_starts_the_containers_of_the_core_to_query_and_back_it_up(shop: Machine) -> None:
     with_clone(shop).clusters = ["stage", "prod"]
     with pytest.raises(UcpError, match="still manages Cluster stage, Cluster prod, which nothing"):
         shop.stop()
@@ -106,7 +106,7 @@ def test_its_containers_are_started_and_it_is_asked(shop: Machine) -> None:
     assert shop.started == ["shop-core"]
 
 
-def test_one_that_can_not_be_started_is_kept_with_what_would_be_lost(shop: Machine) -> None:
+def test_a_core_that_cannot_be_started_is_kept_and_the_loss_is_listed(shop: Machine) -> None:
     shop.startable = False
     with pytest.raises(UcpError) as caught:
         shop.stop()
@@ -123,7 +123,7 @@ def test_one_that_can_not_be_started_is_kept_with_what_would_be_lost(shop: Machi
     assert "environment stage (gke)" in shop.context.unasked
 
 
-def test_an_answer_that_stops_in_between_is_none(shop: Machine) -> None:
+def test_a_core_that_stops_responding_during_the_check_is_kept(shop: Machine) -> None:
     shop.answers = True
     listing = shop.list_all
 
@@ -138,7 +138,7 @@ def test_an_answer_that_stops_in_between_is_none(shop: Machine) -> None:
     assert "connection reset" in str(caught.value)
 
 
-def test_what_people_committed_is_at_stake_too(
+def test_environments_and_databases_committed_by_hand_are_listed_as_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
@@ -158,7 +158,7 @@ def test_what_people_committed_is_at_stake_too(
     assert "qa" not in caught.value.message
 
 
-def test_a_backup_that_is_known_to_lack_something_is_at_stake(
+def test_a_core_whose_last_backup_failed_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
@@ -170,7 +170,7 @@ def test_a_backup_that_is_known_to_lack_something_is_at_stake(
         machine.stop()
 
 
-def test_one_on_which_nothing_depends_is_stopped_with_a_word(
+def test_an_unresponsive_core_without_dependents_is_stopped_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine(tmp_path, demo(core={"provider": "kind"}), monkeypatch)
@@ -179,14 +179,14 @@ def test_one_on_which_nothing_depends_is_stopped_with_a_word(
     assert machine.said[-1] == "demo-core is not responding: nothing was backed up"
 
 
-def test_a_core_that_somebody_else_removed_is_told_of(shop: Machine) -> None:
+def test_a_core_removed_by_someone_else_is_reported(shop: Machine) -> None:
     shop.there = False
     shop.stop()
     assert "environment stage (gke)" in shop.context.unasked
     assert not shop.started
 
 
-def test_an_embedded_core_beside_kind_environments_is_not_asked_of_kind(
+def test_an_embedded_core_with_kind_environments_is_not_looked_up_in_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topology = on_clouds(["stage", "dev"], ["quotes"], core={"provider": "embedded"})
@@ -197,7 +197,7 @@ def test_an_embedded_core_beside_kind_environments_is_not_asked_of_kind(
     assert not machine.started
 
 
-def test_a_core_whose_state_folder_was_lost_is_asked_all_the_same(
+def test_a_core_whose_kubeconfig_was_lost_is_queried_with_a_new_one(
     shop: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig = shop.context.state.kubeconfig(shop.core)

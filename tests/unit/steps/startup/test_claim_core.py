@@ -1,4 +1,4 @@
-"""Which of what is there already stops a start."""
+"""Which existing objects on a core cluster make a start fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from k8s_ucp.steps.startup.claim_core import is_shared
         (LedgerEntry("v1", "ConfigMap", "argocd", "argocd-cm"), False),
     ],
 )
-def test_only_namespaces_may_be_there_and_not_those_of_components(
+def test_only_namespaces_that_no_component_uses_may_already_exist(
     entry: LedgerEntry, shared: bool
 ) -> None:
     assert is_shared(entry) is shared

@@ -1,4 +1,4 @@
-"""What is applied before the reconciler starts, because Argo CD would bring it later."""
+"""Objects applied before the reconciler starts, because Argo CD would apply them too late."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CORE = Path(__file__).parents[3] / "golden" / "trees" / "shop" / "core"
 def read(*under: str) -> dict[str, bytes]:
     files = (each for folder in under for each in (CORE / folder).rglob("*") if each.is_file())
     found = {each.relative_to(CORE).as_posix(): each.read_bytes() for each in files}
-    # Those of the engines are abridged there.
+    # Manifests of the engines are abridged in the golden tree.
     return {path: text for path, text in found.items() if "/engine/" not in path}
 
 
 def found(edited: Mapping[str, bytes] = MappingProxyType({})) -> set[tuple[str, str | None, str]]:
-    """Kind, namespace and name of each. edited: files that people changed in the repository."""
+    """Kind, namespace and name of each object. edited: files changed by users in the repository."""
 
     def read_edited(*under: str) -> dict[str, bytes]:
         there = read(*under)
@@ -38,8 +38,8 @@ def found(edited: Mapping[str, bytes] = MappingProxyType({})) -> set[tuple[str, 
     return {(each.kind, each.namespace, each.name) for each in kinds}
 
 
-def test_the_reconciler_may_watch_teams_namespaces_from_its_start() -> None:
-    """It is ready when it has listed what is there, and may not before it has the right."""
+def test_the_reconciler_can_watch_namespaces_of_teams_from_its_start() -> None:
+    """It becomes ready after listing the objects there, which needs the Role and RoleBinding."""
     topology = load(CORE / "ucp.yaml")
     there = found()
     assert topology.spec.teams
@@ -50,7 +50,7 @@ def test_the_reconciler_may_watch_teams_namespaces_from_its_start() -> None:
         assert ("RoleBinding", namespace, "k8s-ucp-reconciler-mirrors") in there
 
 
-def test_the_platforms_kinds_are_there_before_crossplane_unless_people_changed_them() -> None:
+def test_unedited_crds_of_the_platform_are_applied_before_crossplane() -> None:
     names = {name for kind, _, name in found() if kind == "CustomResourceDefinition"}
     assert {"computes.k8s-ucp.io", "postgreses.k8s-ucp.io"} <= names
     path = "api/compute/definition.yaml"

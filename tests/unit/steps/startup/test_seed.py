@@ -1,4 +1,4 @@
-"""Which kinds of a datastore may be given to other clusters, and which seeds may go."""
+"""Which CRDs of a datastore may seed other clusters, and which seeds may be deleted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WELL = {"NamesAccepted": "True", "Established": "True"}
 OURS = [FIELD_MANAGER, "kube-apiserver"]
 
 
-def test_kinds_that_only_the_start_applied() -> None:
+def test_crds_written_only_by_the_start_can_be_a_seed() -> None:
     assert settled(stored(WELL, OURS), NAMES)
 
 
@@ -55,16 +55,16 @@ def test_kinds_that_only_the_start_applied() -> None:
         stored(WELL, OURS, ownerReferences=[{"kind": "ProviderRevision"}]),
     ],
 )
-def test_kinds_that_are_not_there_yet_or_that_others_wrote(kinds: Mapping[str, str]) -> None:
+def test_missing_unestablished_or_foreign_crds_cannot_be_a_seed(kinds: Mapping[str, str]) -> None:
     assert not settled(kinds, NAMES)
 
 
-def test_a_kind_that_came_from_elsewhere() -> None:
+def test_a_crd_that_the_start_did_not_apply_cannot_be_a_seed() -> None:
     assert not settled(stored(WELL, OURS), [])
 
 
 def installed(cache: Path) -> Toolbox:
-    """The tools from which kinds follow, as the shipped catalogue has them, without content."""
+    """Tools on which the CRDs depend, in the versions of the shipped catalogue, as empty files."""
     store = ToolStore(cache)
     store.make()
     for tool in TOOLS:
@@ -82,7 +82,7 @@ def installed(cache: Path) -> Toolbox:
     return Installer(cache, lambda _: None).find(TOOLS)
 
 
-def test_seeds_that_installed_programs_lead_to_are_kept(
+def test_seeds_for_installed_programs_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("k8s_ucp.tools.installer.find_compiler", lambda _: None)
@@ -122,7 +122,7 @@ KINDS = {"platform/reconciler/widgets.yaml": b"c: 1"}
         ({"platform/reconciler/widgets.yaml": b"c: 2"}, False),
     ],
 )
-def test_a_seed_is_kept_unless_people_changed_what_it_comes_from(
+def test_a_seed_is_cached_unless_users_changed_its_manifests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: dict[str, bytes], kept: bool
 ) -> None:
     monkeypatch.setattr("k8s_ucp.tools.installer.find_compiler", lambda _: None)
@@ -136,7 +136,7 @@ def test_a_seed_is_kept_unless_people_changed_what_it_comes_from(
         published=SimpleNamespace(
             core=SimpleNamespace(clone=clone, read=lambda *under: files | edited)
         ),
-        # A cloud that isn't simulated: its definitions are in the repository, its kinds come later.
+        # A real cloud: its definitions are in the repository, its CRDs are created later.
         topology=default(),
         toolbox=installed(tmp_path),
     )

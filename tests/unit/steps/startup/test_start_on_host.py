@@ -1,4 +1,4 @@
-"""What a component that is started on this machine is known by."""
+"""Components started as processes on this machine: Crossplane's initialization, and ports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KIND = {
 }
 
 
-def test_another_crossplane_initialises_itself_though_its_kinds_are_the_same() -> None:
+def test_another_crossplane_version_is_initialized_even_if_its_crds_are_the_same() -> None:
     kinds: list[Manifest] = read(KIND)
     assert initialised_by("2.4.0", kinds) == initialised_by("2.4.0", read(KIND))
     assert initialised_by("2.4.0", kinds) != initialised_by("2.4.1", kinds)
@@ -35,7 +35,7 @@ def test_another_crossplane_initialises_itself_though_its_kinds_are_the_same() -
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(5.0, 5.0), (600.0, INIT_SECONDS)])
-def test_crossplane_initialises_itself_no_longer_than_the_command_waits(
+def test_the_initialization_of_crossplane_is_limited_by_the_timeout_of_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience: float, seconds: float
 ) -> None:
     asked: list[float] = []
@@ -54,10 +54,10 @@ def test_crossplane_initialises_itself_no_longer_than_the_command_waits(
     assert asked == [seconds]
 
 
-def test_a_port_that_another_program_has_is_told_at_once(
+def test_a_port_used_by_another_program_is_reported_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Argo CD would take what listens there for its redis, and tell it the password."""
+    """Argo CD would mistake the listening program for its redis, and send it the password."""
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(start_on_host, "FREE_SECONDS", 0.0)
     context = StartContext(workspace=Workspace.at(tmp_path), topology=default())

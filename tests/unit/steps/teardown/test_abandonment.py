@@ -1,4 +1,4 @@
-"""What a person gives up by name, and what a wait that ended says."""
+"""Resources abandoned by name, and the message of a wait that timed out."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ NAMES = ("net", "VPC/net", "vpc-1", "demo-far", "orders-far", "us-east-1")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_of_its_names_gives_it_up(context: StartContext, name: str) -> None:
+def test_a_resource_can_be_abandoned_by_each_of_its_names(context: StartContext, name: str) -> None:
     context.abandon = frozenset([name])
     assert is_abandoned(context, VPC)
     assert not is_abandoned(context, OTHER)
     check_named(context, [VPC], ())
 
 
-def test_it_is_written_down_and_forgotten_by_the_core_alone(context: StartContext) -> None:
+def test_an_abandoned_resource_is_recorded_and_its_finalizer_removed(context: StartContext) -> None:
     context.abandon = frozenset(["net"])
     abandon(context, [VPC, OTHER])
     (found,) = AbandonedRecord(context.state.abandoned).resources()
@@ -88,7 +88,7 @@ def test_it_is_written_down_and_forgotten_by_the_core_alone(context: StartContex
     assert len(AbandonedRecord(context.state.abandoned).resources()) == 1
 
 
-def test_nothing_of_that_name_is_no_typing_error_that_passes(context: StartContext) -> None:
+def test_an_unknown_name_to_abandon_is_refused(context: StartContext) -> None:
     context.abandon = frozenset(["nett"])
     with pytest.raises(UsageError, match="nett"):
         check_named(context, [VPC], ())
@@ -98,7 +98,7 @@ def test_nothing_of_that_name_is_no_typing_error_that_passes(context: StartConte
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_rerun_gives_up_by_the_same_name_what_the_core_has_forgotten(
+def test_a_rerun_accepts_the_name_of_a_resource_already_abandoned(
     context: StartContext, name: str
 ) -> None:
     context.abandon = frozenset([name])
@@ -106,10 +106,10 @@ def test_a_rerun_gives_up_by_the_same_name_what_the_core_has_forgotten(
     check_named(context, [], ())
 
 
-def test_a_rerun_may_name_what_was_deleted_before_it_had_to_be_given_up(
+def test_a_rerun_accepts_the_name_of_a_resource_deleted_meanwhile(
     context: StartContext,
 ) -> None:
-    """By the run that was cut off, or between the two."""
+    """Deleted by the interrupted run, or between the two runs."""
     context.abandon = frozenset(["orders-far"])
     with pytest.raises(UsageError):
         check_named(context, [], ())
@@ -121,13 +121,13 @@ def test_a_rerun_may_name_what_was_deleted_before_it_had_to_be_given_up(
     context.journal.end("interrupted")
     context.abandon = frozenset(["orders-far", "vpc-9"])
     check_named(context, [], ())
-    # Of a teardown that came to its end nothing is left to give up.
+    # After a completed teardown nothing is left to abandon.
     context.journal.end("done")
     with pytest.raises(UsageError, match="orders-far, vpc-9"):
         check_named(context, [], ())
 
 
-def test_what_clusters_and_clouds_have_is_known_by_the_record(context: StartContext) -> None:
+def test_recorded_resources_of_clusters_and_clouds_can_be_abandoned(context: StartContext) -> None:
     balancer = RecordedResource("LoadBalancer", "web", "web", "s1", "lb-1", cluster="demo-far")
     CloudRecord(context.state.cloud_record).add_resources([balancer, RecordedResource.of(VPC)])
     for name in ("lb-1", "LoadBalancer/web", "demo-far", "vpc-1", "us-east-1"):
@@ -135,7 +135,7 @@ def test_what_clusters_and_clouds_have_is_known_by_the_record(context: StartCont
         check_named(context, [], ())
 
 
-def test_it_can_be_given_up_again_once_a_start_has_made_it_anew(context: StartContext) -> None:
+def test_a_resource_recreated_by_a_start_can_be_abandoned_again(context: StartContext) -> None:
     context.abandon = frozenset(["net"])
     abandon(context, [VPC])
     again = {**VPC, "metadata": {**VPC["metadata"], "uid": "9"}}
@@ -144,14 +144,16 @@ def test_it_can_be_given_up_again_once_a_start_has_made_it_anew(context: StartCo
     assert (found.what, found.uid) == ("VPC vpc-1 in us-east-1", "9")
 
 
-def test_the_command_holds_all_that_the_run_was_asked_for(context: StartContext) -> None:
+def test_the_advised_command_contains_all_options_of_the_run(context: StartContext) -> None:
     context.delete_data, context.abandon = True, frozenset(["demo-far"])
     assert command_for(context, ["VPC/net", "demo-far"]) == (
         "ucp destroy --delete-data --abandon demo-far --abandon VPC/net"
     )
 
 
-def test_a_wait_ends_with_the_commands_for_what_is_stuck(context: StartContext) -> None:
+def test_a_wait_that_times_out_reports_commands_for_the_stuck_resources(
+    context: StartContext,
+) -> None:
     context.longest_wait = 0.0
     with pytest.raises(DeadlineExceeded, match="VPC net") as caught:
         wait_gone(
@@ -162,13 +164,13 @@ def test_a_wait_ends_with_the_commands_for_what_is_stuck(context: StartContext) 
     assert "ucp destroy --abandon VPC/net" in caught.value.next
 
 
-def test_commands_hold_where_a_folder_s_name_has_a_space(tmp_path: Path) -> None:
+def test_commands_quote_folder_names_with_spaces(tmp_path: Path) -> None:
     found = StartContext(workspace=Workspace.at(tmp_path / "my work"), topology=default())
     file = found.state.kubeconfig("demo-core")
     assert f"kubectl --kubeconfig '{file}' describe" in commands_for(found, [VPC])
 
 
-def test_a_damaged_record_is_not_passed_over(context: StartContext) -> None:
+def test_a_corrupt_record_is_reported(context: StartContext) -> None:
     context.state.abandoned.write_text("[{")
     with pytest.raises(UcpError, match="corrupt"):
         AbandonedRecord(context.state.abandoned).resources()

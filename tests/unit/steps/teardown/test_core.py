@@ -1,4 +1,4 @@
-"""Which core clusters a teardown deletes at its end."""
+"""Which core clusters a teardown deletes as its last step."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from k8s_ucp.workspace import Workspace
     ("provider", "deleted"),
     [
         ("embedded", ["demo-core"]),
-        # Its nodes were only sent away, and it would be billed on.
+        # Only its nodes were removed before, and the cluster would still be billed.
         ("gke", ["demo-core"]),
-        # The stop before it has done that, or given it back to its people.
+        # The stop before it has deleted the cluster, or left it to its owners.
         ("kind", []),
         ("existing", []),
     ],
 )
-def test_what_keeps_its_data_goes_once_nothing_is_kept(
+def test_a_core_that_keeps_its_data_is_deleted_once_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, deleted: list[str]
 ) -> None:
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What keeps objects on the core makes nothing more, also where it would try for ever."""
+"""A teardown stops automated syncs on the core, also those that retry forever."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def application(name: str, phase: str) -> Object:
 
 
 class Core:
-    """Argo CD obeys at once: a sync that is to end is over."""
+    """A fake Argo CD that terminates syncs immediately."""
 
     def __init__(self, *items: Object) -> None:
         self.items = {each["metadata"]["name"]: each for each in items}
@@ -47,7 +47,7 @@ def context(tmp_path: Path) -> StartContext:
     return StartContext(workspace=Workspace.at(tmp_path), topology=default())
 
 
-def test_a_sync_that_fails_for_ever_is_ended(
+def test_a_sync_that_retries_forever_is_terminated(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     core = Core(application("root", "Running"), application("clusters", "Running"))
@@ -60,10 +60,10 @@ def test_a_sync_that_fails_for_ever_is_ended(
     assert "operation" not in core.items["clusters"]
 
 
-def test_what_a_sync_left_that_was_taken_away_is_no_sync(
+def test_a_running_phase_without_an_operation_is_not_a_sync(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a controller that ended in the middle of it."""
+    """A controller that was stopped during a sync leaves this state."""
     left = application("clusters", "Running")
     del left["operation"]
     core = Core(left)

@@ -1,4 +1,4 @@
-"""What app clusters made outside of themselves is recorded, and seen gone by its cluster alone."""
+"""Load balancers and volumes of app clusters: recorded, and deleted only if their cluster says so."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ INGRESS: Object = {
 
 
 class Cluster:
-    """An app cluster's API."""
+    """The API of an app cluster, in memory."""
 
     def __init__(self, *items: Object) -> None:
         self.items = items
@@ -64,7 +64,7 @@ Clusters = dict[str, Cluster]
 
 @pytest.fixture
 def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
-    """Those that answer, by name; two are registered."""
+    """Responding clusters by name; two are registered."""
     found: Clusters = {}
 
     def client(_: Any, cluster: str) -> Cluster:
@@ -96,7 +96,9 @@ def context(tmp_path: Path, provider: str = "eks", **spec: Any) -> StartContext:
     return found
 
 
-def test_each_is_told_with_its_name_in_the_cloud(tmp_path: Path, clusters: Clusters) -> None:
+def test_resources_outside_a_cluster_are_listed_with_their_cloud_names(
+    tmp_path: Path, clusters: Clusters
+) -> None:
     clusters["demo-stage"] = Cluster(BALANCER, VOLUME, INGRESS)
     clusters["demo-prod"] = Cluster()
     given = context(tmp_path, addons={"external-dns": True})
@@ -111,7 +113,7 @@ def test_each_is_told_with_its_name_in_the_cloud(tmp_path: Path, clusters: Clust
     ]
 
 
-def test_a_silent_cluster_may_have_made_things_unless_it_is_simulated(
+def test_an_unresponsive_cluster_may_have_cloud_resources_unless_it_is_simulated(
     tmp_path: Path, clusters: Clusters
 ) -> None:
     clusters["demo-stage"] = Cluster()
@@ -122,7 +124,9 @@ def test_a_silent_cluster_may_have_made_things_unless_it_is_simulated(
     assert outside_of(context(tmp_path, "embedded")) == []
 
 
-def test_only_the_cluster_itself_says_that_it_is_gone(tmp_path: Path, clusters: Clusters) -> None:
+def test_only_the_cluster_itself_confirms_the_deletion_of_its_resources(
+    tmp_path: Path, clusters: Clusters
+) -> None:
     clusters["demo-stage"] = Cluster(BALANCER, VOLUME)
     given = context(tmp_path)
     recorded = [each for each in outside_of(given) if each.kind != UNSEEN]
@@ -133,10 +137,10 @@ def test_only_the_cluster_itself_says_that_it_is_gone(tmp_path: Path, clusters: 
     assert still_outside(given, recorded) == ([], set())
 
 
-def test_a_cluster_that_only_the_repositories_declare_is_asked_as_well(
+def test_a_cluster_that_only_the_repositories_declare_is_queried_too(
     tmp_path: Path, clusters: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody committed an environment, and ucp.yaml has never heard of it."""
+    """An environment was committed by hand, and is not in ucp.yaml."""
     there = {
         "demo-eu": registration("demo-eu", provider="eks"),
         "demo-old": registration("demo-old", provider="existing"),

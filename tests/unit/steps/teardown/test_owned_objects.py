@@ -1,4 +1,4 @@
-"""What a teardown takes for the topology's own, and what it leaves."""
+"""Which objects a teardown deletes as the topology's own, and which it keeps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ INSTANCE["metadata"]["ownerReferences"] = [{"uid": CLAIM["metadata"]["uid"]}]
 
 
 class Core:
-    """The core cluster's API."""
+    """The API of the core cluster, in memory."""
 
     def list_all(self, kind: Any, *_: Any, **__: Any) -> list[Object]:
         every = (CLUSTER, VPC, OTHER_VPC, INSTANCE)
@@ -72,7 +72,7 @@ def names(items: list[Object]) -> list[str]:
     return [f"{each['kind']} {each['metadata']['name']}" for each in items]
 
 
-def test_a_kept_database_keeps_the_network_that_it_is_in(context: StartContext) -> None:
+def test_a_kept_database_keeps_its_network(context: StartContext) -> None:
     found = OwnedObjects(context)
     assert found.claims == [CLAIM], "nobody's label claims the other"
     assert found.cloud_clusters == [CLUSTER]
@@ -80,14 +80,14 @@ def test_a_kept_database_keeps_the_network_that_it_is_in(context: StartContext) 
     assert names(found.leaving()) == ["Cluster demo-stage", "VPC demo-prod"]
 
 
-def test_with_its_data_all_of_it_goes(context: StartContext) -> None:
+def test_delete_data_deletes_databases_and_their_networks(context: StartContext) -> None:
     context.delete_data = True
     found = OwnedObjects(context)
     assert found.networks == [VPC, OTHER_VPC]
     assert INSTANCE in found.leaving()
 
 
-def test_claims_of_teams_are_those_that_their_repositories_brought(
+def test_only_team_claims_tracked_by_argo_cd_are_owned(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     team = Team(name="shop")
@@ -102,7 +102,7 @@ def test_claims_of_teams_are_those_that_their_repositories_brought(
     assert OwnedObjects(context).claims == [mine]
 
 
-def test_the_record_keeps_what_an_earlier_run_wrote(tmp_path: Path) -> None:
+def test_the_record_keeps_entries_of_an_earlier_run(tmp_path: Path) -> None:
     record = CloudRecord(tmp_path / "cloud-resources.json")
     observed = {**OTHER_VPC, "spec": {"managementPolicies": ["Observe"]}}
     record.add([CLUSTER, observed])
@@ -113,7 +113,7 @@ def test_the_record_keeps_what_an_earlier_run_wrote(tmp_path: Path) -> None:
     assert record.resources() == []
 
 
-def test_what_is_protected_refuses_a_teardown(
+def test_a_protected_environment_refuses_a_teardown(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
@@ -124,7 +124,7 @@ def test_what_is_protected_refuses_a_teardown(
         check_destroyable(context)
 
 
-def test_who_gives_up_a_silent_core_is_told_what_stays_behind(
+def test_abandoning_an_unresponsive_core_lists_what_would_remain_in_clouds(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Core, "ready", lambda _: False)
@@ -145,15 +145,15 @@ def test_who_gives_up_a_silent_core_is_told_what_stays_behind(
 
 
 def only_observed(item: Object) -> Object:
-    """As a start leaves it that was cut off while it compared."""
+    """The object as left by a start that was interrupted while comparing resources."""
     about = {**item["metadata"], "annotations": {"k8s-ucp.io/adopting": '["*"]'}}
     return {**item, "metadata": about, "spec": {**item["spec"], "managementPolicies": ["Observe"]}}
 
 
-def test_what_a_new_core_only_observes_is_not_forgotten_by_a_teardown(
+def test_a_teardown_refuses_resources_that_a_new_core_only_observes(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its deletion on the core would change nothing in the cloud, and nothing would say so."""
+    """Deleting such an object on the core would silently leave the resource in the cloud."""
     monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
     observed = [only_observed(CLUSTER), only_observed(VPC)]
     monkeypatch.setattr(checks.OwnedObjects, "managed", [*observed, OTHER_VPC])
@@ -179,7 +179,7 @@ def test_what_a_new_core_only_observes_is_not_forgotten_by_a_teardown(
 
 
 @pytest.mark.parametrize("resting", ["claim", "application"])
-def test_what_rests_until_all_was_compared_refuses_a_teardown_too(
+def test_a_teardown_refuses_claims_and_applications_paused_by_an_interrupted_start(
     context: StartContext, monkeypatch: pytest.MonkeyPatch, resting: str
 ) -> None:
     monkeypatch.setattr(checks.OwnedObjects, "local_clusters", [])
@@ -192,10 +192,10 @@ def test_what_rests_until_all_was_compared_refuses_a_teardown_too(
         check_destroyable(context)
 
 
-def test_clusters_are_known_by_their_mark_where_argo_cd_lists_nothing(
+def test_clusters_are_found_by_tracking_id_if_argo_cd_lists_no_resources(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may not be able to compare, or somebody deleted its Application: it all would be kept."""
+    """Argo CD may fail to compare, or its Application was deleted; the clusters would be kept."""
 
     def marked(item: Object, application: str) -> Object:
         tracking = {"argocd.argoproj.io/tracking-id": f"{application}:x/Y:ucp-clusters/z"}

@@ -1,4 +1,4 @@
-"""What is told of a cloud at the end: gone, left, or not to be looked at; and what is given up."""
+"""The final check of the clouds: resources deleted, left over, unverifiable, or abandoned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEAR, FAR = "eu-west-3", "us-east-1"
 
 
 class Cloud:
-    """What the cloud has, by its own names; regions in `away` don't tell."""
+    """Cloud resources by external name; regions in `away` don't respond."""
 
     there: ClassVar[set[str]] = set()
     away: ClassVar[set[str]] = set()
@@ -60,7 +60,7 @@ def resource(name: str, region: str = NEAR, kind: str = "VPC") -> RecordedResour
 
 @pytest.fixture
 def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartContext:
-    """A teardown that has come to its end on the core: two networks and a database are recorded."""
+    """A teardown that is complete on the core, with two networks and a database recorded."""
     topology = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
     found = StartContext(workspace=Workspace.at(tmp_path), topology=topology)
     found.state.make()
@@ -81,7 +81,7 @@ def verify(context: StartContext) -> None:
 
 
 def refused(context: StartContext) -> tuple[list[str], str]:
-    """What is listed, and what to type next; a rerun knows all names in that."""
+    """The listed resources and the next command; checks that a rerun accepts all names in it."""
     with pytest.raises(UcpError) as caught:
         verify(context)
     context.journal.end("failed")
@@ -97,7 +97,7 @@ def given_up(context: StartContext) -> list[str]:
     return [each.what for each in AbandonedRecord(context.state.abandoned).resources()]
 
 
-def test_what_the_cloud_has_no_more_is_empty(context: StartContext) -> None:
+def test_a_cloud_without_the_recorded_resources_is_empty(context: StartContext) -> None:
     verify(context)
     assert (context.read_back, context.snapshots) == (3, ["db-1-final"])
     assert CloudRecord(context.state.cloud_record).resources() == []
@@ -107,7 +107,7 @@ def test_what_the_cloud_has_no_more_is_empty(context: StartContext) -> None:
     assert seen.told["snapshots"] == ["db-1-final"], "a rerun tells them at its end"
 
 
-def test_a_region_that_can_not_be_looked_at_is_never_empty(context: StartContext) -> None:
+def test_a_region_that_cannot_be_checked_is_never_empty(context: StartContext) -> None:
     Cloud.away.add(FAR)
     why = "the check failed: DescribeVpcs: ServiceUnavailable"
     listed, advice = refused(context)
@@ -119,7 +119,9 @@ def test_a_region_that_can_not_be_looked_at_is_never_empty(context: StartContext
     assert given_up(context) == [f"VPC vpc-2 in {FAR}", f"everything in region {FAR}"]
 
 
-def test_a_region_of_which_all_was_given_up_may_have_more(context: StartContext) -> None:
+def test_an_unreachable_region_is_listed_even_if_its_recorded_resources_are_abandoned(
+    context: StartContext,
+) -> None:
     record = AbandonedRecord(context.state.abandoned)
     record.add([AbandonedResource("VPC vpc-2", "", "2026-01-01T00:00:00Z", "uid-vpc-2")])
     Cloud.away.add(FAR)
@@ -127,7 +129,7 @@ def test_a_region_of_which_all_was_given_up_may_have_more(context: StartContext)
     assert [each.partition(":")[0] for each in listed] == [f"everything in region {FAR}"]
 
 
-def test_a_region_that_answers_again_is_given_up_for_what_it_has_alone(
+def test_abandoning_a_responding_region_records_only_its_existing_resources(
     context: StartContext,
 ) -> None:
     Cloud.there.add("vpc-2")
@@ -136,7 +138,7 @@ def test_a_region_that_answers_again_is_given_up_for_what_it_has_alone(
     assert given_up(context) == [f"VPC vpc-2 in {FAR}"]
 
 
-def test_what_nothing_recorded_is_found_by_its_tag_and_can_be_given_up(
+def test_unrecorded_resources_are_found_by_tag_and_can_be_abandoned(
     context: StartContext,
 ) -> None:
     Cloud.tags[NEAR] = [("Subnet", "my-subnet", "subnet-9")]
@@ -147,13 +149,13 @@ def test_what_nothing_recorded_is_found_by_its_tag_and_can_be_given_up(
     context.abandon = frozenset(["subnet-9"])
     verify(context)
     assert given_up(context) == [f"Subnet subnet-9 in {NEAR}"]
-    # It is told already when the topology is destroyed the next time.
+    # It is already reported when the topology is destroyed the next time.
     CloudRecord(context.state.cloud_record).add_resources([resource("vpc-3")])
     context.abandon = frozenset()
     verify(context)
 
 
-def test_an_account_that_can_not_be_had_is_told_as_well(
+def test_an_unavailable_cloud_account_is_reported_and_can_be_abandoned(
     context: StartContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def account() -> Any:
@@ -168,7 +170,9 @@ def test_an_account_that_can_not_be_had_is_told_as_well(
     assert given_up(context) == ["everything in cloud aws"]
 
 
-def test_what_a_dead_cluster_had_is_given_up_by_the_cluster_s_name(context: StartContext) -> None:
+def test_resources_of_a_dead_cluster_are_abandoned_by_the_clusters_name(
+    context: StartContext,
+) -> None:
     what = "load balancers and volumes"
     unseen = RecordedResource(UNSEEN, "", what, "u1", "", cluster="demo-prod")
     volume = RecordedResource("PersistentVolume", "", "pv-1", "v1", "vol-7", cluster="demo-prod")

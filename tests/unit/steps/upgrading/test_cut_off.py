@@ -1,4 +1,4 @@
-"""What the next `ucp upgrade` does with a part that the last one has left half moved."""
+"""What the next `ucp upgrade` does with a part that an interrupted one left half upgraded."""
 
 from __future__ import annotations
 
@@ -17,35 +17,37 @@ def half(
     return HalfMoved(before, now, exchanged=exchanged, stays=stays)
 
 
-def test_what_was_not_cut_off_is_left_alone() -> None:
+def test_a_part_that_was_not_interrupted_needs_nothing() -> None:
     assert decide(None, NEW) is CutOffDecision.NOTHING
-    # It had come to its end, and only the journal does not know.
+    # The upgrade was complete, but not recorded in the journal.
     assert decide(half(NEW, NEW), NEW) is CutOffDecision.NOTHING
 
 
 @pytest.mark.parametrize("stays", [True, False])
 @pytest.mark.parametrize("brought", [NEW, NEWEST])
-def test_it_goes_on_to_what_this_ucp_brings(brought: Versions, stays: bool) -> None:
+def test_an_interrupted_upgrade_continues_to_the_versions_of_this_ucp(
+    brought: Versions, stays: bool
+) -> None:
     assert decide(half(OLD, NEW, stays=stays), brought) is CutOffDecision.GO_ON
 
 
-def test_it_goes_back_where_no_newer_program_has_run_or_it_was_going_back() -> None:
+def test_a_part_is_rolled_back_if_no_newer_program_has_run() -> None:
     for now in (OLD, NEW, {"kubernetes": "1.34.9", "etcd": "3.7.0"}):
         assert decide(half(OLD, now, exchanged=False), NEW) is CutOffDecision.GO_BACK
 
 
-def test_an_older_ucp_leaves_a_cluster_that_is_newer_and_takes_a_component_back() -> None:
+def test_an_older_ucp_continues_a_newer_cluster_and_rolls_a_component_back() -> None:
     for brought in (OLD, NEW):
         assert decide(half(OLD, NEWEST), brought) is CutOffDecision.GO_ON
         assert decide(half(OLD, NEWEST, stays=False), brought) is CutOffDecision.GO_BACK
 
 
-def test_what_is_of_no_whole_version_goes_back_to_one_that_was_well() -> None:
+def test_a_part_with_mixed_versions_is_rolled_back_to_the_previous_ones() -> None:
     mixed = {"kubernetes": "1.33.0", "etcd": "3.7.0"}
     assert decide(half(OLD, mixed), OLD) is CutOffDecision.GO_BACK
 
 
-def test_newer_means_that_nothing_is_older() -> None:
+def test_a_set_of_versions_is_newer_only_if_none_is_older() -> None:
     assert is_newer(NEWEST, NEW)
     assert not is_newer(NEW, NEW)
     assert not is_newer({"kubernetes": "1.36.0", "etcd": "3.5.0"}, NEW)

@@ -1,4 +1,4 @@
-"""What is upgraded in which order, and what holds an upgrade up."""
+"""The order of an upgrade's parts, and health problems that stop it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from k8s_ucp.steps.upgrading.parts import not_upgraded, numbers, parts
 from tests.unit.gitops.topologies import demo, on_clouds
 
 
-def test_the_core_comes_first_and_environments_as_they_promote() -> None:
+def test_the_core_is_upgraded_first_and_environments_in_promotion_order() -> None:
     assert [each.name for each in parts(demo())] == [
         *("core", "crossplane", "argocd", "stage", "prod")
     ]
     assert parts(demo(addons={"argo-rollouts": True}))[-1].name == "argo-rollouts"
 
 
-def test_what_others_upgrade_is_named_with_what_to_do() -> None:
+def test_clusters_that_ucp_does_not_upgrade_are_listed_with_the_next_command() -> None:
     assert parts(on_clouds()) == []
     assert "ucp start" in not_upgraded(on_clouds())["eu"]
     assert not_upgraded(demo()) == {}
@@ -27,12 +27,12 @@ def test_what_others_upgrade_is_named_with_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("older", "newer"), [("3.5.9", "3.5.10"), ("v1.34.4", "v1.35.0"), ("2.9", "2.10.0-rc.1")]
 )
-def test_versions_are_compared_by_their_numbers(older: str, newer: str) -> None:
+def test_versions_are_compared_numerically(older: str, newer: str) -> None:
     assert numbers(older) < numbers(newer)
 
 
 def status(**changed: Any) -> dict[str, Any]:
-    """Of a topology that is well, but for what is changed."""
+    """The status of a healthy topology, with the given changes."""
     cluster = {"ready": True, "registered": True, "reachable": True}
     return {
         "core": {"name": "demo-core", "ready": True},
@@ -46,13 +46,13 @@ def status(**changed: Any) -> dict[str, Any]:
     }
 
 
-def test_what_was_unwell_before_holds_nobody_up() -> None:
+def test_parts_unhealthy_before_the_upgrade_do_not_block_it() -> None:
     sick = status(applications=[{"name": "echo-stage", "sync": "OutOfSync", "health": "Degraded"}])
     assert unwell(well(sick), sick, {}) == []
     assert unwell(well(status()), status(), {}) == []
 
 
-def test_what_was_well_and_is_not_is_named_with_its_reason() -> None:
+def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
     before = well(status())
     gone = status(applications=[], claims=[])
     assert unwell(before, gone, {"echo-stage": "no cluster"}) == [
@@ -64,7 +64,7 @@ def test_what_was_well_and_is_not_is_named_with_its_reason() -> None:
     ]
 
 
-def test_a_program_of_a_control_plane_that_ended_is_not_well() -> None:
+def test_a_stopped_control_plane_program_is_unhealthy() -> None:
     ended = status(programs=[{"name": "kube-scheduler of demo-core", "ready": False}])
     why = {"program kube-scheduler of demo-core": "not running"}
     assert unwell(well(status()), ended, why) == [
@@ -72,7 +72,7 @@ def test_a_program_of_a_control_plane_that_ended_is_not_well() -> None:
     ]
 
 
-def test_a_program_that_ends_itself_over_and_over_is_never_steady() -> None:
+def test_a_crash_looping_program_is_never_steady() -> None:
     steady = Steadiness()
     assert [steady.seconds({"kube-scheduler": run}, now) for now, run in enumerate("112")] == [
         *(0, 1, 0)

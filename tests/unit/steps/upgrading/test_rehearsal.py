@@ -1,4 +1,4 @@
-"""What a rehearsal calls a difference, and what it makes of it."""
+"""The comparison of a rehearsal: lost, recreated and changed objects, and removed APIs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = "customresourcedefinitions.apiextensions.k8s.io"
 CRD = "apps.example.org"
 
 
-def test_a_core_that_can_not_be_copied_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_core_that_cannot_be_copied_is_refused_with_the_next_command(tmp_path: Path) -> None:
     context = StartContext(Workspace.at(tmp_path), on_clouds())
     with pytest.raises(UcpError, match="needs a core of the provider embedded") as caught:
         check_copyable(context)
@@ -52,7 +52,7 @@ def inventory(
     return ClusterInventory(served, items, counts, {CRD: ("v1",)}, unreadable or {})
 
 
-def test_the_same_objects_are_no_difference() -> None:
+def test_identical_objects_are_not_a_difference() -> None:
     found = inventory({"secrets a/b": item("1", data={"x": "y"})})
     seen = compare(found, found, ())
     assert (seen.lost, seen.changed, seen.gone_kinds, seen.gone_versions, seen.unused) == (
@@ -64,7 +64,7 @@ def test_the_same_objects_are_no_difference() -> None:
     )
 
 
-def test_what_is_lost_made_anew_or_changed_is_named() -> None:
+def test_lost_recreated_and_changed_objects_are_listed() -> None:
     before = inventory(
         {
             "secrets a/gone": item("1"),
@@ -102,7 +102,7 @@ OWNER = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "contro
         ("deployments.apps", {"metadata": {"ownerReferences": None}}, False),
     ],
 )
-def test_what_controllers_of_the_copy_delete_in_their_own_time_is_not_lost(
+def test_objects_that_controllers_delete_by_themselves_are_not_lost(
     kind: str, content: dict[str, Any], fleeting: bool
 ) -> None:
     assert is_fleeting(kind, {"metadata": {}, **content}) is fleeting
@@ -111,25 +111,25 @@ def test_what_controllers_of_the_copy_delete_in_their_own_time_is_not_lost(
     assert seen.lost == (() if fleeting else (f"{kind} a/b",))
 
 
-def test_kinds_that_were_renewed_may_differ_and_others_not() -> None:
+def test_only_crds_updated_by_the_upgrade_may_differ() -> None:
     before = inventory({f"{KINDS} {CRD}": item("1", spec={"scope": "Cluster"})})
     after = inventory({f"{KINDS} {CRD}": item("1", spec={"scope": "Namespaced"})})
     assert compare(before, after, {CRD}).changed == ()
     assert compare(before, after, ()).changed == (f"{KINDS} {CRD}: spec.scope",)
 
 
-def test_apis_that_are_gone_count_where_they_have_objects() -> None:
+def test_removed_apis_count_only_if_they_have_objects() -> None:
     items = {f"{CRD} a/b": item("1"), "nodes n": item("2")}
     before = inventory(items, {CRD: ("v1", "v1beta1"), "nodes": ("v1", "v0"), "empty.org": ("v1",)})
     seen = compare(before, inventory(items, {CRD: ("v1",), "nodes": ("v1",)}), ())
     assert seen.gone_versions == ("apps.v1beta1.example.org",)
-    # Of Kubernetes' own versions the API server tells itself which are in use.
+    # Use of Kubernetes' own API versions is reported by the API server itself.
     assert seen.unused == ("empty.org", "nodes.v0")
     gone = compare(before, inventory({}, {"nodes": ("v1",)}), ())
     assert gone.gone_kinds == (CRD,)
 
 
-def test_a_kind_that_can_not_be_listed_any_more_is_told_once() -> None:
+def test_a_kind_that_can_no_longer_be_listed_is_reported_once() -> None:
     before = inventory({f"{CRD} a/b": item("1")})
     after = inventory({}, {CRD: ("v1",)}, {CRD: "conversion failed"})
     seen = compare(before, after, ())
@@ -146,11 +146,11 @@ def test_a_kind_that_can_not_be_listed_any_more_is_told_once() -> None:
         ({"a": [1, 2]}, {"a": [1]}, ["a"]),
     ],
 )
-def test_what_is_added_is_no_loss(before: Any, after: Any, paths: list[str]) -> None:
+def test_added_fields_are_not_a_loss(before: Any, after: Any, paths: list[str]) -> None:
     assert list(lost_values(before, after)) == paths
 
 
-def test_a_report_is_well_without_problems_and_names_them_else() -> None:
+def test_a_report_is_healthy_only_without_problems() -> None:
     found = Findings(counts={"secrets": 2})
     assert found.data("demo")["well"] and not found.data("demo")["compared"]
     found.unhealthy, found.in_use = "kube-scheduler: not running", ["flowschemas.v1beta3.f"]

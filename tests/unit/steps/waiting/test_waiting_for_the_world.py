@@ -1,4 +1,4 @@
-"""What the steps that wait make of the objects they see."""
+"""Steps that wait: what they wait for, depending on the objects they find."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def cluster(environment: str, **conditions: str) -> dict[str, Any]:
         ([cluster("stage", Ready="True", Registered="True")], []),
     ],
 )
-def test_environments(items: list[dict[str, Any]], expected: list[str]) -> None:
+def test_environments_are_waited_for_until_ready_and_registered(
+    items: list[dict[str, Any]], expected: list[str]
+) -> None:
     assert await_environments.not_yet(["stage"], items) == expected
 
 
-def test_environments_in_clouds_are_there_when_argocd_knows_them() -> None:
+def test_cloud_environments_are_waited_for_until_registered_with_argo_cd() -> None:
     secrets = [{"metadata": {"labels": {"k8s-ucp.io/environment": "prod"}}}, {"metadata": {}}]
     assert await_environments.unregistered(["stage", "prod"], secrets) == [
         "stage: being created, not registered yet"
@@ -63,16 +65,16 @@ def application(
     }
 
 
-def test_applications_that_are_expected_but_absent() -> None:
+def test_expected_applications_are_waited_for_until_created() -> None:
     assert await_applications.not_yet(["echo-stage"], []) == ["echo-stage: not created yet"]
 
 
-def test_every_application_counts_expected_or_not() -> None:
+def test_unexpected_applications_are_waited_for_too() -> None:
     items = [application("echo-stage"), application("root", "OutOfSync", None)]
     assert await_applications.not_yet(["echo-stage"], items) == ["root: OutOfSync, Unknown"]
 
 
-def test_a_failure_is_told_with_its_reason() -> None:
+def test_a_failed_application_is_reported_with_its_reason() -> None:
     broken = application(
         "a",
         "Unknown",
@@ -89,8 +91,8 @@ def differing(name: str, **more: Any) -> dict[str, Any]:
     return {"kind": "Namespace", "name": name, "status": "OutOfSync", **more}
 
 
-def test_what_git_no_longer_says_and_stays_on_purpose_holds_nothing_up() -> None:
-    """As Argo CD tells it of an object with Prune=false."""
+def test_objects_protected_from_pruning_are_not_waited_for() -> None:
+    """The status that Argo CD reports for an object with Prune=false."""
     skipped = {"group": "", "kind": "Namespace", "namespace": "", "name": "data"}
     resources = [{"kind": "ConfigMap", "name": "a", "status": "Synced"}]
     item = application(
@@ -101,7 +103,7 @@ def test_what_git_no_longer_says_and_stays_on_purpose_holds_nothing_up() -> None
     )
     assert kept(item) == ["Namespace data"]
     assert await_applications.not_yet([], [item]) == []
-    # Something else differs, is pruned right now, or is not well.
+    # Another object differs, is being pruned, or is unhealthy.
     for resource in (differing("other"), differing("going", requiresPruning=True)):
         other = {**item, "status": {**item["status"]}}
         other["status"]["resources"] = [*item["status"]["resources"], resource]
@@ -111,7 +113,7 @@ def test_what_git_no_longer_says_and_stays_on_purpose_holds_nothing_up() -> None
     assert await_applications.not_yet([], [item]) == ["mirrors: OutOfSync, Degraded"]
 
 
-def test_what_was_said_before_a_restart_does_not_count() -> None:
+def test_status_from_before_a_restart_is_ignored() -> None:
     started = datetime(2026, 1, 2, 3, 4, 5, 600_000, UTC).timestamp()
     old = application("a", reconciledAt="2026-01-02T03:04:04Z")
     new = application("b", reconciledAt="2026-01-02T03:04:05Z")
@@ -122,7 +124,7 @@ def test_what_was_said_before_a_restart_does_not_count() -> None:
     assert await_applications.not_yet([], [application("c")], since=started)
 
 
-def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
+def test_applications_with_an_outdated_or_unknown_status_are_refreshed() -> None:
     started = datetime(2026, 1, 1, 12, 0, 0, 500, UTC).timestamp()
     late = "2026-01-01T12:00:01Z"
     items = [
@@ -140,8 +142,8 @@ def test_argo_cd_is_asked_to_look_where_it_has_not_or_could_not() -> None:
     assert asked_at(12.0, {"before": 10.0, "no-cluster": 11.0}) == ["before"]
 
 
-def test_what_was_compared_with_an_older_commit_waits_for_a_push() -> None:
-    """It is Synced still, and a database that is new in git is not there yet."""
+def test_applications_compared_with_an_older_commit_are_refreshed() -> None:
+    """Such an Application is still Synced, although a new database in git does not exist yet."""
     core, apps = "file:///gitops/demo/core.git", "file:///gitops/demo/apps.git"
 
     def compared(name: str, url: str, revision: str) -> dict[str, Any]:
@@ -161,7 +163,7 @@ def test_what_was_compared_with_an_older_commit_waits_for_a_push() -> None:
     assert argocd_refresh.unanswered(items, {"root": 8.0}, since=0, now=9.0, behind=found) == []
 
 
-def test_sets_that_failed_are_asked_to_try_again() -> None:
+def test_failed_application_sets_are_refreshed() -> None:
     def applications(status: str) -> dict[str, Any]:
         conditions = [{"type": "ErrorOccurred", "status": status}]
         return {"metadata": {"name": "applications"}, "status": {"conditions": conditions}}
@@ -173,12 +175,12 @@ def test_sets_that_failed_are_asked_to_try_again() -> None:
     assert argocd_refresh.failed_sets([applications("False"), new], {}, now=10.0) == []
 
 
-def test_a_finished_start_asks_for_nothing() -> None:
+def test_a_completed_start_refreshes_nothing() -> None:
     items = [application("a", reconciledAt="2026-01-01T11:59:59Z")]
     assert argocd_refresh.unanswered(items, {}, since=0, now=100.0) == []
 
 
-def test_an_application_for_each_overlay_of_a_running_environment() -> None:
+def test_an_application_is_expected_for_each_overlay_of_a_running_environment() -> None:
     paths = [
         "README.md",
         "apps/echo/base/deployment.yaml",
