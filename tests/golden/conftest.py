@@ -1,4 +1,4 @@
-"""`pytest tests/golden --update-golden` writes the trees anew."""
+"""`pytest tests/golden --update-golden` rewrites the golden trees and texts."""
 
 from __future__ import annotations
 

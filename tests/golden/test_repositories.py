@@ -1,6 +1,6 @@
-"""The repositories as files: what a change of a template means, to be read in review.
+"""Golden trees of the rendered repositories: they show in review what a change of a template does.
 
-`make update-golden` writes what is rendered now; look at the difference before committing it.
+`make update-golden` writes what is rendered now; review the diff before you commit it.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def rendered(name: str) -> Rendered:
             team_urls=team_addresses(topology, GitopsFolder(Path(f"/home/me/gitops/{name}"))),
         ),
     )
-    del now.core[NAME]  # Another generated file, compared in tests/unit/topology.
+    del now.core[NAME]  # Also generated, and compared in tests/unit/topology.
     return now
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_the_trees_are_as_reviewed(name: str, update_golden: bool) -> None:
+def test_the_rendered_repositories_match_the_golden_trees(name: str, update_golden: bool) -> None:
     now, folder = rendered(name), HERE / "trees" / name
     if update_golden:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""What people read, each kind of text in one file: help pages, failures, step titles, findings.
+"""Golden texts for users, each kind in one file: help pages, failures, step titles, findings.
 
-Reviewed like the trees: `make update-golden` writes what the code says now. Help pages leave out
-the global options, which every command takes. What is computed stands in braces.
+Reviewed like the trees: `make update-golden` writes the current texts. Help pages omit the global
+options, which every command accepts. Computed parts are in braces.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _pages(command: Any, path: str, parent: Any) -> Iterator[str]:
 
 @cache
 def failures() -> str:
-    """Every message that is raised, with what it says to do next."""
+    """Every message that is raised, with its next step."""
     kinds = _failure_names()
     found = {
         text
@@ -78,7 +78,7 @@ def _failure_names() -> set[str]:
 
 
 def _said(call: ast.Call) -> str:
-    """The message and the next step of a failure; nothing for one that passes on a message."""
+    """Message and next step of a failure; empty if the message is passed on from another one."""
     text = _text(call.args[0]) if call.args else ""
     following = [_text(each.value) for each in call.keywords if each.arg == "next"]
     if not text:
@@ -87,7 +87,7 @@ def _said(call: ast.Call) -> str:
 
 
 def titles() -> str:
-    """What the lines of a plan say while they run."""
+    """Titles of the steps of all plans."""
     found = {
         text
         for tree in modules().values()
@@ -99,7 +99,7 @@ def titles() -> str:
 
 
 FINDING_PACKAGES = ("gitops/check", "inspect", "preflight", "reconciler", "topology")
-"""Packages whose sentences are findings, advice, conditions or log lines."""
+"""Packages whose sentences are findings, advice, messages of conditions or log lines."""
 
 
 def findings() -> str:
@@ -115,7 +115,7 @@ def findings() -> str:
 
 
 def _sentences(tree: ast.AST) -> Iterator[str]:
-    """Strings of three words or more, docstrings left out."""
+    """Strings of three or more words, without docstrings."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
@@ -128,7 +128,7 @@ def _sentences(tree: ast.AST) -> Iterator[str]:
 
 
 def _text(node: ast.expr) -> str:
-    """A string as the code writes it, with what is computed in braces; empty for anything else."""
+    """A string as written in the code, with computed parts in braces; empty for anything else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -160,7 +160,7 @@ def _name(node: ast.expr) -> str:
     ],
     ids=["help", "failures", "titles", "findings"],
 )
-def test_the_texts_are_as_reviewed(
+def test_texts_for_users_match_the_golden_files(
     file: str, read: Callable[[], str], update_golden: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
@@ -170,7 +170,7 @@ def test_the_texts_are_as_reviewed(
     assert (HERE / file).read_text("utf-8") == now, f"{file}: make update-golden"
 
 
-def test_the_page_of_the_checks_is_as_the_rules_say(update_golden: bool) -> None:
+def test_the_page_of_checks_matches_the_rules(update_golden: bool) -> None:
     if update_golden:
         (DOCS / "checks.md").write_text(page_text(), "utf-8")
     assert (DOCS / "checks.md").read_text("utf-8") == page_text(), "make update-golden"

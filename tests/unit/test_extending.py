@@ -1,4 +1,4 @@
-"""docs/extending.md is true: what it shows is put where it says, and works."""
+"""The examples of docs/extending.md work in the places that the page names."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ PAGE = (ROOT / "docs/extending.md").read_text("utf-8")
 
 
 def shown(place: str, words: str = "") -> str:
-    """The block whose first line names a place; words: of two, the one that holds them."""
+    """The code block whose first line names the place. words: selects one of several blocks."""
     found = re.findall(rf"```\w+\n# {re.escape(place)}\n(.*?)```", PAGE, re.DOTALL)
     (block,) = [each for each in found if words in each]
     return str(block)
 
 
 def module(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module with that text, as if it were in the package."""
+    """Import a module with this text, as if it were in the package."""
     (folder / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(folder)
     importlib.invalidate_caches()
@@ -52,13 +52,13 @@ def context(folder: Path) -> StartContext:
     return StartContext(workspace=Workspace.at(folder), topology=default(environments=()))
 
 
-def test_the_provider_is_the_one_that_passes_the_contract_suite() -> None:
+def test_the_example_provider_is_the_one_that_passes_the_contract_suite() -> None:
     source = Path(fifth_provider.__file__).read_text("utf-8")
     assert shown("providers.py", "playground") in source
     assert shown("clusters/playground/provider.py") in source
 
 
-def test_a_cloud_and_a_cluster_on_it_are_a_row_each(
+def test_a_cloud_and_its_cluster_provider_need_one_row_each(
     templates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, clusters = dict(clouds.CLOUDS), dict(providers.PROVIDERS)
@@ -81,7 +81,9 @@ def test_a_cloud_and_a_cluster_on_it_are_a_row_each(
     assert credentials.expected("nimbus") == "JSON with key"
 
 
-def test_a_step_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_needs_one_file_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = module(tmp_path, "note_start", shown("steps/startup/note_start.py"), monkeypatch)
     line = shown("plans.py", "note_start")
     task = eval(line, {"Task": Task, "note_start": steps.note_start})
@@ -98,7 +100,7 @@ def test_a_step_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (here.state.root / "noted").exists()
 
 
-def test_a_command_is_a_file_and_a_line(
+def test_a_command_needs_one_file_and_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module(tmp_path, "where", shown("cli/inspection/where.py"), monkeypatch)
@@ -112,7 +114,7 @@ def test_a_command_is_a_file_and_a_line(
 
 
 class Cluster:
-    """An API server that has one Deployment, rolled out."""
+    """An API server with one Deployment, which is rolled out."""
 
     def find(self, kind: Any, name: str, namespace: str) -> dict[str, Any]:
         assert (kind.kind, name, namespace) == ("Deployment", "podinfo", "demo-podinfo")
@@ -130,7 +132,9 @@ class Cluster:
         }
 
 
-def test_a_component_is_a_row_and_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_component_needs_one_row_and_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = dict(pod_components.ENTRIES)
     exec(shown("components/pods/pod_components.py"), {**vars(pod_components), "ENTRIES": table})
     monkeypatch.setitem(pod_components.ENTRIES, "podinfo", table["podinfo"])
@@ -146,7 +150,7 @@ def test_a_component_is_a_row_and_a_line(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the templates that a test may add to."""
+    """A copy of the templates to which a test can add files."""
     copy = tmp_path / "templates"
     shutil.copytree(repositories.templates_folder(), copy)
     monkeypatch.setattr(repositories, "templates_folder", lambda: copy)
@@ -155,7 +159,7 @@ def templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     repositories._sources.cache_clear()
 
 
-def test_an_add_on_is_a_row_and_its_values(
+def test_an_add_on_needs_one_row_and_its_values(
     templates: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = eval(shown("gitops/render/values/addons.py"), {"Addon": addons.Addon})

@@ -1,4 +1,4 @@
-"""Names say what a Kubernetes engineer expects: one class a name, no word of the stop list."""
+"""Names of classes and modules: unique, and without words of the stop list."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STOP = {
     *("Logins", "Marks", "Past", "People", "Place", "Proof", "Seen", "Shares", "Spot"),
     *("Standing", "Tally", "Views", "Wanted", "Unwanted", "Wish"),
 }
-"""Words that the field has other words for; docs/glossary.md has those."""
+"""Words for which docs/glossary.md has standard terms."""
 
 STOPPED = {"backup_keeper"}
-"""A module path that supervisor's programs in users' workspaces name."""
+"""Allowed: supervisor's programs in users' workspaces use this module path."""
 
 
 def _modules() -> dict[str, ast.Module]:
@@ -45,14 +45,14 @@ def test_no_public_class_name_occurs_twice() -> None:
     assert not [name for name, times in names.items() if times > 1 and not name.startswith("_")]
 
 
-def test_no_class_or_module_is_named_by_a_stopped_word() -> None:
+def test_no_class_or_module_name_contains_a_word_of_the_stop_list() -> None:
     modules = _modules()
     names = {path.rpartition("/")[2] for path in modules}
     names |= {name for tree in modules.values() for name in _classes(tree)}
     assert sorted(each for each in names if _words(each) & STOP) == sorted(STOPPED)
 
 
-def test_the_glossary_has_one_line_a_word_in_order() -> None:
+def test_the_glossary_is_sorted_and_has_one_line_per_term() -> None:
     rows = [line for line in GLOSSARY.read_text("utf-8").splitlines() if line.startswith("| ")]
     words = [row.split("|")[1].strip() for row in rows[1:]]
     assert words == sorted(set(words), key=str.lower)

@@ -1,4 +1,4 @@
-"""Module paths that live outside the code: in git hooks, Deployments and supervisord's files."""
+"""Module paths used outside the code: in git hooks, Deployments and supervisord's files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RUN_FROM_OUTSIDE = (
 
 
 @pytest.mark.parametrize("module", RUN_FROM_OUTSIDE)
-def test_runs_under_the_name_that_others_know(module: str) -> None:
+def test_a_module_used_outside_the_code_runs_under_its_path(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", module, "--help"], capture_output=True, text=True, timeout=60
     )
@@ -26,6 +26,6 @@ def test_runs_under_the_name_that_others_know(module: str) -> None:
     assert "usage" in done.stdout.lower()
 
 
-def test_a_hook_finds_out_whether_its_program_is_there() -> None:
-    # Older hooks ask this before they refuse anything.
+def test_the_import_with_which_old_hooks_detect_ucp_works() -> None:
+    # Hooks of older versions run this import before they refuse anything.
     subprocess.run([sys.executable, "-P", "-c", "import k8s_ucp.gitops.check_hook"], check=True)

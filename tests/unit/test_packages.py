@@ -28,7 +28,7 @@ def test_packages_are_small() -> None:
     assert not large, f"more than {MOST} modules: split the package by subject"
 
 
-def test_folders_of_tests_are_named_as_the_packages() -> None:
+def test_folders_have_the_names_of_packages() -> None:
     for kind in ("unit", "integration"):
         root = CHECKOUT / "tests" / kind
         folders = {file.parent.relative_to(root) for file in root.rglob("test_*.py")}
@@ -67,7 +67,7 @@ def test_every_imported_package_is_declared() -> None:
     bring = packages_distributions()
     imported = {each.split(".")[0] for each in package_graph.graph().modules}
     for name in imported - sys.stdlib_module_names - {package_graph.PACKAGE}:
-        # An extra isn't installed everywhere: then the name of its package has to do.
+        # Extras may not be installed; then compare with the name of the package.
         named = {each for each in declared if each.startswith(_normal(name))}
         brought_by = {_normal(each) for each in bring.get(name, ())} or named
         assert brought_by & declared, (

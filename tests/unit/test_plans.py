@@ -1,4 +1,4 @@
-"""What must come before what, whatever else a plan does meanwhile."""
+"""The order of steps that every plan has to keep."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ SIMULATED = Clouds.model_validate({"aws": {"simulated": True}})
 
 
 def before(plan: Plan[StartContext], step: str) -> set[str]:
-    """Everything that is done when a step begins."""
+    """Ids of all steps that are done when this step begins."""
     (task,) = [each for each in plan.tasks if each.step.id == step]
     return set(task.after).union(*(before(plan, each) for each in task.after))
 
 
 @pytest.mark.parametrize("place", STARTS)
-def test_passwords_are_put_back_before_anybody_makes_them(place: str) -> None:
+def test_passwords_are_restored_before_any_are_generated(place: str) -> None:
     assert "restore-backup" in before(STARTS[place], "start-reconciler")
     if place == "pods":
-        # It brings the reconciler as well.
+        # Argo CD deploys the reconciler, too.
         assert "restore-backup" in before(STARTS[place], "start-argocd")
 
 
 @pytest.mark.parametrize("place", STARTS)
-def test_the_backup_is_written_when_all_is_there(place: str) -> None:
+def test_the_backup_is_written_after_all_applications_are_ready(place: str) -> None:
     plan = STARTS[place]
     done = before(plan, "back-up")
     assert {"await-applications", "start-reconciler", "restore-backup"} <= done
 
 
-def test_names_in_clouds_come_before_their_credentials() -> None:
+def test_external_names_are_restored_before_cloud_credentials_are_applied() -> None:
     for plan in (STARTS["pods"], plans.start(default(clouds=SIMULATED))):
         assert "restore-external-names" in before(plan, "apply-credentials")
         assert "apply-credentials" in before(plan, "adopt-resources")
         assert "adopt-resources" in before(plan, "back-up")
 
 
-def test_a_stop_backs_up_before_anything_ends() -> None:
+def test_a_stop_writes_the_backup_before_it_stops_anything() -> None:
     plan = plans.stop()
     assert plan.tasks[0].step.id == "back-up"
     assert all("back-up" in before(plan, each.step.id) for each in plan.tasks[1:])
 
 
-def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> None:
+def test_a_teardown_records_resources_first_and_verifies_clouds_before_the_core_stops() -> None:
     plan = plans.destroy()
     order = ["record-resources", "pause-automation", "drain-environments", "delete-claims"]
     order += ["delete-clusters", "delete-networks", "verify-clouds-empty", "stop-components"]
@@ -63,25 +63,25 @@ def test_a_teardown_knows_what_to_look_for_and_looks_before_the_core_ends() -> N
         assert earlier in before(plan, later)
 
 
-def test_a_core_that_is_given_up_is_asked_nothing() -> None:
+def test_an_abandoned_core_is_not_queried() -> None:
     plan = plans.destroy(core_answers=False)
     ids = [each.step.id for each in plan.tasks]
     assert ids[:2] == ["give-up-core", "back-up"]
     assert "give-up-core" not in [each.step.id for each in plans.destroy().tasks]
 
 
-def test_repositories_go_last_and_only_where_they_are_given_up() -> None:
+def test_repositories_are_deleted_last_and_only_with_delete_repos() -> None:
     assert plans.stop(delete_repos=True).tasks[-1].step.id == "delete-repositories"
     assert "delete-repositories" not in {each.step.id for each in plans.stop().tasks}
 
 
-def test_what_the_guard_stopped_goes_on_by_the_supervisord_that_stays() -> None:
-    """One whose state folder was removed is replaced, and could start nothing any more."""
+def test_supervisord_starts_before_the_guard_resumes_stopped_writers() -> None:
+    """A supervisord whose state folder was deleted is replaced, as it can start no program."""
     assert "start-supervisor" in before(STARTS["host"], "await-fence")
     assert "await-fence" in before(STARTS["host"], "start-crossplane")
 
 
-def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
+def test_a_simulated_cloud_starts_before_its_clients() -> None:
     plan = plans.start(default(clouds=SIMULATED))
     assert "start-supervisor" in before(plan, "start-cloud")
     assert "start-cloud" in before(plan, "start-reconciler")
@@ -94,7 +94,7 @@ def test_a_simulated_cloud_is_there_before_what_calls_it() -> None:
     }
 
 
-def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
+def test_a_plan_has_no_steps_for_unused_features() -> None:
     def steps(topology: Topology) -> set[str]:
         return {each.step.id for each in plans.start(topology).tasks}
 
@@ -117,7 +117,7 @@ def test_what_a_topology_does_not_ask_for_is_no_step() -> None:
         plans.publish(),
     ],
 )
-def test_every_step_says_what_it_would_do(plan: Plan[StartContext]) -> None:
-    """The lines of --plan come from the steps: one that says nothing would be missing there."""
+def test_every_step_describes_its_changes_for_plan(plan: Plan[StartContext]) -> None:
+    """`--plan` prints these lines; a step without one would be missing there."""
     silent = Step("", "", lambda *_: None).foresee
     assert [each.step.id for each in plan.tasks if each.step.foresee is silent] == []

@@ -1,4 +1,4 @@
-"""A provider or a cloud is named in its row and its own packages; everybody else asks the row."""
+"""Providers and clouds are named only in their rows and packages; other code uses their traits."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Look = Callable[[str, ast.AST], Iterator[str]]
 NAMES = PROVIDERS.keys() | CLOUDS.keys()
 
 SIMULATED = "aws"
-"""The cloud that this machine plays."""
+"""The cloud that can be simulated on this machine."""
 
 ROWS = ("providers.py", "clouds.py")
 
 FLAGS = ("cli/lifecycle/start.py", "cli/lifecycle/stop.py")
-"""Their help says of some flags which provider has them."""
+"""The help of some of their flags names the provider to which it applies."""
 
 SENTENCE = re.compile(
     rf"\b({'|'.join(sorted(NAMES - {'kind', 'existing'}))})\b"
     r"|(?:provider:|--core) (?:kind|existing)\b|\bkind (?:core|cluster|environment|node)s?\b",
     re.IGNORECASE,
 )
-"""Names where people read them: `kind` and `existing` are words too."""
+"""Names in texts for users: `kind` and `existing` are ordinary words, too."""
 
 
 def allowed(name: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def allowed(name: str) -> tuple[str, ...]:
 
 
 def found(path: str, tree: ast.AST) -> Iterator[str]:
-    """`path:line: name` of each that stands where it shouldn't."""
+    """`path:line: name` of each provider or cloud named where it is not allowed."""
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Constant) and node.value in NAMES):
@@ -56,7 +56,7 @@ def found(path: str, tree: ast.AST) -> Iterator[str]:
 
 
 def _is_provider(node: ast.expr, parent: ast.AST) -> bool:
-    """The word, which is a field of every object too, stands for the provider."""
+    """Whether "kind" is the provider here; it is also a field of every object."""
     beside: list[ast.expr | None] = []
     match parent:
         case ast.Compare(ops=[ast.Eq() | ast.NotEq()]):
@@ -73,7 +73,7 @@ def _is_provider(node: ast.expr, parent: ast.AST) -> bool:
 
 
 def named_in_sentences(path: str, tree: ast.AST) -> Iterator[str]:
-    """The same in texts that people read; docstrings are for us."""
+    """The same for texts that users read; docstrings are not checked."""
     own = {room for name in NAMES for room in allowed(name)} | {*ROWS, *FLAGS}
     if path.startswith((*own, "clusters/")):
         return
@@ -87,7 +87,7 @@ def named_in_sentences(path: str, tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("look", [found, named_in_sentences])
-def test_nobody_else_names_a_provider_or_a_cloud(look: Look) -> None:
+def test_no_other_module_names_a_provider_or_a_cloud(look: Look) -> None:
     wrong = [each for path, tree in modules().items() for each in look(path, tree)]
     assert not wrong, "ask PROVIDERS or CLOUDS for a trait"
 
@@ -101,7 +101,7 @@ def test_nobody_else_names_a_provider_or_a_cloud(look: Look) -> None:
         ("aws", []),
     ],
 )
-def test_sentences_that_name_one(text: str, names: list[str]) -> None:
+def test_provider_names_are_found_in_sentences(text: str, names: list[str]) -> None:
     tree = ast.parse(f"say({text!r})")
     assert [
         each.partition(": ")[2] for each in named_in_sentences("preflight/machine.py", tree)
@@ -118,5 +118,7 @@ def test_sentences_that_name_one(text: str, names: list[str]) -> None:
         ("reconciler/access/authenticators/aws.py", "('aws', 'azure')", ["azure"]),
     ],
 )
-def test_the_words_stand_for_providers(path: str, text: str, names: list[str]) -> None:
+def test_provider_names_are_told_apart_from_other_words(
+    path: str, text: str, names: list[str]
+) -> None:
     assert [each.rpartition(" ")[2] for each in found(path, ast.parse(text))] == names

@@ -12,11 +12,11 @@ FILES = sorted(each.relative_to(ROOT).as_posix() for each in (ROOT / "tests").rg
 
 
 @pytest.mark.parametrize("name", [*QUICK, *LONG])
-def test_what_is_named_is_there(name: str) -> None:
+def test_every_scheduled_name_has_test_files(name: str) -> None:
     assert [each for each in FILES if one_worker(each).startswith(name)]
 
 
-def test_quick_ones_begin_and_the_longest_follow() -> None:
+def test_quick_test_files_run_first_and_the_longest_follow() -> None:
     files = random.Random(1).sample(FILES, len(FILES))
     files.sort(key=lambda each: place(f"{each}::test", kind=False))
 
@@ -28,15 +28,15 @@ def test_quick_ones_begin_and_the_longest_follow() -> None:
         assert tuple(each for each in files if each in chain) == chain
 
 
-def test_what_needs_kind_comes_last_on_one_worker() -> None:
+def test_tests_that_need_kind_run_last_on_one_worker() -> None:
     nodes = [f"tests/e2e/{file}.py::test_it[a-kind]" for file in ("test_path", "test_pods")]
     assert {one_worker(each) for each in nodes} == {"demo[kind]"}
     last = place("tests/integration/test_locks.py::test_it", kind=False)
     assert all(place(each, kind=True) > last for each in nodes)
 
 
-def test_two_that_restart_docker_come_to_it_at_about_the_same_time() -> None:
-    """The shared topology begins, as its tests take longest; the other one is the last there is."""
+def test_the_tests_that_restart_docker_run_first_and_last_of_those_with_kind() -> None:
+    """Then both restart it at about the same time, as the tests of the shared topology take longest."""
     shared = "tests/e2e/test_pods.py::test_it[kind]"
     alone = "tests/e2e/test_kind_environment.py::test_it"
     others = [

@@ -1,4 +1,4 @@
-"""Which steps a start has, by where the core runs."""
+"""The steps of a start, depending on the provider of the core."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def steps(provider: str) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("provider", ["kind", "gke", "existing"])
-def test_nodes_are_given_images_only_where_they_are_ours(provider: str) -> None:
+def test_images_are_loaded_only_into_nodes_of_kind_clusters(provider: str) -> None:
     found = steps(provider)
     assert found.keys() >= PODS
     loaded = {"build-images", "save-images", "load-images"}
@@ -35,7 +35,7 @@ def test_nodes_are_given_images_only_where_they_are_ours(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", ["embedded", "kind", "gke", "existing"])
-def test_what_others_made_is_looked_at_before_anything_is_applied(provider: str) -> None:
+def test_an_existing_core_is_checked_before_anything_is_applied(provider: str) -> None:
     found = steps(provider)
     assert ("claim-core" in found) == (provider == "existing")
     assert ("claim-core" in found["apply-foundation"]) == (provider == "existing")

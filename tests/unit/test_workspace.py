@@ -1,4 +1,4 @@
-"""Where things lie, and that neither the caller's login nor another user changes it."""
+"""Paths of a workspace, which neither the login session nor another user can change."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace.at(tmp_path / "work")
 
 
-def test_the_folder_for_sockets_is_not_the_caller_s(
+def test_the_socket_folder_does_not_depend_on_the_login_session(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A login's folder goes with the login; cron, sudo and services have none."""
+    """The folder of a login session is deleted with it; cron, sudo and services have none."""
     login = tmp_path / "run"
     login.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(login))
@@ -41,7 +41,9 @@ def test_the_folder_for_sockets_is_not_the_caller_s(
         settled.rmdir()
 
 
-def test_what_a_start_wrote_down_counts(workspace: Workspace, tmp_path: Path) -> None:
+def test_the_socket_folder_recorded_by_a_start_is_used(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     state = workspace.state("demo")
     state.make()
     elsewhere = tmp_path / "elsewhere" / "demo"
@@ -53,7 +55,7 @@ def test_what_a_start_wrote_down_counts(workspace: Workspace, tmp_path: Path) ->
     assert elsewhere.is_dir()
 
 
-def test_a_copied_workspace_has_sockets_of_its_own(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_copied_workspace_has_its_own_socket_folder(workspace: Workspace, tmp_path: Path) -> None:
     first = workspace.settle_runtime_folder("demo")
     try:
         shutil.copytree(workspace.root, tmp_path / "copy")
@@ -65,7 +67,7 @@ def test_a_copied_workspace_has_sockets_of_its_own(workspace: Workspace, tmp_pat
 
 
 def test_sockets_of_an_older_version_are_found(workspace: Workspace, tmp_path: Path) -> None:
-    """It wrote no record, and took the folder of the login that it was started in."""
+    """Such a version wrote no record, and used the folder of the login session."""
     state = workspace.state("demo")
     state.make()
     config = f"file={tmp_path}/user/1000/ucp/abc/supervisor.sock\n\nidentifier={state.identifier}\n"
@@ -79,7 +81,7 @@ def test_sockets_of_an_older_version_are_found(workspace: Workspace, tmp_path: P
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives folders to other users")
 @pytest.mark.parametrize("kind", ["folder", "link"])
-def test_a_name_that_another_user_took_first_is_passed_over(
+def test_a_socket_folder_name_taken_by_another_user_is_skipped(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     shared = tmp_path / "tmp"
@@ -102,7 +104,7 @@ def test_a_name_that_another_user_took_first_is_passed_over(
         assert stat.S_IMODE(each.stat().st_mode) == 0o755, "a stranger's folder was changed"
 
 
-def test_two_workspaces_of_one_image_own_different_clusters(
+def test_two_workspaces_in_containers_of_the_same_image_own_different_clusters(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Containers of one image have the same machine id (often an empty one), user and path."""
@@ -115,7 +117,7 @@ def test_two_workspaces_of_one_image_own_different_clusters(
     assert workspace.machine_id("other") != workspace.machine_id("demo")
 
 
-def test_a_workspace_stays_itself(
+def test_a_workspace_keeps_its_identity(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Moved, in a container with another host name, or without its hidden state."""
@@ -133,7 +135,7 @@ def test_a_workspace_stays_itself(
     assert moved.machine_id("demo") == known
 
 
-def test_a_copy_is_another_workspace(
+def test_a_copy_has_another_identity(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(tmp_path, monkeypatch, "")
@@ -148,7 +150,7 @@ def test_a_copy_is_another_workspace(
     assert copy.machine_id("demo") != known
 
 
-def test_a_copy_on_another_machine_is_another_workspace(
+def test_a_copy_on_another_machine_has_another_identity(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(tmp_path, monkeypatch, "one")
@@ -161,10 +163,10 @@ def test_a_copy_on_another_machine_is_another_workspace(
 
 
 @pytest.mark.parametrize("trace", ["gitops/demo/core", ".ucp/demo/journal.json"])
-def test_clusters_of_an_older_version_stay_ours(
+def test_clusters_of_an_older_version_are_still_owned(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trace: str
 ) -> None:
-    """Their marks bear an id of machine, user, path and topology."""
+    """They are marked with a hash of machine, user, path and topology."""
     machine(tmp_path, monkeypatch, "")
     (workspace.root / trace).mkdir(parents=True)
     text = f"\0{os.getuid()}\0{workspace.root}\0demo"
@@ -184,7 +186,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("k8s_ucp.workspace._MACHINE_ID", file)
 
 
-def test_state_is_private_whatever_the_umask(workspace: Workspace) -> None:
+def test_state_folders_are_private_whatever_the_umask(workspace: Workspace) -> None:
     before = os.umask(0)
     try:
         workspace.state("demo").make()
@@ -194,8 +196,10 @@ def test_state_is_private_whatever_the_umask(workspace: Workspace) -> None:
         assert stat.S_IMODE(each.stat().st_mode) == 0o700, each
 
 
-def test_without_a_home_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container under a user that it doesn't know."""
+def test_a_missing_home_is_reported_with_the_variables_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in a container that runs as an unknown user."""
     for name in ("HOME", "UCP_CACHE_DIR", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getuid", lambda: 2**22 + 7)
@@ -204,7 +208,7 @@ def test_without_a_home_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.next == "set HOME or UCP_CACHE_DIR to a writable folder"
 
 
-def test_a_key_is_made_where_there_are_no_hard_links(
+def test_a_key_is_written_on_file_systems_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -220,10 +224,10 @@ def test_a_key_is_made_where_there_are_no_hard_links(
 
 
 @pytest.mark.parametrize("replace", [True, False])
-def test_a_file_is_on_the_disk_before_it_has_its_name(
+def test_a_private_file_is_synced_before_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: bool
 ) -> None:
-    """A backup sealed with a key is pushed at once; after a power cut the key must not be empty."""
+    """The first backup is pushed immediately; its key must not be empty after a power failure."""
     synced = []
 
     def sync(descriptor: int) -> None:
@@ -235,7 +239,7 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
     assert synced == [(False, False), (True, True)]
 
 
-def test_what_to_set_depends_on_where_it_is(
+def test_the_advice_for_an_unwritable_folder_depends_on_its_location(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UCP_CACHE_DIR", str(tmp_path / "cache"))
@@ -246,7 +250,7 @@ def test_what_to_set_depends_on_where_it_is(
         assert advice in str(caught.value.next)
 
 
-def test_a_full_disk_is_told_with_the_file_that_found_it(
+def test_a_full_disk_is_reported_with_the_file_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_: int) -> None:
@@ -259,10 +263,10 @@ def test_a_full_disk_is_told_with_the_file_that_found_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_private_folder_that_is_as_it_should_be_is_not_touched(
+def test_a_private_folder_with_correct_permissions_is_not_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A disk with errors becomes read-only: `ucp status` and `ucp doctor` work there."""
+    """A disk with errors becomes read-only: `ucp status` and `ucp doctor` still work on it."""
     make_private_folder(tmp_path / "own")
     (tmp_path / "wide").mkdir(mode=0o755)
 

@@ -1,4 +1,4 @@
-"""Edits of sources, and what a failed build tells."""
+"""Edits of sources, and error messages of failed builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from k8s_ucp.tools.go.compiler import ModuleSource
 TOOL = Tool(name="tiny", version="1.0.0", programs={"tiny": "example.org/tiny"})
 
 
-def test_an_edit_changes_what_it_names(tmp_path: Path) -> None:
+def test_an_edit_replaces_the_named_text(tmp_path: Path) -> None:
     (tmp_path / "a.go").write_text("one two one")
     apply_edit(Edit("a.go", "one", "1", times=2), tmp_path, "tiny")
     assert (tmp_path / "a.go").read_text() == "1 two 1"
@@ -29,7 +29,7 @@ def test_an_edit_changes_what_it_names(tmp_path: Path) -> None:
         (Edit("b.go", "one", "1"), "the file can't be read: No such file or directory"),
     ],
 )
-def test_an_edit_that_does_not_fit_fails_and_changes_nothing(
+def test_an_edit_that_does_not_apply_fails_and_changes_nothing(
     tmp_path: Path, edit: Edit, says: str
 ) -> None:
     (tmp_path / "a.go").write_text("one two one")
@@ -49,11 +49,11 @@ def test_an_edit_that_does_not_fit_fails_and_changes_nothing(
         ("example.org/vault", "vault"),
     ],
 )
-def test_programs_are_found_under_the_name_that_go_gives(package: str, name: str) -> None:
+def test_programs_are_found_under_the_name_that_go_gives_them(package: str, name: str) -> None:
     assert _go_name(package) == name
 
 
-def test_the_users_own_go_settings_do_not_reach_a_build(
+def test_a_build_ignores_the_users_own_go_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("GOROOT", "GOARCH", "GOEXPERIMENT"):
@@ -67,7 +67,7 @@ def test_the_users_own_go_settings_do_not_reach_a_build(
     assert environment["GOMODCACHE"] == str(tmp_path / "modules")
 
 
-def test_a_lack_of_room_is_told_before_anything_is_built(tmp_path: Path) -> None:
+def test_too_little_disk_space_is_reported_before_the_build(tmp_path: Path) -> None:
     require_room(tmp_path, {"tiny": 0})
     with pytest.raises(UcpError, match=r"building tiny needs about 1000000000\.0 GB") as caught:
         require_room(tmp_path, {"tiny": 10**12})
@@ -101,7 +101,9 @@ def test_a_lack_of_room_is_told_before_anything_is_built(tmp_path: Path) -> None
         ),
     ],
 )
-def test_a_failed_build_says_why_and_what_to_do(output: str, says: str, next_says: str) -> None:
+def test_a_failed_build_is_reported_with_cause_and_next_command(
+    output: str, says: str, next_says: str
+) -> None:
     source = ModuleSource("https://me:secret@proxy.example,direct", "the setting")
     failed = CommandFailed(["go", "build"], 1, f"go: downloading b v2\n{output}\n")
     error = explain(failed, TOOL, source, Path("/log"))
@@ -112,7 +114,7 @@ def test_a_failed_build_says_why_and_what_to_do(output: str, says: str, next_say
     assert "downloading" not in error.message
 
 
-def test_a_killed_compiler_is_told_apart() -> None:
+def test_a_killed_compiler_is_reported_as_killed() -> None:
     error = explain(
         CommandFailed(["go", "build"], -9, ""), TOOL, ModuleSource("", ""), Path("/log")
     )

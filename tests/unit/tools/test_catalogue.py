@@ -51,7 +51,7 @@ def test_checksums_are_committed_for_every_module(tool: Tool) -> None:
 
 
 @TOOLS
-def test_nothing_is_replaced_by_a_folder(tool: Tool) -> None:
+def test_no_module_is_replaced_by_a_local_folder(tool: Tool) -> None:
     assert not re.search(r"=>\s*[./]", go_mod(tool))
 
 
@@ -63,7 +63,7 @@ def test_the_pinned_compiler_is_new_enough(tool: Tool) -> None:
 
 
 @TOOLS
-def test_what_is_edited_or_kept_has_a_module(tool: Tool) -> None:
+def test_a_tool_with_edits_or_kept_files_has_a_module(tool: Tool) -> None:
     assert tool.module or not (tool.edits or tool.keep)
     assert all(edit.old != edit.new and edit.times > 0 for edit in tool.edits)
 
@@ -82,7 +82,7 @@ def test_all_kubernetes_libraries_have_the_version_of_the_programs() -> None:
 
 
 def test_kwok_shares_the_versions_of_argocd() -> None:
-    """Otherwise a cold install compiles client-go and the rest twice: a minute more."""
+    """Otherwise a cold install compiles client-go and other modules twice: a minute more."""
 
     def versions(name: str) -> dict[str, str]:
         return dict(re.findall(r"^\t(\S+) (v\S+) // indirect$", go_mod(CATALOGUE[name]), re.M))
@@ -102,7 +102,7 @@ def test_names_are_unique_and_the_embedded_set_is_known() -> None:
     assert all(name == tool.name for name, tool in CATALOGUE.items())
 
 
-def test_every_tool_that_may_be_built_says_how_much_there_is_to_compile() -> None:
+def test_every_tool_that_can_be_built_has_its_size_to_compile() -> None:
     unsaid = {field.name: field.default for field in fields(Tool)}["kilobytes"]
     assert [each.name for each in CATALOGUE.values() if each.kilobytes == unsaid] == []
     for each in CATALOGUE.values():

@@ -1,4 +1,4 @@
-"""How long builds still take: judged by what they compile and how fast the machine proves to be."""
+"""Remaining time of builds, estimated from the source to compile and the speed of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from k8s_ucp.tools.recipe import Phase, TimeLeft, ToolProgress
 SET = {name: CATALOGUE[name].kilobytes for name in EMBEDDED if name != "redis"}
 ETCD = {"etcd": (100, 50)}
 HALF = 0.5**LATER
-"""Of the time to compile, after which half of the source was begun."""
+"""Fraction of the compile time after which half of the source has been started."""
 
 
 def compiling(tool: str, kilobytes: int) -> ToolProgress:
@@ -26,10 +26,10 @@ def installed(tool: str) -> ToolProgress:
 
 
 def played(pace: float) -> tuple[list[tuple[float, float]], float]:
-    """(when, seconds that were said to be left), every second; and when all had ended.
+    """([(time, estimated seconds left)] for every second, end time) of a simulated install.
 
-    Two builds at once share a machine that compiles `pace` kilobytes a second, late ones slower;
-    the last packages and linking take as long as a seventh of a tool's source.
+    Two concurrent builds share a machine that compiles `pace` kilobytes a second, slower towards
+    the end; the last packages and linking take as long as a seventh of a tool's source.
     """
     forecast, now = Forecast(SET), 0.0
     first = next(iter(SET))
@@ -53,16 +53,16 @@ def played(pace: float) -> tuple[list[tuple[float, float]], float]:
 
 
 @pytest.mark.parametrize("pace", [50.0, 400.0, 800.0, 3000.0])
-def test_it_is_right_within_a_third_and_early_however_fast_the_machine_is(pace: float) -> None:
+def test_the_estimate_is_early_and_within_a_third_on_machines_of_any_speed(pace: float) -> None:
     said, end = played(pace)
     assert said[0][0] <= SOON + 1
-    # Near the end what links is all that is left; less than three minutes are told as that.
+    # Near the end only linking is left; less than three minutes are not estimated exactly.
     told = [(now, left) for now, left in said if end - now > max(SHORT, end / 3)]
     assert [(now, left) for now, left in told if abs(left - (end - now)) > (end - now) / 3] == []
 
 
 DONE = -1
-"""Installed, instead of an amount."""
+"""Instead of a number of kilobytes: the tool is installed."""
 BUSY = (
     (56, 3966, 0),
     (155, 11326, 5507),
@@ -77,10 +77,10 @@ BUSY = (
     (2256, 97621, 126632),
     (2562, 104687, 130254),
 )
-"""Seconds, and the kilobytes of kubernetes and argocd by then: a real build of both at once, in
-an empty cache on two cores that twenty other programs wanted. Compiling began after 39 s."""
+"""(seconds, kilobytes of kubernetes, of argocd) of a real, concurrent build of both, with an empty
+cache on two cores shared with twenty other programs. Compiling began after 39 s."""
 BUSY_END = 3007
-"""Of kubernetes, which was last."""
+"""End of the build of kubernetes, which was the last."""
 
 
 CHANGING = (
@@ -99,8 +99,8 @@ CHANGING = (
     (960, DONE, DONE, 44858, DONE, 11766),
     (1010, DONE, DONE, 54485, DONE, 22975),
 )
-"""The same of the whole set, on a machine that was free for five minutes, then had ten others at
-work, and fewer again after 840 s. Compiling began after 15 s."""
+"""The same for the whole set, on a machine that was idle for five minutes, then ran ten other
+programs, and fewer again after 840 s. Compiling began after 15 s."""
 CHANGING_END = 1094
 
 
@@ -128,7 +128,7 @@ FREE = (
     (693, DONE, DONE, 53772, DONE, 26939),
     (734, DONE, DONE, 57420, DONE, DONE),
 )
-"""The whole set on two cores that nobody else wanted. Compiling began after 11 s."""
+"""The whole set on two otherwise idle cores. Compiling began after 11 s."""
 FREE_END = 765
 
 
@@ -143,14 +143,14 @@ ROLLOUTS = (
     (182, 90411),
     (202, 101561),
 )
-"""The same of argo-rollouts by itself, afterwards."""
+"""The same for argo-rollouts alone, afterwards."""
 ROLLOUTS_BEGAN, ROLLOUTS_END = 18, 212
 
 
 def misses(
     tools: tuple[str, ...], rows: Iterable[tuple[int, ...]], began: float, end: float
 ) -> list[int]:
-    """When what was told was off by more than a third."""
+    """Times at which the estimate was off by more than a third."""
     forecast, wrong = Forecast({name: CATALOGUE[name].kilobytes for name in tools}), []
     forecast.note(compiling(tools[0], 0), began)
     for now, *counts in rows:
@@ -164,30 +164,30 @@ def misses(
 
 
 def is_right(said: str, really: float) -> bool:
-    """Within a third; of a range either end will do, and what lies between."""
+    """Whether the estimate is within a third; of a range, any value in it."""
     minutes = [60 * int(each) for each in re.findall(r"\d+", said)]
     if said.startswith("less"):
         return really < minutes[0]
-    # What is told is whole minutes.
+    # Estimates are in whole minutes.
     return minutes[0] - 30 <= really * 4 / 3 and minutes[-1] + 30 >= really * 2 / 3
 
 
-def test_a_real_build_on_a_free_machine_was_foreseen_within_a_third() -> None:
+def test_estimates_of_a_real_build_on_an_idle_machine_are_within_a_third() -> None:
     assert misses(tuple(SET), FREE, 11.0, FREE_END) == []
     assert misses(("argo-rollouts",), ROLLOUTS, ROLLOUTS_BEGAN, ROLLOUTS_END) == []
 
 
-def test_a_real_build_on_a_busy_machine_was_foreseen_within_a_third() -> None:
+def test_estimates_of_a_real_build_on_a_busy_machine_are_within_a_third() -> None:
     assert misses(("kubernetes", "argocd"), BUSY, 39.0, BUSY_END) == []
 
 
-def test_a_machine_whose_other_work_comes_and_goes_is_not_foreseen() -> None:
-    """The pace until then is what is known: too little is told before the others come, a range once
-    they are here or gone."""
+def test_estimates_are_too_low_before_other_programs_slow_the_machine_down() -> None:
+    """Only the speed so far is known: the estimate is too low before the other programs start,
+    and a range after they have started or ended."""
     assert misses(tuple(SET), CHANGING, 15.0, CHANGING_END) == [140, 220, 300]
 
 
-def test_a_machine_that_slows_down_is_noticed() -> None:
+def test_an_estimate_grows_when_the_machine_slows_down() -> None:
     forecast = Forecast(ETCD)
     forecast.note(compiling("etcd", 0), 0.0)
     forecast.note(compiling("etcd", 50), 40.0)
@@ -196,7 +196,7 @@ def test_a_machine_that_slows_down_is_noticed() -> None:
     assert overall(forecast, 80.0) == pytest.approx(80 * (1 + LINKING - HALF) / HALF)
 
 
-def test_nothing_is_told_before_something_is_known() -> None:
+def test_there_is_no_estimate_before_enough_is_known() -> None:
     forecast = Forecast(ETCD)
     assert forecast.left(100.0) is None
     forecast.note(compiling("etcd", 0), 100.0)
@@ -205,21 +205,21 @@ def test_nothing_is_told_before_something_is_known() -> None:
     assert forecast.left(100.0 + SOON) is not None
 
 
-def test_a_build_that_links_is_not_over() -> None:
+def test_a_build_that_links_still_has_time_left() -> None:
     forecast = Forecast(ETCD)
     forecast.note(compiling("etcd", 0), 0.0)
     forecast.note(compiling("etcd", 100), 95.0)
     assert overall(forecast, 95.0) == pytest.approx(95 * LINKING)
 
 
-def test_what_is_downloaded_does_not_count() -> None:
+def test_downloaded_tools_do_not_count() -> None:
     forecast = Forecast(ETCD)
     forecast.note(compiling("etcd", 50), 0.0)
     forecast.note(installed("helm"), 50.0)
     assert overall(forecast, 50.0) == pytest.approx(50 * (1 + LINKING - HALF) / HALF)
 
 
-def test_later_builds_find_most_packages_compiled() -> None:
+def test_later_builds_count_less_because_packages_are_already_compiled() -> None:
     forecast = Forecast({"kwok": (100, 30), "etcd": (100, 50)})
     forecast.note(compiling("kwok", 0), 0.0)
     forecast.note(installed("kwok"), 100.0)
@@ -244,5 +244,5 @@ def overall(forecast: Forecast, now: float) -> float:
         ((20, 160), "1 to 3 min left"),
     ],
 )
-def test_nobody_is_told_seconds(left: tuple[float, float], said: str) -> None:
+def test_estimates_are_rounded_to_minutes(left: tuple[float, float], said: str) -> None:
     assert about(TimeLeft(*left)) == said

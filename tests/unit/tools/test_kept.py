@@ -1,4 +1,4 @@
-"""A topology keeps the versions that it runs."""
+"""A topology keeps running the versions of its programs until it is upgraded."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def install(entry: str) -> None:
     store.publish(about, partial)
 
 
-def test_it_keeps_an_installed_version_and_says_what_is_newer(state: StateFolder) -> None:
+def test_an_installed_version_is_kept_and_newer_ones_are_reported(state: StateFolder) -> None:
     install(OLD)
     write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD, "redis": "redis-1-abc"}))
     pin = CATALOGUE["crossplane"].version
@@ -63,13 +63,13 @@ def test_it_keeps_an_installed_version_and_says_what_is_newer(state: StateFolder
 @pytest.mark.parametrize(
     "entry", ["/proc/self/cwd/mine", "../../mine", "kustomize-5.8.2-e/../../mine", "helm-1-e", ""]
 )
-def test_no_program_is_run_but_of_the_user_s_own_cache(state: StateFolder, entry: str) -> None:
-    """A repository that others wrote may bring a folder of state: `ucp diff` would run theirs."""
+def test_only_programs_of_the_users_cache_are_run(state: StateFolder, entry: str) -> None:
+    """A foreign repository may contain a state folder, whose programs `ucp diff` must not run."""
     state.versions.write_text(json.dumps({"kustomize": entry, "crossplane": OLD}))
     assert read_kept(demo(), state) == {"crossplane": OLD}
 
 
-def test_what_a_cluster_was_upgraded_to_alone_is_kept_as_well(state: StateFolder) -> None:
+def test_entries_of_a_cluster_upgraded_on_its_own_are_kept_too(state: StateFolder) -> None:
     write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD}))
     folder = ClusterFolder(state.clusters, "demo-stage")
     (folder.home / "bin").mkdir(parents=True)
@@ -81,26 +81,26 @@ def test_what_a_cluster_was_upgraded_to_alone_is_kept_as_well(state: StateFolder
     assert found == [{"etcd-3.6.0-e", "etcd-3.7.0-e"}]
 
 
-def test_one_that_is_no_longer_installed_gives_way(state: StateFolder) -> None:
+def test_a_version_that_is_no_longer_installed_is_replaced(state: StateFolder) -> None:
     write_kept(demo(), state, Toolbox({}, {}, {"crossplane": OLD}))
     assert kept_versions(demo(), state)["crossplane"] == CATALOGUE["crossplane"].version
     assert newer_pins(demo(), state) == {}
     assert lost_versions(demo(), state) == {"crossplane": "2.3.3"}
 
 
-def test_components_in_pods_have_their_versions_in_git(state: StateFolder) -> None:
+def test_no_versions_are_recorded_for_components_in_pods(state: StateFolder) -> None:
     write_kept(on_clouds(), state, Toolbox({}, {}, {"crossplane": OLD}))
     assert not state.versions.exists()
     assert read_kept(on_clouds(), state) == {}
 
 
-def test_a_broken_or_removed_file_keeps_nothing(state: StateFolder) -> None:
+def test_a_corrupt_versions_file_keeps_no_version(state: StateFolder) -> None:
     for text in ("", "[]", '{"crossplane": '):
         state.versions.write_text(text)
         assert read_kept(demo(), state) == {}
 
 
-def test_other_tools_are_exchanged_without_the_rest() -> None:
+def test_only_the_named_tools_are_exchanged() -> None:
     old = Toolbox({"argocd": Path("/old")}, {"argocd": Path("/m")}, {"argocd": "argocd-3.5.6-a"})
     new = Toolbox({"argocd": Path("/new")}, {"argocd": Path("/n")}, {"argocd": "argocd-3.5.7-b"})
     assert old.exchanged(["crossplane"], new) == old
@@ -108,7 +108,7 @@ def test_other_tools_are_exchanged_without_the_rest() -> None:
     assert new.versions == {"argocd": "3.5.7"}
 
 
-def test_a_version_that_runs_may_be_named_and_others_may_not() -> None:
+def test_a_pinned_version_is_accepted_only_if_it_is_running() -> None:
     named = demo(crossplane={"version": "v2.3.3"})
     refuse_other_versions(named, {"crossplane": "2.3.3"})
     with pytest.raises(UsageError):

@@ -1,4 +1,4 @@
-"""Which programs a topology needs: no more than it uses."""
+"""The tools that a topology needs: only those that it uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from k8s_ucp.tools.needed import needed_tools
 from tests.unit.gitops.topologies import demo, on_clouds
 
 
-def test_by_addons() -> None:
+def test_needed_tools_depend_on_add_ons() -> None:
     assert needed_tools(demo()) == EMBEDDED
     assert set(needed_tools(demo(addons={"argo-rollouts": True}))) - set(EMBEDDED) == {
         "argo-rollouts"
@@ -17,7 +17,7 @@ def test_by_addons() -> None:
     assert "argo-rollouts" not in needed_tools(on_clouds(addons={"argo-rollouts": True}))
 
 
-def test_rollouts_run_where_pods_are_played() -> None:
+def test_argo_rollouts_runs_in_environments_with_simulated_pods() -> None:
     assert with_rollouts(demo()) == []
     assert with_rollouts(demo(addons={"argo-rollouts": True})) == ["stage", "prod"]
     assert with_rollouts(on_clouds(addons={"argo-rollouts": True})) == []

@@ -1,4 +1,4 @@
-"""The pins before, from which a soak upgrades, follow when a pin moves."""
+"""The previous pins, from which the soak test upgrades, have to follow each new pin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from k8s_ucp.tools.go.compiler import parse_version
 from tests import pins_before
 
 
-def test_they_are_older_and_kubernetes_is_of_the_minor_below() -> None:
+def test_previous_pins_are_older_and_kubernetes_is_one_minor_older() -> None:
     for name, before in pins_before.VERSIONS.items():
         assert parse_version(before) < parse_version(CATALOGUE[name].version), name
     before, now = (
@@ -17,7 +17,7 @@ def test_they_are_older_and_kubernetes_is_of_the_minor_below() -> None:
     assert (before[0], before[1] + 1) == (now[0], now[1])
 
 
-def test_their_programs_are_linked_with_their_own_versions() -> None:
+def test_programs_of_previous_pins_are_linked_with_their_own_versions() -> None:
     for name, before in pins_before.VERSIONS.items():
         tool, now = pins_before.tools()[name], CATALOGUE[name]
         assert tool.version == before

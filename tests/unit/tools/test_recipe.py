@@ -1,4 +1,4 @@
-"""The name of a cache entry follows from everything that can change the result."""
+"""The name of a cache entry depends on everything that can change the result."""
 
 from __future__ import annotations
 
@@ -52,15 +52,13 @@ def name(tool: Tool, modules: Path, compiler: Compiler = COMPILER) -> str:
     ],
     ids=str,
 )
-def test_a_change_of_the_catalogue_gives_another_entry(
-    modules: Path, change: dict[str, object]
-) -> None:
+def test_a_changed_catalogue_gives_another_entry(modules: Path, change: dict[str, object]) -> None:
     changed = dataclasses.replace(TOOL, **change)  # type: ignore[arg-type]
     assert name(changed, modules) != name(TOOL, modules)
 
 
 @pytest.mark.parametrize("file", ["go.mod", "go.sum", "main.go", "more.go"])
-def test_a_change_of_a_file_gives_another_entry(modules: Path, file: str) -> None:
+def test_a_changed_source_file_gives_another_entry(modules: Path, file: str) -> None:
     before = name(TOOL, modules)
     with (modules / "tiny" / file).open("a") as stream:
         stream.write("// changed\n")
@@ -73,7 +71,7 @@ def test_another_compiler_gives_another_entry(modules: Path) -> None:
 
 
 @pytest.mark.parametrize(("attribute", "value"), [("FORMAT", 99), ("BUILD_FLAGS", ("-race",))])
-def test_another_way_of_building_gives_another_entry(
+def test_other_build_flags_or_formats_give_another_entry(
     modules: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, value: object
 ) -> None:
     before = name(TOOL, modules)
@@ -81,7 +79,7 @@ def test_another_way_of_building_gives_another_entry(
     assert name(TOOL, modules) != before
 
 
-def test_the_same_again_gives_the_same_entry_wherever_the_compiler_lies(modules: Path) -> None:
+def test_the_same_inputs_give_the_same_entry_wherever_the_compiler_is(modules: Path) -> None:
     moved = Compiler(Path("/elsewhere/go"), COMPILER.version)
     (modules / "tiny" / "README.md").write_text("not part of a build")
     assert name(TOOL, modules, moved) == name(TOOL, modules)

@@ -1,4 +1,4 @@
-"""Entries of the cache: which of them may go."""
+"""Entries of the cache: which of them can be pruned."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> ToolStore:
 
 
 def installed(store: ToolStore, name: str, tool: str = "sleeper") -> Path:
-    """An entry with the program `sleep`; its folder."""
+    """Folder of a new entry with the program `sleep`."""
     partial = store.new_partial(name, lambda _: None)
     (partial / "bin").mkdir()
     program = shutil.which("sleep")
@@ -33,14 +33,14 @@ def installed(store: ToolStore, name: str, tool: str = "sleeper") -> Path:
     return store.folder(name)
 
 
-def test_entries_of_other_versions_go_unless_they_are_used(
+def test_entries_of_other_versions_are_pruned_unless_in_use(
     store: ToolStore, tmp_path: Path
 ) -> None:
     needed, unused = installed(store, "sleeper-2"), installed(store, "sleeper-1")
     runs, named = installed(store, "sleeper-0"), installed(store, "helper-0")
     running = [
         spawn([runs / "bin/sleep", "60"], env={}, cwd=tmp_path, log=tmp_path / "log"),
-        # As Argo CD's repo-server finds kustomize: only now and then does one run.
+        # As Argo CD's repo-server finds kustomize, which it runs only now and then.
         spawn(
             [str(shutil.which("sleep")), "60"],
             env={"PATH": f"{named / 'bin'}:{os.defpath}"},
@@ -58,14 +58,14 @@ def test_entries_of_other_versions_go_unless_they_are_used(
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_what_is_being_installed_is_left_alone(store: ToolStore) -> None:
+def test_an_entry_being_installed_is_not_pruned(store: ToolStore) -> None:
     folder = installed(store, "sleeper-1")
     with store.lock("sleeper-1", 1, lambda _: None):
         assert store.prune(lambda _: False, is_mentioned) == ([], ["sleeper-1"])
     assert folder.exists()
 
 
-def test_an_installer_removes_what_its_catalogue_doesn_t_name(store: ToolStore) -> None:
+def test_an_installer_prunes_entries_that_its_catalogue_does_not_have(store: ToolStore) -> None:
     installed(store, "helm-0.0.1-abc", tool="helm")
     installer = Installer(store.cache, lambda _: None)
     assert installer.prune() == (["helm-0.0.1-abc"], [])

@@ -1,4 +1,4 @@
-"""The backup of `ucp stop`, with an unresponsive core and with a repository that can't be pushed."""
+"""The backup of `ucp stop`, with an unresponsive core and with a repository that rejects pushes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A kind core that does not respond is not deleted with data that exists nowhere else, unless forced.
+"""An unresponsive kind core is not deleted with data that exists nowhere else, unless forced.
 
 The container engine is a fake: its core responds, responds once it is started, or never does.
 """

