@@ -36,7 +36,7 @@ def test_tests_that_need_kind_run_last_on_one_worker() -> None:
 
 
 def test_the_tests_that_restart_docker_run_first_and_last_of_those_with_kind() -> None:
-    """Then both restart it at about the same time, as the tests of the shared topology take longest."""
+    """So they restart it at about the same time: the shared topology's tests take longest."""
     shared = "tests/e2e/test_pods.py::test_it[kind]"
     alone = "tests/e2e/test_kind_environment.py::test_it"
     others = [
