@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Run `ucp promote` as the variables UCP_PROMOTE_* say, and hand its result on as step outputs.
+# Runs `ucp promote`, configured by the variables UCP_PROMOTE_*, and sets the step's outputs.
 set -euo pipefail
 
 if ! command -v ucp >/dev/null; then
   case "${UCP_INSTALL:-}" in
     *'#sha256='*) ;;
     '') echo "::error::ucp is not on PATH, and the input 'install' is empty"; exit 2 ;;
-    *) echo "::error::the input 'install' has to be a URL that ends with #sha256=…"; exit 2 ;;
+    *) echo "::error::the input 'install' must be a URL that ends with #sha256=…"; exit 2 ;;
   esac
   python3 -m venv "$RUNNER_TEMP/ucp"
   "$RUNNER_TEMP/ucp/bin/pip" install --quiet --disable-pip-version-check \
@@ -17,7 +17,7 @@ fi
 code=0
 result=$(ucp promote --output json) || code=$?
 if [ -n "$result" ]; then
-  # On one line, so that no value can pose as another output.
+  # Each value on one line, so that none can set another output.
   python3 -c '
 import json, sys
 result = json.loads(sys.argv[1])

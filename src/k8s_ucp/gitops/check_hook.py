@@ -42,9 +42,10 @@ _OLD_FINDINGS = 1
 """Exit code for hooks of earlier versions, which don't pass one."""
 _CHECKED = "ucp-checked"
 """File in a local remote, out of reach of pushes: the version that checked, and the tree ids."""
-_MARK = "# Written by k8s-ucp: checks a push before it lands."
+_MARK = "# Written by k8s-ucp:"
+"""Identifies the hooks of all versions."""
 _HOOK = """#!/bin/sh
-{mark}
+{mark} checks pushes before they are accepted.
 python={python}
 kustomize={kustomize}
 helm={helm}
@@ -54,29 +55,29 @@ unchecked() {{ # WHY
   exit 0
 }}
 test -x "$python" && test -x "$kustomize" ||
-  unchecked 'the check is not where it was; next: ucp start'
-# Nobody who reads the repository has such objects.
+  unchecked 'python or kustomize was moved or deleted; next: ucp start'
+# Ignore replace objects: those who read the repository don't have them.
 export GIT_NO_REPLACE_OBJECTS=1
-# What runs left that were killed.
+# Remove files of hooks that were killed.
 find "${{TMPDIR:-/tmp}}/" -maxdepth 1 -name 'ucp-check.??????' -user "$(id -u)" -mmin +60 \\
   -exec rm -rf {{}} + 2>/dev/null
 work=$(mktemp -d "${{TMPDIR:-/tmp}}/ucp-check.XXXXXX") ||
-  unchecked 'there is no room for its files'
+  unchecked 'failed to create a temporary folder'
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
-files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables name this repository and what is pushed.
+files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables lead to the pushed objects.
   mkdir -p "$3" && rm -f "$work/index" || return 1
   GIT_INDEX_FILE="$work/index" git --git-dir="$1" read-tree "$2" 2>/dev/null &&
     GIT_INDEX_FILE="$work/index" git --git-dir="$1" --work-tree="$3" \\
       checkout-index --all --prefix="$3/" 2>/dev/null
 }}
 
-in_core() {{ # COMMAND: without git's variables, which name the repository that is pushed to.
+in_core() {{ # COMMAND: without git's variables, which refer to the repository of this push.
   (unset GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_QUARANTINE_PATH; "$@")
 }}
 
-is_checked() {{ # COMMIT: by this version, beside the same core, by the edit that is pushing it
+is_checked() {{ # COMMIT: checked against the same core by the ucp command that pushes it
   noted=$(find "$PWD/{checked}" -prune -user "$(id -u)" -mmin -5 2>/dev/null) &&
     test -n "$noted" || return 1
   trees=$(git rev-parse --verify --quiet "$1^{{tree}}") || return 1
@@ -87,7 +88,7 @@ is_checked() {{ # COMMIT: by this version, beside the same core, by the edit tha
   test "$(cat "$noted" 2>/dev/null)" = "{version} $trees"
 }}
 
-look() {{ # FOLDER: 0 no errors, {findings} errors (printed), else there is no check to start
+look() {{ # FOLDER: returns 0 without errors, {findings} with errors (printed), 1 if it can't start
   : >"$work/warnings"
   TMPDIR="$work" "$python" -P -m k8s_ucp.gitops.check_hook --kustomize "$kustomize" \\
     --helm "$helm" --repository {name} --code {findings} --folder "$1" \\
@@ -95,9 +96,9 @@ look() {{ # FOLDER: 0 no errors, {findings} errors (printed), else there is no c
     </dev/null 2>"$work/log"
   code=$?
   case $code in 0 | {findings}) return $code ;; esac
-  # Whatever ended it, be it what is pushed: only a check that isn't there lets a push through.
+  # A push must not be accepted because it crashes the check, only if the check can't start.
   "$python" -P -c 'import k8s_ucp.gitops.check_hook' </dev/null 2>/dev/null || return 1
-  echo ".: can't be checked: the check ended with code $code"
+  echo ".: can't be checked: the check exited with code $code"
   return {findings}
 }}
 
@@ -109,10 +110,10 @@ while read -r old new ref; do
   case "$new" in *[!0]*) ;; *) continue ;; esac
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$work/changed" 2>/dev/null ||
     echo '*' >"$work/changed"
-  # The backup is encrypted, and nothing refers to it.
+  # A push of the backup alone needs no check: it is encrypted, and no manifest uses it.
   grep -qv '^backup/' "$work/changed" || continue
   is_checked "$new" && continue
-  files_of "$PWD" "$new" "$work/new" || unchecked "the files of $new can't be read"
+  files_of "$PWD" "$new" "$work/new" || unchecked "failed to read the files of $new"
   look "$work/new" >"$work/findings"
   case $? in
     0) test -s "$work/warnings" || continue ;;
@@ -122,12 +123,12 @@ while read -r old new ref; do
   : >"$work/before"
   if files_of "$PWD" "$old" "$work/old"; then look "$work/old" >"$work/before"; fi
   if grep -vxF -f "$work/warnings" "$work/warned" >"$work/brought"; then
-    {{ echo 'this push brings warnings, which do not refuse it:'
+    {{ echo 'this push adds warnings, which do not block it:'
       head -n {shown} "$work/brought" | sed 's/^/  /'; }} >&2
   fi
   grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || continue
-  {{ echo 'this push is refused, since it brings:'; sed 's/^/  /' "$work/brought"
-    echo '  next: correct it (rules: {page}), run `ucp check`, commit, push again'; }} >&2
+  {{ echo 'this push is rejected because it adds errors:'; sed 's/^/  /' "$work/brought"
+    echo '  next: fix them (rules: {page}), run `ucp check`, commit and push again'; }} >&2
   exit 1
 done
 exit 0

@@ -36,7 +36,8 @@ EVERYTHING = "*"
 PATIENCE = 15.0
 _SECONDS = 50
 """The program terminates after this time in any case."""
-_MARK = "# Written by k8s-ucp: tells Argo CD about a push."
+_MARK = "# Written by k8s-ucp:"
+"""Identifies the hooks of all versions."""
 REFRESH_SET = {"argocd.argoproj.io/application-set-refresh": "true"}
 _GENERATE_PATHS = "argocd.argoproj.io/manifest-generate-paths"
 
@@ -45,8 +46,8 @@ _MOST, _LARGEST = 50, 65_536
 _STALE = 3600.0
 
 _HOOK = """#!/bin/sh
-{mark}
-# It runs after the push has landed and can neither stop nor delay it.
+{mark} notifies Argo CD of pushes.
+# It runs after a push was accepted and can neither reject nor delay it.
 python={python}
 kubeconfig={kubeconfig}
 notes="$PWD/ucp-refresh"
@@ -55,19 +56,19 @@ while read -r old new ref; do
   test "$ref" = {ref} || continue
   mkdir -p "$notes" && note=$(mktemp "$notes/new.XXXXXX") || exit 0
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$note" 2>/dev/null || echo '*' >"$note"
-  # Nobody may look for a long time: more than this is told as "everything".
+  # Limit the records in case nothing reads them for a long time: "*" stands for all paths.
   test "$(wc -c <"$note")" -le {largest} || echo '*' >"$note"
   set -- "$notes"/changed.*
   if test "$#" -ge {most}; then
     rm -f "$@"
     echo '*' >"$note"
   fi
-  # Whole or not at all, so that no line is lost to a look meanwhile.
+  # Rename atomically, so that a reader never sees part of a record.
   mv "$note" "$notes/changed.${{note##*.}}" || exit 0
   pushed=1
 done
 test -n "$pushed" && test -x "$python" && test -f "$kubeconfig" || exit 0
-# One that has not looked yet will see these paths too.
+# A process that has not read the records yet will also read this one.
 if ! mkdir "$notes/waiting" 2>/dev/null; then
   test -n "$(find "$notes/waiting" -prune -mmin +1 2>/dev/null)" || exit 0
 fi

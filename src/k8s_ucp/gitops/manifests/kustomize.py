@@ -37,12 +37,12 @@ _OUTSIDE = re.compile(
     r"security; file '(?P<file>[^'\n]+)' is not in or below '(?P<folder>[^'\n]+)'"
 )
 _GIT = """#!/bin/sh
-# What kustomize finds as git. It makes these calls and no others.
+# The git that kustomize finds on PATH. It allows only the calls that kustomize makes.
 PATH={path}
 GIT_ALLOW_PROTOCOL={transports}
 GIT_TERMINAL_PROMPT=0
 SSH_ASKPASS_REQUIRE=never
-# An address may ask for any deadline: a host that sends next to nothing is given up.
+# A URL can set any timeout for kustomize: give up on a host that sends almost nothing.
 GIT_HTTP_LOW_SPEED_LIMIT=1000
 GIT_HTTP_LOW_SPEED_TIME=20
 export PATH GIT_ALLOW_PROTOCOL GIT_TERMINAL_PROMPT SSH_ASKPASS_REQUIRE
@@ -50,28 +50,28 @@ export GIT_HTTP_LOW_SPEED_LIMIT GIT_HTTP_LOW_SPEED_TIME
 unset {unset}
 what="git $*"
 
-failed() {{ # CODE: what follows on stdin is for the person and for kustomize.
+failed() {{ # CODE: logs the message on stdin for the user and passes it to kustomize.
   {{ echo "$what"; cat; }} | tee -a {log} >&2
   exit "$1"
 }}
 
-plain() {{ # A word that git can't take for an option, and no plain http that ucp.yaml doesn't name.
+plain() {{ # WORD: fails if git would read it as an option, or for http that ucp.yaml doesn't name.
   case $1 in
-    '' | -*) echo "fatal: refused: '$1' is no address or revision" | failed 128 ;;
+    '' | -*) echo "fatal: refused: '$1' is not a valid URL or revision" | failed 128 ;;
     {named}) ;;
     [Hh][Tt][Tt][Pp]:*) echo "fatal: refused: '$1' is plain http: use https or ssh" | failed 128 ;;
   esac
 }}
 
-test -n {git} || echo 'fatal: git is not on this machine' | failed 127
+test -n {git} || echo 'fatal: git is not installed' | failed 127
 case "$#:$*" in
   1:init) set -- init --quiet --template= ;;
   "4:remote add origin "*) plain "$4" && set -- remote add -- origin "$4" ;;
   "4:fetch --depth=1 "*) plain "$3" && plain "$4" && set -- fetch --depth=1 -- "$3" "$4" ;;
   "2:checkout FETCH_HEAD") ;;
-  # The addresses are those of the repository that was fetched.
+  # The URLs come from the fetched repository.
   "4:submodule update --init --recursive") GIT_ALLOW_PROTOCOL={submodules} ;;
-  *) echo 'fatal: refused: kustomize makes no such call' | failed 128 ;;
+  *) echo 'fatal: refused: not a call that kustomize makes' | failed 128 ;;
 esac || exit 128
 said=$({git} -c core.hooksPath=/dev/null -c core.fsmonitor=false "$@" 2>&1)
 code=$?

@@ -362,7 +362,7 @@ def test_malformed_file_does_not_disable_the_check(checked: World) -> None:
     for path, text in ODD:
         with pytest.raises(GitFailed) as caught:
             checked.push("apps", {path: text.encode(), DEPLOYMENT: broken})
-        assert "this push is refused" in caught.value.message, text[:80]
+        assert "this push is rejected" in caught.value.message, text[:80]
         assert checked.refs() == before, text[:80]
 
 

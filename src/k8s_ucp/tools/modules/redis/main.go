@@ -1,8 +1,9 @@
-// Command redis-server answers Redis clients from memory, with miniredis, the server that Argo CD's
-// own headless mode runs on. It stands in where no wheel with the real redis-server exists.
+// Command redis-server is an in-memory Redis server based on miniredis, which Argo CD's own
+// headless mode uses, too. It replaces the real redis-server on platforms for which no wheel
+// contains it.
 //
-// It reads bind, port and requirepass as redis-server does: from a redis.conf, from stdin ("-") or
-// from --name value arguments. Other directives are ignored: it keeps nothing on disk.
+// Like redis-server, it reads bind, port and requirepass from a redis.conf, from stdin ("-") or
+// from arguments of the form --name value. It ignores other directives and stores nothing on disk.
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// settings of redis.conf that matter for a server that keeps nothing.
+// settings are directives of redis.conf and their values.
 type settings map[string]string
 
 func main() {
@@ -59,7 +60,7 @@ func run(arguments []string) error {
 		case <-stop:
 			return nil
 		case now := <-tick.C:
-			// miniredis's clock stands still unless it is moved; keys expire by it.
+			// miniredis's clock, which expires keys, advances only when told to.
 			server.FastForward(now.Sub(last))
 			last = now
 		}
@@ -103,7 +104,7 @@ func (wanted settings) lines(source io.Reader) error {
 	return scanner.Err()
 }
 
-// set takes the first value only: a second bind address has no place here.
+// set uses only the first value: miniredis listens on a single address.
 func (wanted settings) set(name string, values []string) {
 	wanted[strings.ToLower(name)] = strings.Trim(values[0], `"'`)
 }

@@ -1,4 +1,4 @@
--- Safe to run again: every pod runs it when it starts. The lock keeps two from running it at once.
+-- Idempotent, because every pod runs it at startup. The lock prevents concurrent runs.
 begin;
 select pg_advisory_xact_lock(20261121);
 create schema if not exists quotes;
