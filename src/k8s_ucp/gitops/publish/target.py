@@ -8,10 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
 from k8s_ucp.git.repository import LOCAL_SECONDS, RENDERED, RefUpdate, Repository, execute
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, merge
+
+_HEADS = "refs/heads/"
 
 
 def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
@@ -47,7 +50,7 @@ class PublishTarget:
     def prepare(self) -> Prepared:
         """Fetch the remote's state and merge the render with it. Pushes nothing new."""
         clone, main = self.clone, f"refs/heads/{self.branch}"
-        remote = _look(clone, self.branch)
+        remote = _look(clone, self.branch, self.name)
         tip, last = remote.get(main), remote.get(RENDERED)
         staying = self.choices.removed == EMPTY_SCOPE
         if (
@@ -164,14 +167,18 @@ def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
     return False
 
 
-def _look(clone: Repository, branch: str) -> dict[str, str]:
+def _look(clone: Repository, branch: str, repository: str) -> dict[str, str]:
     """The remote's branch and last render, with their objects fetched.
 
-    If a remote has lost all branches, what this clone knows of them is pushed back.
+    If a remote has lost all branches, what this clone knows of them is pushed back. repository:
+    core | apps. Raises UcpError if only this branch is gone.
     """
     main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
     remote, here = clone.remote_refs(), clone.refs()
-    if not any(name.startswith("refs/heads/") for name in remote) and tracked in here:
+    heads = [name.removeprefix(_HEADS) for name in sorted(remote) if name.startswith(_HEADS)]
+    if heads and branch not in heads and (RENDERED in remote or tracked in here):
+        raise _renamed(repository, branch, heads)
+    if not heads and tracked in here:
         back = [RefUpdate(main, here[tracked])]
         if RENDERED in here and RENDERED not in remote:
             back.append(RefUpdate(RENDERED, here[RENDERED], expect=""))
@@ -185,3 +192,15 @@ def _look(clone: Repository, branch: str) -> dict[str, str]:
         here = clone.refs()
     found = {main: here.get(tracked), RENDERED: here.get(RENDERED)}
     return {name: id for name, id in found.items() if id and name in remote}
+
+
+def _renamed(repository: str, branch: str, heads: Sequence[str]) -> UcpError:
+    """A branch that was published to is gone; a new one would lack versions, edits and backup."""
+    return UcpError(
+        f"the {repository} repository has no branch {branch} any more, although ucp has published "
+        f"to it; its branches: {some_of(heads)}",
+        next=(
+            f"rename the branch back to {branch}; or set spec.git.branch in ucp.yaml to its new "
+            "name, which must be the same in the core and the app repository"
+        ),
+    )

@@ -313,6 +313,23 @@ def test_deleted_remote_is_created_again_with_its_history(world: World) -> None:
     assert Repository(world.folder.apps_remote).refs() == before
 
 
+def test_a_renamed_branch_is_not_begun_anew(world: World) -> None:
+    """A new branch would have the first tags, no edits and no backup; Argo CD would deploy it."""
+    world.start()
+    world.edit("apps", STAGE, "0.9.2", "0.9.3")
+    Repository(world.folder.apps_remote).git("branch", "-m", "main", "trunk")
+    before = world.refs()
+    with pytest.raises(UcpError, match="apps repository has no branch main any more.*: trunk"):
+        world.start(domain="example.com")
+    shutil.rmtree(world.folder.apps)  # A clone that has never seen the branch.
+    with pytest.raises(UcpError, match="no branch main"):
+        world.start(domain="example.com")
+    assert world.refs() == before
+    Repository(world.folder.apps_remote).git("branch", "-m", "trunk", "main")
+    world.start(domain="example.com")
+    assert b"0.9.3" in world.files("apps")[STAGE]
+
+
 def test_pushes_of_people_during_starts_are_kept(world: World) -> None:
     world.start()
     stop = threading.Event()
