@@ -141,7 +141,8 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     name = call.topology or PROPOSED_NAME
-    if flags.yes or flags.core not in (None, *offered_cores()):
+    # Cores that the wizard offers have nothing to adopt: refused without asking anything.
+    if flags.yes or flags.adopt or flags.core not in (None, *offered_cores()):
         wanted = _new(name, flags, path)
         if flags.core is None and (best := _choices()[0][0]) != DEFAULT:
             call.console.say(
@@ -276,12 +277,12 @@ def _answered(answers: Answers, flags: Flags) -> Flags:
     """The answers as flags; providers given by flags are kept."""
     said = dict(flags.environments or ())
     pairs = tuple((each, said.get(each, answers.provider)) for each in answers.environments)
-    return Flags(
+    return replace(
+        flags,
         core=answers.core,
         environments=pairs,
         apps=answers.apps,
         ports=answers.ports or flags.ports,
-        simulate=flags.simulate,
     )
 
 

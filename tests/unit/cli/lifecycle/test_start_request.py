@@ -71,6 +71,10 @@ def test_invalid_adoptions_are_refused(tmp_path: Path) -> None:
         adopting("argocd,traefik")
     with pytest.raises(UsageError, match="'adopt' is valid for provider existing"):
         resolve_topology(Invocation(tmp_path), adopting("argocd", core="embedded"))
+    for core in (None, "kind"):
+        asking = replace(adopting("argocd"), core=core, yes=False)
+        with pytest.raises(UsageError, match="'adopt' is valid for provider existing"):
+            resolve_topology(Invocation(tmp_path), asking)
     assert not any(tmp_path.iterdir())
 
 
