@@ -214,8 +214,20 @@ def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
     after = updated(text, folder)
     if after != text:
         write_private_file(file, after)
-        changed = ["kube-controller-manager", "kwok-controller"]
+        changed = sorted({*changed, *_differing(text, after)})
     return changed
+
+
+def _differing(before: str, after: str) -> list[str]:
+    """Components whose parts of the definition differ."""
+    from k8s_ucp import yaml_io
+
+    def components(text: str) -> dict[str, Any]:
+        documents = (each for each in yaml_io.load_all(text) if each)
+        return {each["name"]: each for one in documents for each in one.get("components", ())}
+
+    old, new = components(before), components(after)
+    return [name for name in new if new[name] != old.get(name)]
 
 
 def updated(text: str, folder: ClusterFolder) -> str:

@@ -8,10 +8,26 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder
-from k8s_ucp.clusters.embedded.kwokctl import explain, settings, updated
+from k8s_ucp.clusters.embedded.kwokctl import explain, settings, update, updated
 from k8s_ucp.clusters.embedded.programs import RUN
 
 PROGRAM_PATHS = {each: Path("/tools") / each for each in (*RUN, "true")}
+
+OLDER = """components:
+- args:
+  - --etcd-prefix=/registry
+  - --etcd-servers=unix://client.sock
+  name: kube-apiserver
+- args:
+  - --node-monitor-grace-period=87600h0m0s
+  name: kube-controller-manager
+- args:
+  - --config=/my files/one/.kwok/clusters/one/kwok.yaml
+  name: kwok-controller
+---
+kind: KwokctlResource
+"""
+"""A definition that an older version wrote."""
 
 
 def told() -> dict[str, object]:
@@ -45,20 +61,9 @@ def test_etcd_listens_on_unix_sockets_only() -> None:
 
 def test_a_cluster_of_an_older_ucp_gets_the_current_arguments_and_stages() -> None:
     folder = ClusterFolder(Path("/my files"), "one")
-    older = """components:
-- args:
-  - --etcd-prefix=/registry
-  - --etcd-servers=unix://client.sock
-  name: kube-apiserver
-- args:
-  - --node-monitor-grace-period=87600h0m0s
-  name: kube-controller-manager
-- args:
-  - --config=/my files/one/.kwok/clusters/one/kwok.yaml
-  name: kwok-controller
-"""
-    text = updated(older, folder)
-    arguments = {each["name"]: each["args"] for each in YAML(typ="safe").load(text)["components"]}
+    text = updated(OLDER, folder)
+    definition = next(iter(YAML(typ="safe").load_all(text)))
+    arguments = {each["name"]: each["args"] for each in definition["components"]}
     assert "--advertise-address=127.0.0.1" in arguments["kube-apiserver"]
     assert "--etcd-servers=unix://client.sock" in arguments["kube-apiserver"]
     off = arguments["kube-controller-manager"][1]
@@ -83,3 +88,18 @@ def test_etcd_keeps_few_entries_for_members_to_catch_up() -> None:
     assert isinstance(patches, list)
     given = [each for patch in patches if patch["name"] == "etcd" for each in patch["extraArgs"]]
     assert {"key": "snapshot-catchup-entries", "value": "100"} in given
+
+
+def test_what_an_update_changes_is_restarted(tmp_path: Path) -> None:
+    """A changed argument of the API server, too: otherwise it would come with some later start."""
+    folder = ClusterFolder(tmp_path, "one")
+    folder.home.mkdir(parents=True)
+    definition = folder.home / "kwok.yaml"
+    older = OLDER.replace("/my files", str(tmp_path))
+    definition.write_text(older)
+    assert update(folder, None) == ["kube-apiserver", "kube-controller-manager", "kwok-controller"]
+    assert update(folder, None) == []
+    definition.write_text(
+        updated(older, folder).replace("  - '--advertise-address=127.0.0.1'\n", "")
+    )
+    assert update(folder, None) == ["kube-apiserver"]
