@@ -111,7 +111,10 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
             accept_loss(context, "abandoned with --abandon", report)
         elif context.state.kubeconfig(name).exists():
             _refuse_unsaved(context)
-            report(f"not backed up: {name} is not responding")
+            # The last backup succeeded, but the core may have made something after it.
+            unsaved = context.delete_data and not context.destroys
+            lost = "; what it made in its last seconds may be lost" if unsaved else ""
+            report(f"not backed up: {name} is not responding{lost}")
         return
     try:
         state = context.core_state
