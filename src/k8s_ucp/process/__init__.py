@@ -29,6 +29,7 @@ from k8s_ucp.process.search import (
     marked,
     peak_bytes,
     working_in,
+    works_in,
 )
 
 __all__ = [
@@ -53,4 +54,5 @@ __all__ = [
     "terminate_all",
     "wait_gone",
     "working_in",
+    "works_in",
 ]

@@ -73,6 +73,14 @@ def working_in(folder: Path) -> list[ProcessIdentity]:
     return [each for each in found if each]
 
 
+def works_in(pid: int, folder: Path) -> bool:
+    """Whether the process has this working folder, also if the folder was moved since."""
+    try:
+        return Path(psutil.Process(pid).cwd()).samefile(folder)
+    except (psutil.Error, OSError):
+        return False
+
+
 def is_mentioned(folder: Path) -> bool:
     """Whether a process runs a program of this folder, or has its path in argv or environment.
 

@@ -19,6 +19,7 @@ import pytest
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.supervisor_client import SupervisorClient
 from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import StateFolder
 
 from .conftest import python_program, wait_until
 
@@ -310,6 +311,24 @@ def test_nothing_is_restarted_during_or_after_a_stop(placement: HostPlacement) -
     assert processes_of(placement) == []
     run(placement, "one")
     assert not placement.is_stopping()
+
+
+def test_copied_state_folder_does_not_stop_the_original(
+    placement: HostPlacement, short_folder: Path
+) -> None:
+    """Its record names the original's supervisord, which runs."""
+    run(placement, "one")
+    before = placement.supervisor(), pid_of(placement, "one")
+    root = placement.state.root.with_name("copy")
+    shutil.copytree(placement.state.root, root)
+    copy = HostPlacement(StateFolder(root), short_folder / "run" / "copy")
+    assert (copy.supervisor(), copy.remains()) == (None, [])
+    copy.stop_all()
+    try:
+        assert copy.ensure_running()
+    finally:
+        copy.stop_all()
+    assert (placement.supervisor(), pid_of(placement, "one")) == before
 
 
 def test_a_process_in_its_own_session_is_not_stopped_as_an_orphan(

@@ -18,12 +18,14 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.process import (
     ProcessIdentity,
     identify,
+    is_marked,
     is_running,
     marked,
     spawn,
     terminate,
     terminate_all,
     wait_gone,
+    works_in,
 )
 from k8s_ucp.workspace import make_socket_folder, write_private_file
 
@@ -74,7 +76,7 @@ class Supervisord:
             recorded = ProcessIdentity(**json.loads(self._record.read_text("utf-8")))
         except (OSError, ValueError, TypeError):
             return None
-        return recorded if is_running(recorded) else None
+        return recorded if is_running(recorded) and self._is_ours(recorded.pid) else None
 
     def answers(self) -> bool:
         """Whether it responds on its socket. Raises UcpError if another process has the socket."""
@@ -201,6 +203,10 @@ class Supervisord:
                     path.unlink(missing_ok=True)
         with suppress(OSError):
             self.socket.parent.rmdir()
+
+    def _is_ours(self, pid: int) -> bool:
+        """In a copy of the folder, the record names the original's supervisord."""
+        return is_marked(pid, _MARK, self.identifier) or works_in(pid, self.folder)
 
     @property
     def _record(self) -> Path:

@@ -298,11 +298,22 @@ def test_hanging_kwokctl_is_killed_at_the_deadline(
 
 
 @on_a_standing_one
-def test_moved_programs_are_found_again(provider: EmbeddedProvider, folder: ClusterFolder) -> None:
+def test_moved_programs_and_folders_are_found_again(
+    planes: ControlPlanes, provider: EmbeddedProvider, folder: ClusterFolder
+) -> None:
     made(provider, "one").apply(namespace("precious"))
     provider.stop("one")
     for link in (folder.kwokctl, folder.program("etcd"), folder.program("kwok-controller")):
         folder.link(link, Path("/nowhere") / link.name)
+    here, elsewhere = planes.folder().parent, planes.root / "elsewhere"
+    here.rename(elsewhere)
+    moved = provider.elsewhere(elsewhere / "clusters")
+    try:
+        moved.start("one")
+        assert Kube(moved.kubeconfig("one")).find(NAMESPACE, "precious")
+        moved.stop("one")
+    finally:
+        elsewhere.rename(here)
     provider.start("one")
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 

@@ -90,7 +90,7 @@ def test_etcd_keeps_few_entries_for_members_to_catch_up() -> None:
     assert {"key": "snapshot-catchup-entries", "value": "100"} in given
 
 
-def test_what_an_update_changes_is_restarted(tmp_path: Path) -> None:
+def test_components_changed_by_an_update_are_restarted(tmp_path: Path) -> None:
     """A changed argument of the API server, too: otherwise it would come with some later start."""
     folder = ClusterFolder(tmp_path, "one")
     folder.home.mkdir(parents=True)
