@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp import yaml_io
 from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
@@ -17,9 +16,13 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import SECRET
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.reconciler.access.authenticators.base import EXEC_PLUGINS, NoAccess
+from k8s_ucp.reconciler.access.kubeconfig import read
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.problems import nearest
+
+_OF_PLUGINS = ("apiVersion", "command", "installHint", "interactiveMode", "provideClusterInfo")
 
 app = declare()
 
@@ -91,8 +94,38 @@ def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
     written = (secret or {}).get("data", {}).get("kubeconfig")
     if not written:
         raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
-    found: dict[str, Any] = yaml_io.load(base64.b64decode(written).decode())
-    return found
+    return checked(base64.b64decode(written), environment)
+
+
+def checked(content: bytes, environment: str) -> dict[str, Any]:
+    """A kubeconfig for kubectl, which runs the program and sends the files that it names.
+
+    The Secret may have been written by others, so only the plugin of the cloud is allowed, and
+    nothing that controls it. Raises UcpError.
+    """
+    try:
+        found = read(content)
+    except NoAccess as error:
+        raise _unsafe(environment, error.message) from error
+    user = dict(found.user)
+    plugin = user.pop("exec", None)
+    if user.pop("auth-provider", None):
+        raise _unsafe(environment, "it uses an auth-provider")
+    if plugin:
+        if not isinstance(plugin, dict) or plugin.get("command") not in EXEC_PLUGINS:
+            raise _unsafe(environment, "it runs a program that is not the plugin of a cloud")
+        if plugin.get("args") or plugin.get("env"):
+            raise _unsafe(environment, f"it has arguments for {plugin['command']}")
+        user["exec"] = {name: plugin[name] for name in _OF_PLUGINS if name in plugin}
+    return {"clusters": [{"cluster": dict(found.cluster)}], "users": [{"user": user}]}
+
+
+def _unsafe(environment: str, why: str) -> UcpError:
+    return UcpError(
+        f"the kubeconfig of {environment} in the core cluster could run programs or read files on "
+        f"this machine: {why}",
+        next="get one from the cloud itself, such as with gcloud or aws",
+    )
 
 
 def _cluster(context: TopologyView, name: str) -> str:
