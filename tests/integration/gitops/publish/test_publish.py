@@ -313,7 +313,7 @@ def test_deleted_remote_is_created_again_with_its_history(world: World) -> None:
     assert Repository(world.folder.apps_remote).refs() == before
 
 
-def test_a_renamed_branch_is_not_begun_anew(world: World) -> None:
+def test_renamed_branch_is_refused(world: World) -> None:
     """A new branch would have the first tags, no edits and no backup; Argo CD would deploy it."""
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")

@@ -45,7 +45,7 @@ PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gclou
 
 
 @pytest.mark.parametrize("user", [{"token": "t"}, {"exec": PLUGIN}, {"client-key-data": "eA=="}])
-def test_a_kubeconfig_of_a_cloud_is_passed_on(user: dict[str, Any]) -> None:
+def test_kubeconfig_of_a_cloud_is_passed_on(user: dict[str, Any]) -> None:
     found = renamed(checked(of_a_cloud(user), "stage"), "demo-stage")
     assert found["users"] == [{"name": "demo-stage", "user": user}]
     assert found["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
@@ -65,7 +65,7 @@ def test_a_kubeconfig_of_a_cloud_is_passed_on(user: dict[str, Any]) -> None:
         ({"token": "t"}, {"proxy-url": "http://10.0.0.2"}),
     ],
 )
-def test_kubectl_runs_and_sends_nothing_that_a_secret_names(
+def test_kubeconfig_with_programs_or_files_is_refused(
     user: dict[str, Any], cluster: dict[str, Any]
 ) -> None:
     """Whoever may write Secrets of the core would run programs on the machine of its operator."""
