@@ -69,7 +69,7 @@ class ManagedCluster:
     """Fields below spec.forProvider, separated by spaces, that get an environment's suffix like the
     names themselves; if a field ends with Ref or Refs, its `name` does."""
     fields: tuple[ManagedFields, ...]
-    tells_authority: bool = False
+    status_has_authority: bool = False
     """The status of its objects contains the CA of the API server. Other providers treat the CA as
     confidential, so that it is in the connection Secret only."""
     kubeconfig_kind: str = ""

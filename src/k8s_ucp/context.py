@@ -132,7 +132,7 @@ class TopologyView:
             raise UcpError(f"the core cluster {core} does not exist", next="ucp start")
         return Kube.from_file(file)
 
-    def core_answers(self) -> bool:
+    def core_responds(self) -> bool:
         """Whether its API server is ready, and there is a kubeconfig."""
         try:
             return self.kube.ready()
@@ -227,7 +227,7 @@ class TopologyView:
         scheme = adopted_argocd.answers(port)[0] if self.adopts(argocd.NAME) else "http"
         return f"{scheme}://{ADDRESS}" if port == HTTP else f"{scheme}://{ADDRESS}:{port}"
 
-    def argocd_answers(self) -> Health:
+    def argocd_health(self) -> Health:
         """Whether its server responds on this machine."""
         if self.adopts(argocd.NAME):
             return adopted_argocd.answers(self.argocd_port)[1]
@@ -254,7 +254,7 @@ class TopologyView:
     def pod_component(self, name: str) -> PodComponent | AdoptedComponent:
         """A component in pods, ours or adopted; requires start-core."""
         beside: dict[str, Check] = {
-            argocd.NAME: self.argocd_answers,
+            argocd.NAME: self.argocd_health,
             reconciler.NAME: lambda: self.reconciler.ready(),
         }
         if self.adopts(name):

@@ -14,7 +14,7 @@ from k8s_ucp.preflight.core import (
     check_git_reach,
     check_git_rights,
     check_image,
-    check_nothing_there,
+    check_no_components,
 )
 from k8s_ucp.preflight.credentials import check_backup_key, check_cloud_credentials
 from k8s_ucp.preflight.fence import check_fence
@@ -110,7 +110,7 @@ CHECKS = (
     check_socket,
     check_memory,
     check_clusters,
-    check_nothing_there,
+    check_no_components,
     check_adopted,
     check_collisions,
     check_tools,
@@ -300,14 +300,14 @@ def stop(*, delete_repos: bool = False) -> Plan[StartContext]:
     )
 
 
-def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartContext]:
+def destroy(*, core_responds: bool = True, verified: bool = False) -> Plan[StartContext]:
     """Delete everything except the repositories, dependents first.
 
     Only the core knows what is in the clouds, so it is deleted last, after they were verified to be
     empty. core_answers: False if the core is abandoned. verified: an interrupted run has already
     verified the clouds, and may have deleted the core.
     """
-    asked = core_answers and not verified
+    asked = core_responds and not verified
     return Plan(
         "destroy",
         checks=(
@@ -321,7 +321,7 @@ def destroy(*, core_answers: bool = True, verified: bool = False) -> Plan[StartC
             Task(delete_clusters, after=("delete-claims",), when=asked),
             Task(delete_networks, after=("delete-clusters",), when=asked),
             Task(verify_clouds_empty, after=("delete-networks",), when=asked),
-            Task(give_up_core, when=not core_answers),
+            Task(give_up_core, when=not core_responds),
             Task(back_up_before_stop, after=("verify-clouds-empty", "give-up-core")),
             Task(stop_components, after=("back-up",)),
             Task(remove_from_core, after=("stop-components",)),

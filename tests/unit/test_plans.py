@@ -64,7 +64,7 @@ def test_a_teardown_records_resources_first_and_verifies_clouds_before_the_core_
 
 
 def test_an_abandoned_core_is_not_queried() -> None:
-    plan = plans.destroy(core_answers=False)
+    plan = plans.destroy(core_responds=False)
     ids = [each.step.id for each in plan.tasks]
     assert ids[:2] == ["give-up-core", "back-up"]
     assert "give-up-core" not in [each.step.id for each in plans.destroy().tasks]
@@ -112,7 +112,7 @@ def test_a_plan_has_no_steps_for_unused_features() -> None:
         plans.start(default(clouds=SIMULATED)),
         plans.stop(delete_repos=True),
         plans.destroy(),
-        plans.destroy(core_answers=False),
+        plans.destroy(core_responds=False),
         plans.destroy(verified=True),
         plans.publish(),
     ],

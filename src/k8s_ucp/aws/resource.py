@@ -34,7 +34,7 @@ class AwsResource:
         return self.kind.named_by_us
 
     @property
-    def whole_at_once(self) -> bool:
+    def created_synchronously(self) -> bool:
         # A program behind a resource takes time to start.
         return not self.kind.backing
 

@@ -34,11 +34,11 @@ def argocd(ctx: typer.Context) -> None:
     if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
         # The address at which its operators have people log in.
         call.console.data(address)
-        if context.argocd_answers().ready:
+        if context.argocd_health().ready:
             call.console.say(f"also at {context.argocd_url} while the topology is running")
         _browse(call, address)
         return
-    health = context.argocd_answers()
+    health = context.argocd_health()
     if not health.ready:
         raise UcpError(f"argocd-server is not responding: {health.message}", next="ucp start")
     url = context.argocd_url

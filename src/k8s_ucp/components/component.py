@@ -28,7 +28,7 @@ class Health:
 
 Check = Callable[[], Health]
 
-WELL = Health(True)
+HEALTHY = Health(True)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) 
     if isinstance(page, str):
         return Health(False, page)
     if page.status == 200:
-        return WELL
+        return HEALTHY
     body = page.body.decode("utf-8", "replace")
     return Health(False, f"{page.status} {' '.join(body.split())}".strip())
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components import crossplane
-from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.component import ADDRESS, HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host import certificates
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
@@ -130,7 +130,7 @@ class CompositionFunctions:
                 ) as plain,
                 context.wrap_socket(plain, server_hostname=ADDRESS),
             ):
-                return WELL
+                return HEALTHY
         except OSError as error:
             return Health(False, error.strerror or str(error) or "no answer")
 

@@ -155,7 +155,7 @@ def classify(action: str, where: str, output: str, folder: str = "") -> GitFaile
     action: the git command ("fetch"); where: the repository or URL; output: redacted stdout and
     stderr.
     """
-    tail = "\n".join(f"  {line}" for line in telling(output)[-_KEPT_LINES:])
+    tail = "\n".join(f"  {line}" for line in relevant_lines(output)[-_KEPT_LINES:])
     message = f"git {action} failed on {where}" + (f":\n{tail}" if tail else "")
     if action == "push":
         kind = _push_class(output)
@@ -188,7 +188,7 @@ def _push_class(output: str) -> type[GitFailed] | None:
     return Declined if _PUSH_DECLINED.search(output) else None
 
 
-def telling(output: str) -> Sequence[str]:
+def relevant_lines(output: str) -> Sequence[str]:
     """Lines of the output without progress and without hints about git's settings."""
     lines = (line.strip() for line in output.replace("\r", "\n").splitlines())
     return [line for line in lines if line and not line.startswith("hint:")]

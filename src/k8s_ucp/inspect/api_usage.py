@@ -29,7 +29,7 @@ class DeprecatedUse:
         """Such as flowschemas.v1beta3.flowcontrol.apiserver.k8s.io."""
         return ".".join(filter(None, (self.resource, self.version, self.group)))
 
-    def is_gone_in(self, version: str) -> bool:
+    def is_removed_in(self, version: str) -> bool:
         """Whether a Kubernetes version lacks it. version: with or without "v"."""
         return bool(self.removed_in) and minor_of(self.removed_in) <= minor_of(version)
 

@@ -34,7 +34,7 @@ class ClusterDeletion:
 
         Raises KubeError.
         """
-        found = [*self._local(), *still_there(self.kube, self.resources)]
+        found = [*self._local(), *describe_remaining(self.kube, self.resources)]
         if not found and self.resources and self._is_registered():
             return f"Argo CD's Secret of {self.cluster} is being deleted"
         return some_of(found) if found else ""
@@ -49,7 +49,7 @@ class ClusterDeletion:
         return self.kube.find(SECRET, secret, names.ARGOCD_NAMESPACE) is not None
 
 
-def still_there(kube: Kube, items: Iterable[Object]) -> list[str]:
+def describe_remaining(kube: Kube, items: Iterable[Object]) -> list[str]:
     """Descriptions of the objects that still exist, with their last error. Raises KubeError."""
     return list(map(in_words, remaining(kube, items)))
 

@@ -23,7 +23,7 @@ class _Rank(IntEnum):
     """Lower is closer to the root cause."""
 
     FAILED = 0
-    TELLS_STATE = 1
+    REPORTS_STATE = 1
     UNDER_WAY = 2
     REFERS_TO_ANOTHER = 3
     UNSEEN = 4
@@ -67,7 +67,7 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
         if condition.get("status") == "False":
             said = str(condition.get("message") or condition.get("reason"))
             if condition.get("reason") == "ReconcilePaused":
-                return _Rank.TELLS_STATE, said
+                return _Rank.REPORTS_STATE, said
             waits = WAITS_FOR_ANOTHER.search(said)
             return _Rank.REFERS_TO_ANOTHER if waits else _Rank.FAILED, said
     if is_true(item, "Ready"):
@@ -78,7 +78,7 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
         seen = find(item, "Synced") is not None
         return (_Rank.UNDER_WAY, "not ready yet") if seen else (_Rank.UNSEEN, "not reconciled yet")
     if said := str(ready.get("message") or ""):
-        return _Rank.FAILED if NEXT_STEP in said else _Rank.TELLS_STATE, said
+        return _Rank.FAILED if NEXT_STEP in said else _Rank.REPORTS_STATE, said
     return _Rank.UNDER_WAY, str(ready.get("reason") or "not ready yet")
 
 

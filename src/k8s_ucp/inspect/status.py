@@ -186,7 +186,7 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
     }
 
 
-def is_well(data: Status) -> bool:
+def is_healthy(data: Status) -> bool:
     """Whether everything is ready, for `ucp status --exit-code`. data: of `summarize`."""
     clusters = [each["cluster"] for each in data["environments"] if each["state"] == "running"]
     return (

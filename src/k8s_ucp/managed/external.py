@@ -64,7 +64,7 @@ class External(Protocol):
         """The external name defaults to the object's name; otherwise the cloud assigns it."""
 
     @property
-    def whole_at_once(self) -> bool:
+    def created_synchronously(self) -> bool:
         """The resource is complete when the creation returns, so that no wait is needed."""
 
     def observe(self, declared: Declared) -> ExternalObservation: ...

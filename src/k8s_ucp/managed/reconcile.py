@@ -196,7 +196,7 @@ def _create(
     item = store.write(item, ManagedChange({SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
     note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
     created = Result("next", _SYNCED, _CREATING, event=note)
-    if not external.whole_at_once:
+    if not external.created_synchronously:
         return created
     return _look_at_new(item, external, store, replace(declared, name=name), policies, created)
 

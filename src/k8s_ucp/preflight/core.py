@@ -16,7 +16,7 @@ from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.topology.parts import ADOPTABLE
 from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods
 
-THERE = {
+COMPONENTS = {
     argocd.NAME: ("Argo CD", argocd.NAMESPACE, "applications.argoproj.io"),
     crossplane.NAME: (
         "Crossplane",
@@ -81,7 +81,7 @@ def check_git_rights(context: StartContext) -> None:
         )
 
 
-def check_nothing_there(context: StartContext) -> None:
+def check_no_components(context: StartContext) -> None:
     """Check that an existing core has no components of ours, except our own and adopted ones."""
     core = context.topology.spec.core
     if not core_is_existing(context.topology):
@@ -89,8 +89,8 @@ def check_nothing_there(context: StartContext) -> None:
     with opened_core(context) as cluster:
         found = {
             component: title
-            for component, (title, *where) in THERE.items()
-            if component not in core.adopt and _is_there(cluster, *where)
+            for component, (title, *where) in COMPONENTS.items()
+            if component not in core.adopt and _is_installed_by_others(cluster, *where)
         }
     if found:
         use = ",".join(each for each in ADOPTABLE if each in (*found, *core.adopt))
@@ -107,10 +107,10 @@ def check_nothing_there(context: StartContext) -> None:
         )
 
 
-def _is_there(cluster: AdoptedCore, namespace: str, crd: str) -> bool:
+def _is_installed_by_others(cluster: AdoptedCore, namespace: str, crd: str) -> bool:
     """Whether it exists and isn't ours."""
-    there = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
-    return any(each and not cluster.is_ours(each) for each in there)
+    objects = (cluster.kube.find(kind, name) for kind, name in ((NAMESPACE, namespace), (CRD, crd)))
+    return any(each and not cluster.is_ours(each) for each in objects)
 
 
 def _is_here_only(url: str) -> bool:

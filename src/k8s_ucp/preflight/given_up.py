@@ -9,7 +9,7 @@ from k8s_ucp.context import StartContext
 def is_given_up(context: StartContext) -> bool:
     """Whether --abandon names an existing core that does not respond, by any known kubeconfig."""
     name = context.topology.core_cluster
-    if name not in context.abandon or not context.core_is_adopted() or context.core_answers():
+    if name not in context.abandon or not context.core_is_adopted() or context.core_responds():
         return False
     return not make(context.workspace, context.topology).state(name).running
 

@@ -68,7 +68,7 @@ def check_data(context: StartContext) -> None:
 
 def check_tracking(inventory: Inventory) -> None:
     """Check that an Argo CD that stays tracks our objects distinguishably. Raises UcpError."""
-    if not inventory.argocd_stays:
+    if not inventory.argocd_is_foreign:
         return
     version = find_component(inventory.kube, argocd.NAME).version
     settings = settings_of(inventory.kube, adopted_argocd.SETTINGS)

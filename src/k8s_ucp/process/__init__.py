@@ -10,7 +10,7 @@ from k8s_ucp.process.identity import (
     is_start_of,
     terminate,
     terminate_all,
-    wait_gone,
+    wait_exited,
 )
 from k8s_ucp.process.owner import act_as_owner
 from k8s_ucp.process.programs import (
@@ -52,7 +52,7 @@ __all__ = [
     "spawn",
     "terminate",
     "terminate_all",
-    "wait_gone",
+    "wait_exited",
     "working_in",
     "works_in",
 ]

@@ -103,10 +103,12 @@ def terminate_all(identities: Iterable[ProcessIdentity], *, grace: float) -> Non
 
 def _still_running(identities: Sequence[ProcessIdentity], seconds: float) -> list[ProcessIdentity]:
     until = time.monotonic() + seconds
-    return [each for each in identities if not wait_gone(each, max(0.0, until - time.monotonic()))]
+    return [
+        each for each in identities if not wait_exited(each, max(0.0, until - time.monotonic()))
+    ]
 
 
-def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
+def wait_exited(identity: ProcessIdentity, seconds: float) -> bool:
     """True once the process is gone, False if it still runs after `seconds`.
 
     Gone includes its ports and files, which outlive its first thread by moments.
@@ -115,22 +117,22 @@ def wait_gone(identity: ProcessIdentity, seconds: float) -> bool:
     try:
         descriptor = os.pidfd_open(identity.pid)
     except (OSError, AttributeError):
-        return _poll_gone(identity, until)
+        return _poll_exited(identity, until)
     try:
         if not _is_or_was(identity):
             return True
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        gone = bool(poll.poll(seconds * 1000))
+        exited = bool(poll.poll(seconds * 1000))
     finally:
         os.close(descriptor)
-    if gone:
+    if exited:
         _reap(identity.pid)
-    return gone
+    return exited
 
 
-def _poll_gone(identity: ProcessIdentity, until: float) -> bool:
-    """Like `wait_gone`, on systems without pidfd."""
+def _poll_exited(identity: ProcessIdentity, until: float) -> bool:
+    """Like `wait_exited`, on systems without pidfd."""
     while is_running(identity):
         if time.monotonic() > until:
             return False

@@ -131,7 +131,9 @@ class Manager:
             controller.queue.pause(not leads)
 
         name = self.settings.lease(controller.name)
-        return Election(self.kube, name, holder, self.log, turn, lasts=self.settings.lease_seconds)
+        return Election(
+            self.kube, name, holder, self.log, turn, lease_seconds=self.settings.lease_seconds
+        )
 
     def watches(self) -> list[Informer]:
         """The current informers on the core cluster."""

@@ -30,7 +30,7 @@ BUILD_DEADLINE = 3600.0
 """Seconds to compile one tool; the slowest takes three minutes on two idle cores."""
 
 
-class Heard(Protocol):
+class OnProgress(Protocol):
     """Called with a phase, a detail, and the kilobytes that were compiled or begun."""
 
     def __call__(self, phase: Phase, detail: str, kilobytes: int = 0) -> None: ...
@@ -55,7 +55,7 @@ class Builder:
     store: ToolStore
     running: process.RunningPrograms
 
-    def build(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
+    def build(self, recipe: Recipe, name: str, partial: Path, heard: OnProgress) -> Path:
         """Compile in `partial`; returns the folder in it that is to become the entry.
 
         Raises UcpError with the last lines of the output; the entry's log has all of it.
@@ -101,7 +101,7 @@ class _Run:
         folder = self._go(["list", "-m", "-f", "{{.Dir}}", self.tool.module], MODULES_DEADLINE)
         return Path(folder.strip())
 
-    def packages(self, heard: Heard) -> Mapping[str, int]:
+    def packages(self, heard: OnProgress) -> Mapping[str, int]:
         """The weight of each package to compile. Listing them downloads their modules."""
 
         def line(text: str) -> None:
@@ -116,7 +116,7 @@ class _Run:
             for package, folder, *names in (each.split("\t") for each in lines if "\t" in each)
         }
 
-    def compile(self, folder: Path, packages: Mapping[str, int], heard: Heard) -> None:
+    def compile(self, folder: Path, packages: Mapping[str, int], heard: OnProgress) -> None:
         """Compile all programs of the tool into `folder`, under their own names."""
         begun: set[str] = set()
 

@@ -36,7 +36,7 @@ from k8s_ucp.tools.store import ToolStore, file_hash
 REACH_SECONDS = 4.0
 """For a publisher's server to respond; then it is considered unreachable."""
 
-Heard = Callable[[Phase, str], None]
+OnProgress = Callable[[Phase, str], None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class ReleaseFetcher:
     source: ModuleSource
     running: process.RunningPrograms
 
-    def fetch(self, recipe: Recipe, name: str, partial: Path, heard: Heard) -> Path:
+    def fetch(self, recipe: Recipe, name: str, partial: Path, heard: OnProgress) -> Path:
         """Fetch into `partial`; returns the folder in it that is to become the entry.
 
         The next call resumes interrupted downloads. Raises WrongHash, NotReached, NotServed,
@@ -71,7 +71,7 @@ class ReleaseFetcher:
         return entry
 
     def _asset(
-        self, asset: Asset, file: Path, folder: Path, heard: Heard, log: Callable[[str], None]
+        self, asset: Asset, file: Path, folder: Path, heard: OnProgress, log: Callable[[str], None]
     ) -> None:
         locked = self.locks.get(asset.url)
         wanted, who = locked or (self._published(asset), asset.checksums)
@@ -106,7 +106,12 @@ class ReleaseFetcher:
         return found
 
     def _kept_files(
-        self, recipe: Recipe, downloads: Path, to: Path, heard: Heard, log: Callable[[str], None]
+        self,
+        recipe: Recipe,
+        downloads: Path,
+        to: Path,
+        heard: OnProgress,
+        log: Callable[[str], None],
     ) -> None:
         tool, folder = recipe.tool, recipe.module_folder
         assert folder
@@ -184,7 +189,7 @@ def _put_program(file: Path, path: str, target: Path, asset: Asset) -> None:
     target.chmod(0o755)
 
 
-def _teller(heard: Heard, what: str) -> download.Progress:
+def _teller(heard: OnProgress, what: str) -> download.Progress:
     def progress(here: int, whole: int | None) -> None:
         size = f" of {whole / 10**6:.0f}" if whole else ""
         heard(Phase.DOWNLOADING, f"{what}: {here / 10**6:.0f}{size} MB")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from k8s_ucp import process
 from k8s_ucp.errors import DeadlineExceeded, UcpError
-from k8s_ucp.tools.build import Builder, Heard, copy_wheel, describe, require_room
+from k8s_ucp.tools.build import Builder, OnProgress, copy_wheel, describe, require_room
 from k8s_ucp.tools.download import NotReached, NotServed
 from k8s_ucp.tools.fetch import REACH_SECONDS, ReleaseFetcher, out_of_reach
 from k8s_ucp.tools.forecast import Forecast
@@ -171,7 +171,7 @@ class Maker:
         heard(Phase.INSTALLED, "")
         return entry
 
-    def _teller(self, recipe: Recipe, since: float) -> Heard:
+    def _teller(self, recipe: Recipe, since: float) -> OnProgress:
         """A callback that reports a tool's changes of phase, and details every REPORT_PAUSE."""
         last: list[tuple[Phase, float]] = []
 

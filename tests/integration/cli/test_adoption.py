@@ -36,7 +36,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.preflight.adoption import check_adopted
 from k8s_ucp.preflight.collisions import PROVIDER, check_collisions
-from k8s_ucp.preflight.core import check_nothing_there
+from k8s_ucp.preflight.core import check_no_components
 from k8s_ucp.preflight.machine import check_versions
 from k8s_ucp.preflight.removal import check_tracking
 from k8s_ucp.topology import parse
@@ -169,7 +169,7 @@ def test_suitable_components_are_adopted_and_left_unchanged(
     kube: Kube, described: Describe
 ) -> None:
     context = described()
-    for check in (check_nothing_there, check_adopted, check_collisions):
+    for check in (check_no_components, check_adopted, check_collisions):
         check(context)
     assert len(context.notes) == 2, context.notes
     assert (
@@ -187,9 +187,9 @@ def test_suitable_components_are_adopted_and_left_unchanged(
 
 def test_component_that_is_not_adopted_is_refused_with_the_flag(described: Describe) -> None:
     both = "already runs Argo CD, Crossplane, which ucp would overwrite"
-    following = refused(check_nothing_there, described("[]"), both)
+    following = refused(check_no_components, described("[]"), both)
     assert "ucp start --adopt argocd,crossplane (uses the existing" in following
-    following = refused(check_nothing_there, described("[argocd]"), "already runs Crossplane, ")
+    following = refused(check_no_components, described("[argocd]"), "already runs Crossplane, ")
     assert "ucp start --adopt argocd,crossplane (uses the existing" in following
 
 

@@ -25,7 +25,7 @@ from k8s_ucp.process import (
     run,
     spawn,
     terminate,
-    wait_gone,
+    wait_exited,
     working_in,
 )
 
@@ -63,7 +63,7 @@ def test_deadline_kills_the_whole_process_group(tmp_path: Path) -> None:
     with pytest.raises(DeadlineExceeded):
         run(["sh", "-c", f"sleep 60 & echo $! > '{note}'; wait"], timeout=1)
     child = identify(int(note.read_text()))
-    assert child is None or wait_gone(child, 3)
+    assert child is None or wait_exited(child, 3)
 
 
 def test_program_gets_only_the_given_environment() -> None:

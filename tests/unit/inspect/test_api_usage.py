@@ -26,8 +26,8 @@ def test_deprecated_apis_are_read_with_the_release_that_removes_them() -> None:
     endpoints, schemas = deprecated_uses(METRICS)
     assert (endpoints.name, endpoints.removed_in) == ("endpoints.v1", "")
     assert schemas.name == "schemas.v1beta3.flow.io"
-    assert not endpoints.is_gone_in("1.35.4")
-    assert [schemas.is_gone_in(each) for each in ("1.34.4", "v1.35.0", "1.40.1")] == [
+    assert not endpoints.is_removed_in("1.35.4")
+    assert [schemas.is_removed_in(each) for each in ("1.34.4", "v1.35.0", "1.40.1")] == [
         *(False, True, True)
     ]
     assert deprecated_uses("") == []

@@ -11,7 +11,7 @@ from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, is_well, reasons, summarize
+from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, is_healthy, reasons, summarize
 from k8s_ucp.topology import Topology, default
 
 TOPOLOGY = default("demo", ["stage", "prod"])
@@ -209,9 +209,9 @@ READY = replace(WELL, environments=["prod"], applications=[WELL.applications[0]]
 
 def test_a_topology_with_a_stopped_environment_is_healthy() -> None:
     data = summarize(default("demo", ["prod"]), READY)
-    assert is_well(data)
+    assert is_healthy(data)
     data["environments"][0] |= {"state": "stopped", "cluster": {"ready": False}}
-    assert is_well(data), "what is stopped on purpose is no fault"
+    assert is_healthy(data), "what is stopped on purpose is no fault"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_topology_with_a_stopped_environment_is_healthy() -> None:
 )
 def test_a_topology_with_any_unhealthy_part_is_not_healthy(change: dict[str, Any]) -> None:
     seen = replace(READY, **change)
-    assert not is_well(summarize(default("demo", ["prod"]), seen))
+    assert not is_healthy(summarize(default("demo", ["prod"]), seen))
 
 
 def test_the_core_that_holds_the_fence_is_reported() -> None:
@@ -236,7 +236,7 @@ def test_the_core_that_holds_the_fence_is_reported() -> None:
     fence = told["fence"]
     assert (fence["state"], fence["epoch"], fence["machine"]) == ("lost", 4, "laptop")
     assert "workspace /there on machine laptop" in fence["message"]
-    assert not is_well(told)
+    assert not is_healthy(told)
     assert summarize(TOPOLOGY, WELL)["fence"] is None
 
 
@@ -246,6 +246,6 @@ def test_a_stopped_topology_is_reported_as_stopped() -> None:
     data = summarize(TOPOLOGY, seen)
     text = page(data, seen, {}, start="ucp start --workspace w")
 
-    assert (data["stopped"], is_well(data)) == (True, False)
+    assert (data["stopped"], is_healthy(data)) == (True, False)
     assert text.startswith("topology demo is stopped; next: ucp start --workspace w\n")
     assert [line.split()[-2:] for line in text.splitlines()[3:]] == [["stopped", "-"]] * 4

@@ -32,7 +32,7 @@ class MemoryCloud:
     """Resources with names assigned by the cloud; recovered by a tag with the object's name."""
 
     named_by_us: bool = False
-    whole_at_once: bool = False
+    created_synchronously: bool = False
     tells: bool = True
     resources: dict[str, dict[str, Any]] = field(default_factory=dict)
     made: int = 0
@@ -174,7 +174,7 @@ def test_a_resource_is_created_updated_and_deleted() -> None:
 
 
 def test_a_resource_ready_at_creation_is_reported_in_the_same_reconcile() -> None:
-    there, cloud = store(), MemoryCloud(whole_at_once=True)
+    there, cloud = store(), MemoryCloud(created_synchronously=True)
 
     well = look(there, cloud)
 
@@ -195,7 +195,7 @@ def test_a_resource_ready_at_creation_is_reported_in_the_same_reconcile() -> Non
 def test_fields_that_creation_does_not_set_are_updated_immediately(
     policies: list[str], again: str, more: list[str]
 ) -> None:
-    there, cloud = store(managementPolicies=policies), MemoryCloud(whole_at_once=True)
+    there, cloud = store(managementPolicies=policies), MemoryCloud(created_synchronously=True)
     seen = cloud.observe
 
     def observe(declared: Declared) -> ExternalObservation:
@@ -212,7 +212,7 @@ def test_fields_that_creation_does_not_set_are_updated_immediately(
 
 @pytest.mark.parametrize("how", ["fails", "not there yet", "can't be updated"])
 def test_a_new_resource_that_is_not_ready_is_requeued(how: str) -> None:
-    there, cloud = store(), MemoryCloud(whole_at_once=True)
+    there, cloud = store(), MemoryCloud(created_synchronously=True)
     cloud.fails["update"] = CloudFailed("throttled")
     seen = cloud.observe
 
@@ -372,7 +372,7 @@ def test_a_refused_creation_is_reported_with_the_clouds_error_and_retried() -> N
 def test_exactly_one_resource_is_created_and_deleted_despite_crashes_and_lost_calls(
     deaths: list[int], losses: list[str], ours: bool, whole: bool
 ) -> None:
-    there, cloud = store(), MemoryCloud(named_by_us=ours, whole_at_once=whole)
+    there, cloud = store(), MemoryCloud(named_by_us=ours, created_synchronously=whole)
     for place in range(20):
         there.dies = deaths[place] if place < len(deaths) else 0
         loss = losses[place] if place < len(losses) else ""

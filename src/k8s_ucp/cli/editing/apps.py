@@ -28,14 +28,14 @@ from k8s_ucp.cli.editing.app_preview import (
 )
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import (
-    check_core_answers,
     how_far,
     refuse_lost_core,
     remove_applications,
+    require_core,
 )
 from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.interrupted_removal import half_removed
-from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_brought, merged_kinds
+from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_of_app, merged_kinds
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
 from k8s_ucp.cli.editing.removal_plan import foresee_app
 from k8s_ucp.cli.editing.topology_edit import (
@@ -336,7 +336,7 @@ def _remove(
 
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         edited = as_it_is(text, file) if interrupted else without_item(text, "apps", name, file)
-        check_core_answers(call, edited[1], name)
+        require_core(call, edited[1], name)
         return edited
 
     removed = Scope(frozenset(), frozenset([name]))
@@ -351,7 +351,7 @@ def _remove(
         call.console.say(f"{name} is no longer in ucp.yaml: its removal is continued")
     # Only its Applications list them, and an interrupted run may have deleted these already.
     kinds = merged_kinds(
-        parts.data.get("kinds", {}), kinds_brought(call, before, name) if leaving else {}
+        parts.data.get("kinds", {}), kinds_of_app(call, before, name) if leaving else {}
     )
     parts.keep(kinds={where: sorted(found) for where, found in kinds.items()})
     departing = (interrupted,) if interrupted else ()

@@ -37,7 +37,7 @@ def deletion_of(call: Invocation, topology: Topology, environment: str) -> Clust
     return ClusterDeletion(kube, topology.app_cluster(environment), resources)
 
 
-def await_cluster_gone(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
+def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
     """Wait until an environment's cluster is drained and deleted. Raises DeadlineExceeded.
 
     again: the command that continues the wait.
@@ -59,7 +59,7 @@ def how_far(call: Invocation, topology: Topology, look: str) -> str:
     return f"`{look}` shows the progress"
 
 
-def check_core_answers(call: Invocation, topology: Topology, app: str) -> None:
+def require_core(call: Invocation, topology: Topology, app: str) -> None:
     """Require the core to respond if an app has Applications in protected environments.
 
     No commit deletes those, so without the core they would remain unnoticed. Raises UcpError.

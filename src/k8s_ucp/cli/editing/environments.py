@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.deletion import (
-    await_cluster_gone,
+    await_cluster_deleted,
     deletion_of,
     how_far,
     refuse_lost_core,
@@ -308,7 +308,7 @@ def remove(
             how = f"; its cluster is being deleted: `{again}` waits until it is gone"
         else:
             with parts.step(f"Wait until the cluster of {name} is gone", "await-cluster-gone"):
-                await_cluster_gone(deletion, again, seconds=wait)
+                await_cluster_deleted(deletion, again, seconds=wait)
             how = ""
     call.console.say(f"environment {name} removed{how}")
 

@@ -32,7 +32,7 @@ _APPLIERS = frozenset({ARGOCD_MANAGER, "kube-apiserver"})
 """Field managers of a CRD that only Argo CD has applied."""
 
 
-def kinds_brought(call: Invocation, topology: Topology, app: str) -> Mapping[str, frozenset[str]]:
+def kinds_of_app(call: Invocation, topology: Topology, app: str) -> Mapping[str, frozenset[str]]:
     """{environment: names of CRDs} of a running app; empty if the core isn't running."""
     kube = open_core(call, topology)
     if kube is None:

@@ -47,7 +47,7 @@ def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
     return kept | dict.fromkeys(found)
 
 
-def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
+def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:
     """Wait for their deletion. Raises DeadlineExceeded with the remaining claims and reasons."""
     with contextlib.suppress(KubeError):
         application = f"{team.namespace}.claims"
@@ -72,7 +72,7 @@ def await_claims_gone(kube: Kube, team: Team, *, seconds: float) -> None:
     )
 
 
-def await_projects_gone(kube: Kube, topology: Topology, team: Team, *, seconds: float) -> None:
+def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, seconds: float) -> None:
     """Delete Applications that no ApplicationSet restores, and wait until they are gone.
 
     Waits for the team's ApplicationSets and projects, too. Raises DeadlineExceeded.

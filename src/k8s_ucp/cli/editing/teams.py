@@ -24,8 +24,8 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.deletion import how_far, open_core, refuse_lost_core
 from k8s_ucp.cli.editing.team_drain import (
-    await_claims_gone,
-    await_projects_gone,
+    await_claims_deleted,
+    await_projects_deleted,
     delete_team_namespaces,
     foresee_claims,
     foresee_team,
@@ -212,10 +212,10 @@ def _remove(
         with parts.step(f"Remove the claims of {name}", "remove-claims"):
             if repository.commit(f"Remove the claims of {name}\n", without_claims):
                 call.console.say(f"the claims of {name} are being deleted")
-            await_claims_gone(core, team, seconds=wait)
+            await_claims_deleted(core, team, seconds=wait)
         edit_topology(call, edit, subject=f"Remove the team {name}", part_of=parts)
         with parts.step(f"Delete the projects of {name}", "await-projects-gone"):
-            await_projects_gone(core, topology, team, seconds=APPLICATIONS_SECONDS)
+            await_projects_deleted(core, topology, team, seconds=APPLICATIONS_SECONDS)
         with parts.step(f"Delete the namespaces of {name}", "delete-namespaces"):
             delete_team_namespaces(call, topology, team, core)
     call.console.say(f"team {name} removed; its repository stays: {repository.clone.url()}")

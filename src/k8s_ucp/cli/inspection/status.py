@@ -85,7 +85,7 @@ def show(
             call.console.say(f"note: {each}")
         if not watch:
             call.console.data(text)
-            if exit_code and not status.is_well(summary):
+            if exit_code and not status.is_healthy(summary):
                 raise typer.Exit(UcpError.exit_code)
             return
         call.console.redraw(text)

@@ -80,8 +80,8 @@ def destroy(
     from k8s_ucp import plans
 
     verified = _verified(context)
-    given_up = context.topology.core_cluster in context.abandon and not context.core_answers()
-    destruction = plans.destroy(core_answers=verified or not given_up, verified=verified)
+    given_up = context.topology.core_cluster in context.abandon and not context.core_responds()
+    destruction = plans.destroy(core_responds=verified or not given_up, verified=verified)
     if plan:
         show_plan(call, [destruction], context, output)
         return
@@ -119,7 +119,7 @@ def was_destroyed(context: StartContext) -> Destruction | None:
     """The record of a finished destruction, unless it was started since."""
     found = read_destruction(context.state.destroyed)
     unfinished = unfinished_at(context.state.journal, "destroy")
-    if found is None or not found.ended or unfinished or context.core_answers():
+    if found is None or not found.ended or unfinished or context.core_responds():
         return None
     return found
 
@@ -146,7 +146,7 @@ def _verified(context: StartContext) -> bool:
     from k8s_ucp.steps.teardown.verify_clouds import TOLD
 
     seen = read_destruction(context.state.destroyed)
-    if seen is None or (context.core_answers() and not _had_ended(context)):
+    if seen is None or (context.core_responds() and not _had_ended(context)):
         return False
     context.kept = list(seen.kept)
     for name in TOLD:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, Output
-from k8s_ucp.cli.editing.deletion import await_cluster_gone, deletion_of, refuse_lost_core
+from k8s_ucp.cli.editing.deletion import await_cluster_deleted, deletion_of, refuse_lost_core
 from k8s_ucp.cli.editing.removal_plan import foresee_environment
 from k8s_ucp.cli.editing.topology_edit import (
     Edit,
@@ -66,7 +66,7 @@ def stop_environments(
         elif not wait:
             how = f"; {clusters} being deleted: `{again}` waits until that is done"
         else:
-            await_gone(deletions, again, parts, seconds=wait)
+            await_clusters_deleted(deletions, again, parts, seconds=wait)
             how = ""
     call.console.say(
         f"environment {words} stopped{how}\nbring it back with `ucp recreate {env_flags(chosen)}`"
@@ -173,7 +173,7 @@ def deletions_of(
     return {name: deletion for name, deletion in found if deletion}
 
 
-def await_gone(
+def await_clusters_deleted(
     deletions: Mapping[str, ClusterDeletion], again: str, parts: Journal, *, seconds: float
 ) -> None:
     """Wait until all clusters are deleted, in parallel. Raises DeadlineExceeded."""
@@ -181,7 +181,7 @@ def await_gone(
     title = f"Wait until the clusters of {', '.join(deletions)} are gone"
     with parts.step(title, "await-clusters-gone") if deletions else contextlib.nullcontext():
         for each in deletions.values():
-            await_cluster_gone(each, again, seconds=max(1.0, until - time.monotonic()))
+            await_cluster_deleted(each, again, seconds=max(1.0, until - time.monotonic()))
 
 
 def return_note(call: Invocation, topology: Topology, environment: str) -> Path:

@@ -31,7 +31,7 @@ from k8s_ucp.cli.editing.topology_edit import (
 from k8s_ucp.cli.lifecycle.environment_states import (
     WAIT_SECONDS,
     about,
-    await_gone,
+    await_clusters_deleted,
     chosen_environments,
     commit_state,
     confirm_loss,
@@ -151,7 +151,7 @@ def _recreate_environments(
         if leaving or (returning and continues(parts, again)):
             # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, returning, "stopped", parts)
-        await_gone(deletions, again, parts, seconds=wait)
+        await_clusters_deleted(deletions, again, parts, seconds=wait)
         if returning:
             _bring_back(call, topology, returning, parts)
         context = _context(call)

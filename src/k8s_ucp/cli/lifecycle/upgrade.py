@@ -92,7 +92,7 @@ def upgrade(
     if half:
         wanted.insert(0, plans.resume_upgrade(topology, half))
     if plan:
-        if half and not context.core_answers():
+        if half and not context.core_responds():
             call.console.say("note: the rest of the plan needs a running core cluster")
             wanted.pop()
         show_plan(call, wanted, context, output)

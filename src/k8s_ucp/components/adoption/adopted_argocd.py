@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from k8s_ucp.components.argocd import NAME, NAMESPACE
-from k8s_ucp.components.component import WELL, Health, get_page
+from k8s_ucp.components.component import HEALTHY, Health, get_page
 from k8s_ucp.gitops.render.values.permissions import PREFIX, SET_PROJECT
 from k8s_ucp.kube import Object
 
@@ -159,7 +159,7 @@ def answers(port: int) -> tuple[str, Health]:
     if isinstance(page, str):
         return "http", Health(False, page)
     if page.status == 200:
-        return "http", WELL
+        return "http", HEALTHY
     if 300 <= page.status < 400 and page.location.startswith("https:"):
-        return "https", WELL
+        return "https", HEALTHY
     return "http", Health(False, str(page.status))

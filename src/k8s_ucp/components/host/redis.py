@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS, WELL, Health
+from k8s_ucp.components.component import ADDRESS, HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import kinds
@@ -62,7 +62,7 @@ class Redis:
         except OSError as error:
             return Health(False, error.strerror or "no answer")
         if answer == b"+OK\r\n+PONG\r\n":
-            return WELL
+            return HEALTHY
         return Health(False, answer.decode("ascii", "replace").strip() or "no answer")
 
     def _config(self) -> str:

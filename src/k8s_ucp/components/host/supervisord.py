@@ -24,7 +24,7 @@ from k8s_ucp.process import (
     spawn,
     terminate,
     terminate_all,
-    wait_gone,
+    wait_exited,
     works_in,
 )
 from k8s_ucp.workspace import make_socket_folder, write_private_file
@@ -165,7 +165,7 @@ class Supervisord:
             terminate_all(running, grace=grace)
             with suppress(SupervisorSilent):
                 control.shut_down()
-        if own and not wait_gone(own, 1.5):
+        if own and not wait_exited(own, 1.5):
             terminate(own, grace=0)
 
     def clear_remains(self, keep: Sequence[int] = ()) -> None:

@@ -150,7 +150,7 @@ class Inventory:
         ]
 
     @property
-    def argocd_stays(self) -> bool:
+    def argocd_is_foreign(self) -> bool:
         """Whether Argo CD belongs to others and keeps running without us."""
         return ARGOCD_NAMESPACE not in _names(self.namespaces)
 
@@ -262,7 +262,7 @@ class Inventory:
 
     def _leaning(self) -> list[str]:
         """Others' Applications in our projects, which would break if Argo CD stays."""
-        if not self.argocd_stays:
+        if not self.argocd_is_foreign:
             return []
         projects = {
             each["metadata"]["name"] for each in self.applied if each["kind"] == APP_PROJECT.kind

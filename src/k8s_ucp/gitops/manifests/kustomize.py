@@ -17,7 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from k8s_ucp.errors import CommandFailed, UcpError
-from k8s_ucp.git.failures import redact, telling
+from k8s_ucp.git.failures import redact, relevant_lines
 from k8s_ucp.gitops.manifests.sources import by_http, find_refused, http_repositories
 from k8s_ucp.process import find_program, passed_on, run, terminate_all, working_in
 
@@ -129,7 +129,9 @@ def build(
             # up.
             if outside := LoadsFromOutside.told(folder, error.output):
                 raise outside from error
-            words = "; ".join(telling(said)) or _of_http(error.output) or innermost(error.output)
+            words = (
+                "; ".join(relevant_lines(said)) or _of_http(error.output) or innermost(error.output)
+            )
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
                 next=f"kustomize build {folder}",

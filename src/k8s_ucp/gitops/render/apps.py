@@ -9,9 +9,9 @@ from k8s_ucp.gitops.manifests.forms import is_kustomization, manifest_files, ove
 from k8s_ucp.gitops.manifests.own import SHIPPED, images_in, service_port, without_tags
 from k8s_ucp.gitops.render.brought import (
     base_of,
-    brought_files,
     form_of,
     generated_files,
+    user_files,
     values_file,
 )
 from k8s_ucp.gitops.render.kustomize_images import images_of
@@ -78,7 +78,7 @@ def copies(topology: Topology, inputs: RenderInputs) -> dict[str, bytes]:
         if (app.path or "").startswith(SHIPPED):
             own = {path: without_tags(content) for path, content in own.items()}
         environments = [each.name for each in topology.spec.environments]
-        files |= brought_files(app, own, environments)
+        files |= user_files(app, own, environments)
     return files
 
 

@@ -35,9 +35,7 @@ def form_of(app: App, own: Mapping[str, bytes]) -> AppForm:
     return find_form(own, app.as_ or ("helm" if app.chart else None), app.overlays).form
 
 
-def brought_files(
-    app: App, own: Mapping[str, bytes], environments: Iterable[str]
-) -> dict[str, bytes]:
+def user_files(app: App, own: Mapping[str, bytes], environments: Iterable[str]) -> dict[str, bytes]:
     """{path in the app repository: content} of the user's own files."""
     form = form_of(app, own)
     plain = not is_kustomization(own) and not overlays(own) and not app.overlays

@@ -255,7 +255,7 @@ def _distrust(ref: OwnerRef, provider: str, servers: tuple[str, ...], authority:
         return f"a {ref.kind} of {ref.api_version} is not a cloud cluster"
     if not servers:
         return f"the status of {ref.kind} {ref.name} does not have the cluster's endpoint yet"
-    if not authority and managed.tells_authority:
+    if not authority and managed.status_has_authority:
         return f"the status of {ref.kind} {ref.name} does not have the cluster's CA yet"
     return ""
 

@@ -181,7 +181,7 @@ class Mirrors:
             else:
                 self._noted.discard(cluster)
         for syncer in session.holders() - known - left:
-            if (cluster, syncer) not in self._warned and self._guard.syncer_gone(syncer):
+            if (cluster, syncer) not in self._warned and self._guard.syncer_is_deleted(syncer):
                 self._warned.add((cluster, syncer))
                 self._runtime.log.warning(
                     "copies of a deleted Syncer are kept",

@@ -139,7 +139,7 @@ class MirrorsController(Controller):
         item = self._shown(key)
         if item is None:
             if self._index.syncer(key) is not None:
-                if not self._guard.syncer_gone(key):
+                if not self._guard.syncer_is_deleted(key):
                     return ASK_AGAIN_SECONDS
                 self._mirrors.line_up(self._index.set_syncer(key, None))
             self._forget(key)

@@ -72,7 +72,7 @@ class DeletionGuard:
             raise
         return {**found, "kind": kind}
 
-    def syncer_gone(self, key: str) -> bool:
+    def syncer_is_deleted(self, key: str) -> bool:
         """Whether the server reports that the Syncer does not exist. Raises KubeError."""
         namespace, _, name = key.partition("/")
         try:
@@ -84,7 +84,7 @@ class DeletionGuard:
         return False
 
     def _syncer_missing(self, key: str, cluster: str) -> DeletionVerdict:
-        if not self.syncer_gone(key):
+        if not self.syncer_is_deleted(key):
             return DeletionVerdict.UNSURE
         # A Syncer that was deleted properly while the cluster was away is recorded. Any other was
         # lost with its core cluster, or deleted by force: an app may depend on its copies.

@@ -20,7 +20,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import LEASE, Kube, KubeError, Object
 from k8s_ucp.reconciler.runtime.logs import Log
 
-LASTS = 15.0
+LEASE_SECONDS = 15.0
 RENEW = 5.0
 GIVE_UP = 10.0
 """Seconds without a renewal after which the leader stops working, well before any takeover."""
@@ -68,7 +68,7 @@ class LeaseState:
     """Last observation of a Lease, and whether it may be taken. Pure."""
 
     holder: Holder
-    lasts: float = LASTS
+    lease_seconds: float = LEASE_SECONDS
     seen: tuple[str, str] = ("", "")
     """(holder, renewTime) of the last observation."""
     since: float = 0.0
@@ -82,7 +82,9 @@ class LeaseState:
         seen = (other, str(spec.get("renewTime")))
         if seen != self.seen:
             self.seen, self.since = seen, now
-        return now - self.since > max(self.lasts, float(spec.get("leaseDurationSeconds") or 0))
+        return now - self.since > max(
+            self.lease_seconds, float(spec.get("leaseDurationSeconds") or 0)
+        )
 
 
 class Election:
@@ -97,7 +99,7 @@ class Election:
         turn: Callable[[bool], None],
         *,
         now: Now = time.monotonic,
-        lasts: float = LASTS,
+        lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """turn: called with True when this process becomes the leader, with False when it stops."""
         self._kube = kube
@@ -106,8 +108,8 @@ class Election:
         self._log = log
         self._turn = turn
         self._now = now
-        self._lasts = lasts
-        self._standing = LeaseState(holder, lasts)
+        self._lasts = lease_seconds
+        self._standing = LeaseState(holder, lease_seconds)
         self._renewed = 0.0
         self._leading = False
         self._stop = threading.Event()
@@ -141,7 +143,7 @@ class Election:
             self._log.info("lease not released", lease=self.name, error=error.message)
 
     def _run(self) -> None:
-        scale = self._lasts / LASTS
+        scale = self._lasts / LEASE_SECONDS
         while not self._stop.is_set():
             began = self._now()
             pause = RETRY
@@ -162,7 +164,7 @@ class Election:
 
     def _watch(self) -> None:
         """Step down in time, even while a renewal hangs on a silent connection."""
-        patience = GIVE_UP * self._lasts / LASTS
+        patience = GIVE_UP * self._lasts / LEASE_SECONDS
         while not self._stop.is_set():
             left = self._renewed + patience - self._now() if self._leading else patience
             if left <= 0:

@@ -81,7 +81,7 @@ def has_account(context: StartContext) -> bool:
 
 
 def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
-    if context.core_answers() and EXTERNAL_NAMES in context.core_state.restored():
+    if context.core_responds() and EXTERNAL_NAMES in context.core_state.restored():
         return
     why = "each is observed and compared with git before anything may be changed"
     yield Foreseen("wait", "existing cloud resources", why)

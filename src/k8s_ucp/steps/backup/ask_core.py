@@ -47,7 +47,7 @@ def ask_core(context: StartContext, report: Report) -> bool:
             context.unasked = at_stake(context)
         return True
     try:
-        if not context.core_answers():
+        if not context.core_responds():
             report(f"starting {name} to check it for data that exists nowhere else")
             _wake(context, maker, name)
         if not context.no_orphans:

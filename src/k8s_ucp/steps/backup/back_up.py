@@ -29,7 +29,7 @@ SECONDS = 60.0
 
 def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
     what = f"core: {PATH}"
-    if not context.core_answers():
+    if not context.core_responds():
         yield Foreseen("change", what, "passwords and names that the core generates are added")
         return
     clone = Repository(context.gitops.core, credential=context.git_credential)
@@ -47,7 +47,7 @@ def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
 
 def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
     core = context.topology.core_cluster
-    if context.core_answers():
+    if context.core_responds():
         yield from _foresee_backup(context)
     elif _is_removed(context):
         lost = ", ".join(at_stake(context))
@@ -99,7 +99,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     if not ask_core(context, report):
         return
     name = context.topology.core_cluster
-    if not context.core_answers():
+    if not context.core_responds():
         if _is_removed(context):
             accept_loss(context, "it stopped responding", report)
         elif context.core_is_adopted():
@@ -197,7 +197,7 @@ def _foresee_restore(context: StartContext) -> Iterator[Foreseen]:
         if load_key(context.workspace.backup_key) is None:
             key = context.workspace.backup_key.relative_to(context.workspace.root)
             yield Foreseen("create", str(key), "there is none; keep a copy of it elsewhere")
-    elif context.core_answers() and {PASSWORDS, SOURCES} <= context.core_state.restored():
+    elif context.core_responds() and {PASSWORDS, SOURCES} <= context.core_state.restored():
         yield Foreseen("keep", what, "the core already has them")
     else:
         yield Foreseen("create", what, f"those that the core lacks are restored from {PATH}")

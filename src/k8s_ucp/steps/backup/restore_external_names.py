@@ -28,7 +28,7 @@ APPLICATIONS = ("clusters", "databases")
 
 def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
     if context.foreseen is None or (
-        context.core_answers() and EXTERNAL_NAMES in context.core_state.restored()
+        context.core_responds() and EXTERNAL_NAMES in context.core_state.restored()
     ):
         return
     for name, external in sorted(_backed_up_names(context).items()):

@@ -105,7 +105,7 @@ class _Removal:
         Ledger(self.context.state.ledger).add(ours)
         self.report("automated sync of Argo CD")
         self._let_rest(applications)
-        if found.argocd_stays:
+        if found.argocd_is_foreign:
             self.report("Applications")
             for each in shared:
                 self._give_back(each)

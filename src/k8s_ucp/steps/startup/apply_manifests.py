@@ -83,7 +83,7 @@ def _foundation(
 
 def _foresee_foundation(context: StartContext) -> Iterator[Foreseen]:
     what = "namespaces, CRDs, settings and projects of the core cluster"
-    if not context.core_answers() or context.foreseen is None:
+    if not context.core_responds() or context.foreseen is None:
         yield Foreseen("change", what, "the core is not running yet; what it lacks is applied")
         return
     kinds, settings, later = _foundation(context)

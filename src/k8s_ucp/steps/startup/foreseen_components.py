@@ -47,7 +47,7 @@ def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Fo
     if adopted:
         return Foreseen("keep", what, "it is adopted: ucp does not manage it")
     try:
-        health = context.pod_component(component).rolled_out() if context.core_answers() else None
+        health = context.pod_component(component).rolled_out() if context.core_responds() else None
     except UcpError:
         health = None
     if health is None:
@@ -60,7 +60,7 @@ def foreseen_pods(context: StartContext, component: str, *, adopted: bool) -> Fo
 def foreseen_root(context: StartContext) -> Foreseen:
     """For the Application that manages all others."""
     what = "Application root"
-    if not context.core_answers():
+    if not context.core_responds():
         return Foreseen("wait", what, "it is applied unless the core has it once it is running")
     if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None:
         return Foreseen("create", what, "the core does not have it")

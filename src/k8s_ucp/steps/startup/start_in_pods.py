@@ -75,7 +75,7 @@ def forward_argocd(context: StartContext, report: Report) -> None:
     """Forward a port of this machine to Argo CD while the topology runs."""
     program = argocd_pods.forward(context.host, context.argocd_port, _service(context))
     context.placement.start([program])
-    await_ready(context, argocd_pods.FORWARD, context.argocd_answers)
+    await_ready(context, argocd_pods.FORWARD, context.argocd_health)
     report(context.argocd_url)
 
 

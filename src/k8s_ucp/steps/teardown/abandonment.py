@@ -121,7 +121,7 @@ def abandoned_uids(context: StartContext) -> set[str]:
     return {each.uid for each in AbandonedRecord(context.state.abandoned).resources()} - {""}
 
 
-def wait_gone(
+def wait_deleted(
     context: StartContext, what: str, look: Look, report: Report, *, seconds: float
 ) -> None:
     """Wait until nothing is left; after a grace period, abandoned objects are released.

@@ -19,7 +19,7 @@ from k8s_ucp.steps.teardown.owned_objects import (
 def check_destroyable(context: StartContext) -> None:
     """Check that the topology may be destroyed. Raises UcpError."""
     core = context.topology.core_cluster
-    if not context.core_answers():
+    if not context.core_responds():
         if core in context.abandon:
             return
         raise UcpError(

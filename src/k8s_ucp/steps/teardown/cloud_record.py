@@ -107,7 +107,7 @@ class CloudRecord:
         known = {each.uid: each for each in self.resources()} | {each.uid: each for each in found}
         self._write(known.values())
 
-    def remove_gone(self, uids: Collection[str]) -> None:
+    def remove_deleted(self, uids: Collection[str]) -> None:
         """Remove resources that were confirmed to be deleted."""
         if uids:
             self._write([each for each in self.resources() if each.uid not in uids])

@@ -30,7 +30,7 @@ def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
     core = context.topology.core_cluster
     if not _keeps_data(context):
         return
-    if context.core_answers() and not context.delete_data and foreseen_objects(context).claims:
+    if context.core_responds() and not context.delete_data and foreseen_objects(context).claims:
         why = "only it manages what is kept; it is stopped, and its data is kept"
         yield Foreseen("keep", f"cluster {core}", why)
     else:

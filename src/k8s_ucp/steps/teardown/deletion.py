@@ -18,9 +18,9 @@ from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import Conflict, Kube, Object
 from k8s_ucp.steps.backup.adopt_resources import is_adopting
-from k8s_ucp.steps.teardown.abandonment import keep_names, note_abandoned, wait_gone
+from k8s_ucp.steps.teardown.abandonment import keep_names, note_abandoned, wait_deleted
 from k8s_ucp.steps.teardown.cloud_record import UNSEEN, CloudRecord
-from k8s_ucp.steps.teardown.outside import heard_of, outside_of
+from k8s_ucp.steps.teardown.outside import outside_of, responding_clusters
 from k8s_ucp.steps.teardown.owned_objects import (
     OwnedObjects,
     all_named,
@@ -59,9 +59,9 @@ def record_resources(context: StartContext, report: Report) -> None:
         context, observed, "only observed so far: deleting it changes nothing in its cloud"
     )
     outside = outside_of(context)
-    heard = heard_of(context, outside)
+    heard = responding_clusters(context, outside)
     # These clusters respond now, unlike in an earlier run.
-    record.remove_gone(
+    record.remove_deleted(
         {each.uid for each in record.resources() if each.kind == UNSEEN and each.cluster in heard}
     )
     record.add_resources(outside)
@@ -99,7 +99,7 @@ def delete_claims(context: StartContext, report: Report) -> None:
         return words or some_of([*map(in_words, stuck)]), [*left, *stuck]
 
     what = "deletion of databases and machines"
-    wait_gone(context, what, look, report, seconds=CLAIM_SECONDS)
+    wait_deleted(context, what, look, report, seconds=CLAIM_SECONDS)
 
 
 def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _delete_all(
         left = remaining(context.kube, items)
         return some_of([*map(in_words, left)]), left
 
-    wait_gone(context, f"deletion of {what}", look, report, seconds=seconds)
+    wait_deleted(context, f"deletion of {what}", look, report, seconds=seconds)
 
 
 def _delete(context: StartContext, items: Sequence[Object]) -> None:

@@ -19,7 +19,7 @@ from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
 from k8s_ucp.reconciler.draining import end_sync
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
-from k8s_ucp.steps.teardown.abandonment import command_for, wait_gone
+from k8s_ucp.steps.teardown.abandonment import command_for, wait_deleted
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
 from k8s_ucp.steps.teardown.outside import still_outside
 
@@ -94,7 +94,7 @@ def drain_environments(context: StartContext, report: Report) -> None:
         words = some_of([*map(_words, left)]) if left else "being deregistered"
         return f"{some_of(sorted(clusters))}: {words}", left
 
-    wait_gone(context, "drain of the environments", look, report, seconds=DRAIN_SECONDS)
+    wait_deleted(context, "drain of the environments", look, report, seconds=DRAIN_SECONDS)
     _await_released(context, report)
 
 
@@ -104,7 +104,7 @@ def _await_released(context: StartContext, report: Report) -> None:
 
     def look() -> str:
         left, gone = still_outside(context, record.resources())
-        record.remove_gone(gone)
+        record.remove_deleted(gone)
         waits = [each for each in left if not each.names & context.abandon]
         names[:] = [each.handle for each in waits]
         return some_of(waits) if waits else ""

@@ -59,7 +59,7 @@ def still_outside(
     return left, gone
 
 
-def heard_of(context: StartContext, found: Iterable[RecordedResource]) -> set[str]:
+def responding_clusters(context: StartContext, found: Iterable[RecordedResource]) -> set[str]:
     """Names of registered clusters that responded. found: result of `outside_of`."""
     return {*registered(context.kube)} - {each.cluster for each in found if each.kind == UNSEEN}
 

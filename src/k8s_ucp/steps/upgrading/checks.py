@@ -36,7 +36,7 @@ def check_running(context: StartContext) -> None:
 def _core_answers(context: StartContext) -> bool:
     """Now, or soon after an interrupted upgrade, since the watcher restarts the core."""
     until = time.monotonic() + (AWAY_SECONDS if context.journal.resumed else 0)
-    while not (answers := context.core_answers()) and time.monotonic() < until:
+    while not (answers := context.core_responds()) and time.monotonic() < until:
         context.cancel.pause(1.0)
     return answers
 
@@ -82,7 +82,7 @@ def check_kubernetes(context: StartContext) -> None:
             gone = [
                 each.name
                 for each in kubernetes_findings(context, part)
-                if each.is_gone_in(move.after)
+                if each.is_removed_in(move.after)
             ]
             if gone:
                 raise UcpError(

@@ -18,7 +18,7 @@ from k8s_ucp.kube import Object
 from k8s_ucp.steps.upgrading.parts import (
     AIMED,
     BACK,
-    WELL,
+    HEALTHY,
     UpgradePart,
     brought,
     chosen,
@@ -161,11 +161,11 @@ def record_health(context: StartContext, report: Report) -> None:
     context.well = frozenset(well(observe(context).data()))
     aimed = {tool: version for part in chosen(context) for tool, version in brought(part).items()}
     # A run that continues this one uses it, so that damage done by this one is noticed, too.
-    context.journal.keep(**{WELL: sorted(context.well), AIMED: aimed, BACK: ""})
+    context.journal.keep(**{HEALTHY: sorted(context.well), AIMED: aimed, BACK: ""})
     report(f"{len(context.well)} clusters, programs, components, applications and claims")
 
 
-def await_as_well(context: StartContext, report: Report) -> None:
+def await_previous_health(context: StartContext, report: Report) -> None:
     """Wait until everything is as healthy as before, and steady. Raises DeadlineExceeded."""
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
     steady = Steadiness()

@@ -22,7 +22,7 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
 
 CORE = "core"
-WELL, AIMED, BACK = "well", "aimed", "back"
+HEALTHY, AIMED, BACK = "well", "aimed", "back"
 """Keys in the journal: what was healthy before, the versions that the run aims at, and the part
 that it has rolled back."""
 UNFINISHED = {StepState.RUNNING, StepState.FAILED, StepState.CANCELLED}

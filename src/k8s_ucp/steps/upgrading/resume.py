@@ -9,11 +9,11 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import Report, Step
 from k8s_ucp.steps.upgrading.cut_off import CutOffDecision, HalfMoved, decide
-from k8s_ucp.steps.upgrading.health import await_as_well, observe, well
+from k8s_ucp.steps.upgrading.health import await_previous_health, observe, well
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CORE,
-    WELL,
+    HEALTHY,
     UpgradePart,
     brought,
     half_moved,
@@ -64,7 +64,7 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     decision = _decided(context, part)[1]
     if decision is CutOffDecision.NOTHING:
         return
-    context.well = frozenset(context.journal.data.get(WELL) or ())
+    context.well = frozenset(context.journal.data.get(HEALTHY) or ())
     if decision is CutOffDecision.GO_ON:
         report("the upgrade continues")
         context.well = context.well or _own_health(part)
@@ -73,7 +73,7 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     report("it is rolled back")
     take_back(context, part, context.toolbox, report)
     context.well = context.well or frozenset(well(observe(context).data()))
-    await_as_well(context, report)
+    await_previous_health(context, report)
     context.journal.keep(**{BACK: part.name})
 
 

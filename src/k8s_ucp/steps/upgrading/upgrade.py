@@ -23,7 +23,7 @@ from k8s_ucp.steps.startup.apply_manifests import apply_foundation
 from k8s_ucp.steps.startup.start_on_host import start_argocd, start_crossplane, start_rollouts
 from k8s_ucp.steps.upgrading.checks import kubernetes_findings, newer_kinds, versions_of
 from k8s_ucp.steps.upgrading.cut_off import numbers
-from k8s_ucp.steps.upgrading.health import await_as_well
+from k8s_ucp.steps.upgrading.health import await_previous_health
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CLUSTER_TOOLS,
@@ -154,7 +154,7 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
     before = context.toolbox
     try:
         _exchange(context, part, before.exchanged(part.tools, context.pins), moved, report)
-        await_as_well(context, report)
+        await_previous_health(context, report)
     except Cancelled:
         raise
     except UcpError as error:
@@ -208,7 +208,7 @@ def _go_back(
     failed = f"{part.title} is not as healthy as before: {error.message}"
     try:
         take_back(context, part, before, report)
-        await_as_well(context, report)
+        await_previous_health(context, report)
     except UcpError as second:
         raise UcpError(
             f"{failed}\n  the rollback to {old} failed, too: {second.message}",

@@ -47,7 +47,7 @@ def _foresee_applications(context: StartContext) -> Iterator[Foreseen]:
     found = context.foreseen
     if found is None:
         return
-    items = context.applications() if context.core_answers() else []
+    items = context.applications() if context.core_responds() else []
     by_name = {each["metadata"]["name"]: each for each in items}
     paths = found.apps.clone.listing(found.apps.commit, "apps")
     for name in expected(paths, running_environments(context)):
@@ -55,7 +55,7 @@ def _foresee_applications(context: StartContext) -> Iterator[Foreseen]:
         if item is None:
             why = "the app repository has an overlay for it"
             yield Foreseen(
-                "create" if context.core_answers() else "wait", f"Application {name}", why
+                "create" if context.core_responds() else "wait", f"Application {name}", why
             )
         elif is_settled(item) and not found.changed:
             yield Foreseen("keep", f"Application {name}", "it is Synced and Healthy")
@@ -229,7 +229,7 @@ def await_ingress(context: StartContext, report: Report) -> None:
     report(context.argocd_url)
 
     def look() -> str:
-        found = context.argocd_answers()
+        found = context.argocd_health()
         return "" if found.ready else "; ".join([found.message, *_addons(context)])
 
     context.wait(

@@ -38,7 +38,7 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
     declared = {each.name: each.cluster.provider for each in context.topology.spec.environments}
     known = [each.name for each in context.topology.spec.environments if each.state == "running"]
     registered: list[Object] = []
-    if context.core_answers():
+    if context.core_responds():
         registered = context.kube.list_all(
             SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
         )
@@ -51,14 +51,14 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
             yield Foreseen("create", f"cluster {cluster}", f"Crossplane creates it ({provider})")
         else:
             yield Foreseen("keep", f"cluster {cluster}", "it is registered")
-        if unregistered([name], registered) or not context.core_answers():
+        if unregistered([name], registered) or not context.core_responds():
             yield Foreseen("wait", f"registration of {cluster}", "Argo CD gets access to it")
     yield from _foresee_databases(context)
 
 
 def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
     """Databases in clouds."""
-    there = context.kube if context.core_answers() else None
+    there = context.kube if context.core_responds() else None
     claimed = {each["metadata"]["name"] for each in composites(there)} if there else set()
     for each in context.topology.spec.databases:
         for environment in context.topology.spec.environments:

@@ -46,7 +46,7 @@ def kill(identities: list[ProcessIdentity]) -> None:
     for identity in identities:
         os.kill(identity.pid, signal.SIGKILL)
     for identity in identities:
-        assert process.wait_gone(identity, 10)
+        assert process.wait_exited(identity, 10)
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def kill(folder: ClusterFolder, component: str) -> ProcessIdentity:
     identity = find_component(folder, component)
     assert identity is not None
     os.kill(identity.pid, signal.SIGKILL)
-    assert process.wait_gone(identity, 10)
+    assert process.wait_exited(identity, 10)
     return identity
 
 

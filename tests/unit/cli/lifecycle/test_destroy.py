@@ -103,7 +103,7 @@ def test_a_core_that_outlives_its_components_is_not_queried_again(
     context: StartContext, monkeypatch: pytest.MonkeyPatch, state: StepState, finishes: bool
 ) -> None:
     """An existing core survives, but the CRDs that the verification queried are deleted."""
-    monkeypatch.setattr(StartContext, "core_answers", lambda _: True)
+    monkeypatch.setattr(StartContext, "core_responds", lambda _: True)
     note(context, SEEN_EMPTY)
     steps = [
         StepRun("verify-clouds-empty", "", StepState.DONE),

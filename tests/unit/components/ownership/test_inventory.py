@@ -273,12 +273,12 @@ def test_an_adopted_argo_cd_keeps_foreign_objects() -> None:
     project = item("AppProject", "applications", "argocd", api=entry.api_version)
     items = (application("root"), theirs, leaning, project)
     adopted = looked_at(Cluster(*items), ROOT, entry)
-    assert adopted.argocd_stays
+    assert adopted.argocd_is_foreign
     assert adopted.foreign() == ["Application leaning (in our project applications)"]
     assert not adopted.is_made(item("ConfigMap", "x", annotations=kept_by("theirs")))
     assert adopted.is_made(item("ConfigMap", "x", annotations=kept_by("root")))
     whole = looked_at(Cluster(*items, item("Namespace", "argocd")), ROOT, entry, NAMESPACE)
-    assert not whole.argocd_stays
+    assert not whole.argocd_is_foreign
 
 
 def test_an_application_that_ucp_applied_is_ours_even_if_not_in_the_ledger() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import process
-from k8s_ucp.reconciler.runtime.leader import LASTS, Holder, LeaseState
+from k8s_ucp.reconciler.runtime.leader import LEASE_SECONDS, Holder, LeaseState
 
 HERE = Holder.here("machine")
 
@@ -36,14 +36,16 @@ def test_a_foreign_lease_is_acquired_once_it_was_not_renewed_for_its_duration() 
     standing = LeaseState(HERE)
     other = lease("elsewhere/1/1.00")
     assert not standing.may_take(other, 100)
-    assert not standing.may_take(other, 100 + LASTS)
-    assert standing.may_take(other, 100 + LASTS + 0.1)
+    assert not standing.may_take(other, 100 + LEASE_SECONDS)
+    assert standing.may_take(other, 100 + LEASE_SECONDS + 0.1)
 
 
 def test_each_renewal_restarts_the_lease_duration_whatever_its_timestamp() -> None:
     standing = LeaseState(HERE)
     for number in range(10):
-        assert not standing.may_take(lease("elsewhere/1/1.00", f"t{number}"), number * LASTS)
+        assert not standing.may_take(
+            lease("elsewhere/1/1.00", f"t{number}"), number * LEASE_SECONDS
+        )
 
 
 def test_a_longer_lease_duration_is_respected() -> None:

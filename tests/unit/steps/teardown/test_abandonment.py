@@ -20,7 +20,7 @@ from k8s_ucp.steps.teardown.abandonment import (
     commands_for,
     is_abandoned,
     keep_names,
-    wait_gone,
+    wait_deleted,
 )
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 from k8s_ucp.topology import default
@@ -156,7 +156,7 @@ def test_a_wait_that_times_out_reports_commands_for_the_stuck_resources(
 ) -> None:
     context.longest_wait = 0.0
     with pytest.raises(DeadlineExceeded, match="VPC net") as caught:
-        wait_gone(
+        wait_deleted(
             context, "deletion of networks", lambda: ("VPC net", [VPC]), lambda _: None, seconds=900
         )
     assert caught.value.next is not None

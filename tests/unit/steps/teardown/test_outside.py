@@ -14,7 +14,7 @@ from k8s_ucp.kube import Kind, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.steps.teardown import outside
 from k8s_ucp.steps.teardown.cloud_record import UNSEEN
-from k8s_ucp.steps.teardown.outside import heard_of, outside_of, still_outside
+from k8s_ucp.steps.teardown.outside import outside_of, responding_clusters, still_outside
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 
@@ -119,7 +119,7 @@ def test_an_unresponsive_cluster_may_have_cloud_resources_unless_it_is_simulated
     clusters["demo-stage"] = Cluster()
     (unseen,) = outside_of(context(tmp_path))
     assert (unseen.kind, unseen.cluster) == (UNSEEN, "demo-prod")
-    assert heard_of(context(tmp_path), [unseen]) == {"demo-stage"}
+    assert responding_clusters(context(tmp_path), [unseen]) == {"demo-stage"}
     assert outside_of(context(tmp_path, clouds={"aws": {"simulated": True}})) == []
     assert outside_of(context(tmp_path, "embedded")) == []
 

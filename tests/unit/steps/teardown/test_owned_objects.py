@@ -169,7 +169,7 @@ def test_a_teardown_refuses_resources_that_a_new_core_only_observes(
     context.delete_data = True
     monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: observed)
     monkeypatch.setattr(deletion, "outside_of", lambda _: [])
-    monkeypatch.setattr(deletion, "heard_of", lambda *_: set())
+    monkeypatch.setattr(deletion, "responding_clusters", lambda *_: set())
     deletion.record_resources.run(context, lambda _: None)
     given_up = AbandonedRecord(context.state.abandoned).resources()
     assert [each.what for each in given_up] == [

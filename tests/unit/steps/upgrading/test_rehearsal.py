@@ -55,7 +55,7 @@ def inventory(
 def test_identical_objects_are_not_a_difference() -> None:
     found = inventory({"secrets a/b": item("1", data={"x": "y"})})
     seen = compare(found, found, ())
-    assert (seen.lost, seen.changed, seen.gone_kinds, seen.gone_versions, seen.unused) == (
+    assert (seen.lost, seen.changed, seen.removed_kinds, seen.removed_versions, seen.unused) == (
         (),
         (),
         (),
@@ -122,18 +122,18 @@ def test_removed_apis_count_only_if_they_have_objects() -> None:
     items = {f"{CRD} a/b": item("1"), "nodes n": item("2")}
     before = inventory(items, {CRD: ("v1", "v1beta1"), "nodes": ("v1", "v0"), "empty.org": ("v1",)})
     seen = compare(before, inventory(items, {CRD: ("v1",), "nodes": ("v1",)}), ())
-    assert seen.gone_versions == ("apps.v1beta1.example.org",)
+    assert seen.removed_versions == ("apps.v1beta1.example.org",)
     # Use of Kubernetes' own API versions is reported by the API server itself.
     assert seen.unused == ("empty.org", "nodes.v0")
     gone = compare(before, inventory({}, {"nodes": ("v1",)}), ())
-    assert gone.gone_kinds == (CRD,)
+    assert gone.removed_kinds == (CRD,)
 
 
 def test_a_kind_that_can_no_longer_be_listed_is_reported_once() -> None:
     before = inventory({f"{CRD} a/b": item("1")})
     after = inventory({}, {CRD: ("v1",)}, {CRD: "conversion failed"})
     seen = compare(before, after, ())
-    assert (seen.lost, seen.gone_kinds) == ((), (f"{CRD}: conversion failed",))
+    assert (seen.lost, seen.removed_kinds) == ((), (f"{CRD}: conversion failed",))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 CLUSTERS = "ucp-clusters"
-ALWAYS_THERE = (CLUSTERS, "crossplane-system", "argocd")
+CORE_NAMESPACES = (CLUSTERS, "crossplane-system", "argocd")
 """Namespaces that have their own file."""
-BUILT_IN = (*ALWAYS_THERE, "default", "kube-system", "kube-public", "kube-node-lease")
+BUILT_IN = (*CORE_NAMESPACES, "default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True)

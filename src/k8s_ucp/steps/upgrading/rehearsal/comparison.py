@@ -20,9 +20,9 @@ class CopyDifference:
     """Objects that no longer exist, or were replaced by others of the same name."""
     changed: tuple[str, ...]
     """Objects with a changed or missing value, with the fields."""
-    gone_kinds: tuple[str, ...]
+    removed_kinds: tuple[str, ...]
     """Kinds that had objects, and are no longer served or can't be listed."""
-    gone_versions: tuple[str, ...]
+    removed_versions: tuple[str, ...]
     """Removed versions of kinds that have others: <plural>.<version>.<group>."""
     unused: tuple[str, ...]
     """Removed kinds and versions that nothing used."""
@@ -36,17 +36,17 @@ def compare(
     Additions are ignored, since a newer version may set defaults; so are objects that Kubernetes
     writes itself.
     """
-    gone_kinds = sorted(set(before.versions) - set(after.versions))
-    used = [each for each in gone_kinds if before.counts.get(each)]
+    removed_kinds = sorted(set(before.versions) - set(after.versions))
+    used = [each for each in removed_kinds if before.counts.get(each)]
     versions = list(_gone_versions(before, after))
     missed = [name for kind, name in versions if before.counts.get(kind) and kind in before.stored]
     return CopyDifference(
         lost=tuple(_lost(before, after)),
         changed=tuple(_changed(before, after, renewed)),
-        gone_kinds=(*used, *_unreadable(before, after)),
-        gone_versions=tuple(missed),
+        removed_kinds=(*used, *_unreadable(before, after)),
+        removed_versions=tuple(missed),
         unused=(
-            *(each for each in gone_kinds if each not in used),
+            *(each for each in removed_kinds if each not in used),
             *(name for _, name in versions if name not in missed),
         ),
     )

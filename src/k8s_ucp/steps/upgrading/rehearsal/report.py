@@ -54,7 +54,7 @@ class Findings:
     def gone(self) -> list[str]:
         """Removed APIs that are in use."""
         seen = self.difference or NOTHING
-        return sorted({*seen.gone_kinds, *seen.gone_versions, *self.in_use})
+        return sorted({*seen.removed_kinds, *seen.removed_versions, *self.in_use})
 
     def data(self, topology: str) -> dict[str, Any]:
         """The output of `ucp upgrade --rehearse -o json`."""

@@ -102,11 +102,11 @@ class Rehearsal:
         after = next((each.after for each in moved if each.tool == "kubernetes"), None)
         if after:
             uses = kubernetes_findings(context, part)
-            self.findings.in_use = [each.name for each in uses if each.is_gone_in(after)]
+            self.findings.in_use = [each.name for each in uses if each.is_removed_in(after)]
             self.findings.warnings = [
                 f"{each.name} is deprecated, and in use on {part.cluster}"
                 for each in uses
-                if not each.is_gone_in(after)
+                if not each.is_removed_in(after)
             ]
         toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.pins)
         newer = _maker(context, part, toolbox).elsewhere(context.state.copies)
