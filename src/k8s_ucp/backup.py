@@ -21,7 +21,7 @@ PATH = "backup/state.age"
 PASSWORDS, SOURCES, EXTERNAL_NAMES = "passwords", "registrationSources", "externalNames"
 SECTIONS = (PASSWORDS, SOURCES, EXTERNAL_NAMES)
 
-Gone = Callable[[str, str], bool]
+IsDeleted = Callable[[str, str], bool]
 """(section, key): whether the core says that the object does not exist any more."""
 
 
@@ -75,14 +75,14 @@ def parse(text: bytes) -> Backup:
     return Backup(**sections)
 
 
-def updated(known: Backup, seen: Backup, gone: Gone) -> Backup:
+def updated(known: Backup, seen: Backup, is_deleted: IsDeleted) -> Backup:
     """The backup to keep: everything that exists, and of the rest what isn't known to be gone."""
 
     def of(name: str) -> dict[str, Any]:
         left = {
             key: value
             for key, value in known.section(name).items()
-            if key not in seen.section(name) and not gone(name, key)
+            if key not in seen.section(name) and not is_deleted(name, key)
         }
         return {**left, **seen.section(name)}
 

@@ -224,13 +224,13 @@ class TopologyView:
     @property
     def argocd_url(self) -> str:
         port = self.argocd_port
-        scheme = adopted_argocd.answers(port)[0] if self.adopts(argocd.NAME) else "http"
+        scheme = adopted_argocd.scheme_and_health(port)[0] if self.adopts(argocd.NAME) else "http"
         return f"{scheme}://{ADDRESS}" if port == HTTP else f"{scheme}://{ADDRESS}:{port}"
 
     def argocd_health(self) -> Health:
         """Whether its server responds on this machine."""
         if self.adopts(argocd.NAME):
-            return adopted_argocd.answers(self.argocd_port)[1]
+            return adopted_argocd.scheme_and_health(self.argocd_port)[1]
         return probe(self.argocd_port, "/healthz")
 
     def component(self, name: str) -> Component:
@@ -330,7 +330,7 @@ class StartContext(TopologyView):
     """The programs of this release of ucp, for upgrades."""
     upgraded: frozenset[str] = frozenset()
     """Names of the parts to upgrade; empty: all."""
-    well: frozenset[str] = frozenset()
+    healthy_before: frozenset[str] = frozenset()
     """Descriptions of what was healthy before an upgrade."""
     moved: list[str] = field(default_factory=list)
     """What an upgrade has changed so far, with versions."""

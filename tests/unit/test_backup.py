@@ -105,12 +105,12 @@ def test_a_kubeconfig_without_its_label_counts_as_deleted(
 ) -> None:
     core = Core({"metadata": {"labels": labels}})
     state = CoreState(cast(Kube, core), ("ns",), ("ns",))
-    assert state.gone(SOURCES, "ns/k") is gone
+    assert state.is_deleted(SOURCES, "ns/k") is gone
     # For passwords, a label that Argo CD may not have added yet proves nothing.
-    assert not state.gone(PASSWORDS, "ns/k")
+    assert not state.is_deleted(PASSWORDS, "ns/k")
     core.secret = None
-    assert state.gone(SOURCES, "ns/k")
-    assert state.gone(PASSWORDS, "ns/k")
+    assert state.is_deleted(SOURCES, "ns/k")
+    assert state.is_deleted(PASSWORDS, "ns/k")
 
 
 def test_the_document_contains_its_format_version_and_all_sections() -> None:

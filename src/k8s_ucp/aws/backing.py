@@ -23,17 +23,20 @@ class BackedResource:
 
 @dataclass(frozen=True)
 class BackingState:
-    """State of the program. told: overrides of the cloud's record; why: why it is not ready."""
+    """State of the program.
+
+    why: why it is not ready. overrides: fields that replace those of the cloud's record.
+    """
 
     ready: bool
     why: str = ""
-    told: Mapping[str, Any] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
 
 
 SIMULATED = "simulated"
 """Key in status.atProvider and in the connection Secret of endpoints that lead nowhere."""
 
-UNBACKED = BackingState(True, told={SIMULATED: "nothing answers at this endpoint"})
+UNBACKED = BackingState(True, overrides={SIMULATED: "nothing answers at this endpoint"})
 """For a resource without its program, on a machine that can't run it."""
 
 

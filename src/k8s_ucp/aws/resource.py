@@ -49,7 +49,7 @@ class AwsResource:
             left = declared.leaving and self.backing and self.backing.exists(self._backed(declared))
             return ExternalObservation(exists=bool(left))
         runs = self._runs(declared)
-        found = {**found, **runs.told}
+        found = {**found, **runs.overrides}
         state = str(at_path(found, self.kind.state_at) or "") if self.kind.state_at else ""
         differing = [
             name
@@ -68,7 +68,7 @@ class AwsResource:
                 if name not in declared.parameters and (value := at_path(found, path)) is not None
             },
             details=self._details(declared, found),
-            at_provider=self._told(declared, found),
+            at_provider=self._at_provider(declared, found),
         )
 
     def create(self, declared: Declared) -> str:
@@ -135,15 +135,15 @@ class AwsResource:
         if self.backing:
             self.backing.remove(self._backed(declared))
 
-    def _told(self, declared: Declared, found: Found) -> Mapping[str, Any]:
+    def _at_provider(self, declared: Declared, found: Found) -> Mapping[str, Any]:
         """Content of status.atProvider, including the fields that can be compared with the spec."""
-        told: dict[str, Any] = {"id": declared.name}
+        fields: dict[str, Any] = {"id": declared.name}
         for name, path in (*self.kind.compared.items(), *self.kind.at_provider.items()):
             if (value := at_path(found, path)) is not None:
-                put_path(told, name, value)
+                put_path(fields, name, value)
         if SIMULATED in found:
-            told[SIMULATED] = found[SIMULATED]
-        return told
+            fields[SIMULATED] = found[SIMULATED]
+        return fields
 
     def _runs(self, declared: Declared) -> BackingState:
         if self.backing is None:
@@ -154,8 +154,8 @@ class AwsResource:
 
     def _details(self, declared: Declared, found: Found) -> Mapping[str, str]:
         details = self.kind.details(declared, found)
-        told = {SIMULATED: str(found[SIMULATED])} if details and SIMULATED in found else {}
-        return {**details, **told}
+        simulated = {SIMULATED: str(found[SIMULATED])} if details and SIMULATED in found else {}
+        return {**details, **simulated}
 
     def _backed(self, declared: Declared) -> BackedResource:
         return BackedResource(_region(declared), self.kind.backed(declared), declared.parameters)

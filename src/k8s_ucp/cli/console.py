@@ -83,7 +83,7 @@ class Console:
 class StepsView(AbstractContextManager["StepsView"]):
     """Shows steps while a plan runs; this base class shows nothing."""
 
-    def hear(self, event: StepEvent) -> None:
+    def on_event(self, event: StepEvent) -> None:
         """A step changed."""
 
     def __exit__(self, *_: object) -> None:
@@ -95,15 +95,15 @@ class PlainSteps(StepsView):
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._told: dict[str, float] = {}
+        self._printed: dict[str, float] = {}
 
-    def hear(self, event: StepEvent) -> None:
+    def on_event(self, event: StepEvent) -> None:
         step, now = event.step, time.monotonic()
         if step.state == "running":
-            last = self._told.setdefault(step.id, now)
+            last = self._printed.setdefault(step.id, now)
             pause = 0.0 if self._console.verbose else REPORT_SECONDS
             if step.message and now - last >= pause:
-                self._told[step.id] = now
+                self._printed[step.id] = now
                 self._console.say(f"{step.seconds:7.1f} s  ... {step.title}: {self._brief(step)}")
         else:
             self._console.say(f"{step.seconds:7.1f} s  {_line(step)}")
@@ -123,7 +123,7 @@ class LiveSteps(StepsView):
         from rich.live import Live
 
         self._steps: Sequence[StepRun] = ()
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._began = time.monotonic()
         self._keyboard = contextlib.ExitStack()
         self._terminal = Terminal(stderr=True, no_color=not console.color, highlight=False)
@@ -140,19 +140,21 @@ class LiveSteps(StepsView):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tell(each for each in self._steps if each.state == "running")
+        self._print_finished(each for each in self._steps if each.state == "running")
         self._live.stop()
         self._keyboard.close()
 
-    def hear(self, event: StepEvent) -> None:
+    def on_event(self, event: StepEvent) -> None:
         self._steps = event.steps
-        self._tell(each for each in event.steps if each.state not in ("waiting", "running"))
+        self._print_finished(
+            each for each in event.steps if each.state not in ("waiting", "running")
+        )
 
-    def _tell(self, steps: Iterable[StepRun]) -> None:
+    def _print_finished(self, steps: Iterable[StepRun]) -> None:
         """Print finished steps permanently, above the running ones."""
-        ended = [each for each in steps if each.id not in self._told]
+        ended = [each for each in steps if each.id not in self._printed]
         if ended:
-            self._told |= {each.id for each in ended}
+            self._printed |= {each.id for each in ended}
             # Printing repeats what was running at the last refresh, so refresh first.
             self._live.refresh()
             for each in ended:
@@ -165,7 +167,7 @@ class LiveSteps(StepsView):
         running = [each for each in self._steps if each.state == "running"]
         if not running:
             return Group()
-        count = f"{len(self._told)} of {len(self._steps)} steps, {self._now:.0f} s"
+        count = f"{len(self._printed)} of {len(self._steps)} steps, {self._now:.0f} s"
         return Group(*map(self._row, running), Text(count, style="dim"))
 
     def _row(self, step: StepRun) -> Text:

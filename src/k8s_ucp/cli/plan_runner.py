@@ -69,13 +69,15 @@ def run_plan(
         if plan.name == "start":
             state.destroyed.unlink(missing_ok=True)
 
-        def hear(event: StepEvent) -> None:
-            view.hear(event)
+        def on_event(event: StepEvent) -> None:
+            view.on_event(event)
             writing.note(event)
             log(event)
 
         try:
-            pipeline.run(plan, context, cancel=context.cancel, on_event=hear, again=command_line())
+            pipeline.run(
+                plan, context, cancel=context.cancel, on_event=on_event, again=command_line()
+            )
         except RunInterrupted:
             writing.end("interrupted")
             raise
@@ -168,7 +170,7 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
         write(f"begins: {command_line()}")
         last: dict[str, str] = {}
 
-        def hear(event: StepEvent) -> None:
+        def on_event(event: StepEvent) -> None:
             step = event.step
             words = f"{step.id}: {step.state} {step.message}".strip()
             if last.get(step.id) != words:
@@ -176,7 +178,7 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
                 write(f"{words} ({step.seconds:.2f} s)")
 
         try:
-            yield hear
+            yield on_event
         except UcpError as error:
             # The step's own line has only the first line of the message.
             write("failed: " + str(error).replace("\n", "\n  "))

@@ -58,7 +58,7 @@ class Databases:
                 server.make(programs, record, str(asked.get("dbName") or "postgres"))
             password = str(asked.get("password") or "")
             changed = bool(password) and not record.opens_with(password)
-            if changed or not postgres.answers(record.port, record.username):
+            if changed or not postgres.accepts_connections(record.port, record.username):
                 programs = self._programs_of(server)
                 if changed:
                     self.placement.remove([server.name])
@@ -87,12 +87,12 @@ class Databases:
             self.ports.release(str(server.folder))
 
     def _shown(self, server: PostgresServer, record: postgres.PostgresRecord) -> BackingState:
-        ready = postgres.answers(record.port, record.username)
-        told = {
+        ready = postgres.accepts_connections(record.port, record.username)
+        overrides = {
             "Endpoint": {"Address": ADDRESS, "Port": record.port},
             "DBInstanceStatus": "available" if ready else "starting",
         }
-        return BackingState(ready, "" if ready else self._why(server), told)
+        return BackingState(ready, "" if ready else self._why(server), overrides)
 
     def _why(self, server: PostgresServer) -> str:
         """Why it does not respond, from its state in supervisord, and how to see its log."""
@@ -143,7 +143,7 @@ def _not_run(resource: BackedResource) -> str:
 
 
 def _unbacked(why: str) -> BackingState:
-    return BackingState(True, told={SIMULATED: f"{UNBACKED.told[SIMULATED]}: {why}"})
+    return BackingState(True, overrides={SIMULATED: f"{UNBACKED.overrides[SIMULATED]}: {why}"})
 
 
 @contextmanager

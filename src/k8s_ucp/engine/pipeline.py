@@ -145,7 +145,7 @@ class _Run(Generic[World]):
     on_event: OnEvent
     clock: Callable[[], float] = time.monotonic
     steps: dict[str, StepRun] = field(default_factory=dict)
-    news: queue.SimpleQueue[tuple[str, StepState, str | BaseException]] = field(
+    updates: queue.SimpleQueue[tuple[str, StepState, str | BaseException]] = field(
         default_factory=queue.SimpleQueue
     )
     failure: BaseException | None = None
@@ -160,7 +160,7 @@ class _Run(Generic[World]):
         """Run until all steps are done or one fails."""
         self.launch_ready()
         while self.running() and self.failure is None:
-            self.hear(self.news.get())
+            self.handle(self.updates.get())
             if self.failure is None:
                 self.launch_ready()
 
@@ -170,7 +170,7 @@ class _Run(Generic[World]):
         until = self.clock() + patience
         while self.running() and (left := until - self.clock()) > 0:
             try:
-                self.hear(self.news.get(timeout=left))
+                self.handle(self.updates.get(timeout=left))
             except queue.Empty:
                 return
 
@@ -187,7 +187,7 @@ class _Run(Generic[World]):
     def launch(self, step: Step[World], run: StepRun) -> None:
         run.state = StepState.RUNNING
         run.began = self.clock() - self.began
-        self.tell(run)
+        self.emit(run)
         # A daemon thread: a step that does not give up must not keep the command from ending.
         thread = threading.Thread(target=self.work, args=(step,), name=step.id, daemon=True)
         thread.start()
@@ -196,31 +196,33 @@ class _Run(Generic[World]):
         """Run a step in its own thread."""
 
         def report(message: str) -> None:
-            self.news.put((step.id, StepState.RUNNING, message))
+            self.updates.put((step.id, StepState.RUNNING, message))
 
         try:
             step.run(self.world, report)
         except BaseException as error:  # noqa: BLE001 (the calling thread raises it)
-            self.news.put((step.id, StepState.FAILED, error))
+            self.updates.put((step.id, StepState.FAILED, error))
         else:
-            self.news.put((step.id, StepState.DONE, ""))
+            self.updates.put((step.id, StepState.DONE, ""))
 
-    def hear(self, told: tuple[str, StepState, str | BaseException]) -> None:
-        name, state, said = told
+    def handle(self, update: tuple[str, StepState, str | BaseException]) -> None:
+        name, state, outcome = update
         step = self.steps[name]
         step.seconds = self.clock() - self.began - step.began
-        if isinstance(said, BaseException):
-            given_up = isinstance(said, Cancelled) or self.cancel.requested
+        if isinstance(outcome, BaseException):
+            given_up = isinstance(outcome, Cancelled) or self.cancel.requested
             step.state = StepState.CANCELLED if given_up else StepState.FAILED
-            step.message = "canceled" if given_up else (str(said) or repr(said)).splitlines()[0]
+            step.message = (
+                "canceled" if given_up else (str(outcome) or repr(outcome)).splitlines()[0]
+            )
             if not given_up and self.failure is None:
-                self.failure = said
+                self.failure = outcome
         else:
             step.state = state
-            step.message = said or ("" if state is StepState.DONE else step.message)
-        self.tell(step)
+            step.message = outcome or ("" if state is StepState.DONE else step.message)
+        self.emit(step)
 
-    def tell(self, step: StepRun) -> None:
+    def emit(self, step: StepRun) -> None:
         self.on_event(StepEvent(step, tuple(self.steps.values())))
 
 

@@ -129,7 +129,7 @@ def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
         raise NotServed(f"{shown(url)} is not valid UTF-8", 200) from error
 
 
-def answers(url: str, *, seconds: float, plain: bool = False) -> bool:
+def server_responds(url: str, *, seconds: float, plain: bool = False) -> bool:
     """Whether a server responds there; the file may still be missing."""
     limits = DownloadLimits(deadline=seconds, connect=seconds, stall=seconds)
     try:

@@ -137,7 +137,7 @@ def out_of_reach(recipes: Iterable[Recipe], source: ModuleSource) -> dict[str, s
     answering: set[str] = set()
 
     def ask(server: str) -> None:
-        if download.answers(server, seconds=REACH_SECONDS, plain=True):
+        if download.server_responds(server, seconds=REACH_SECONDS, plain=True):
             answering.add(server)
 
     # Daemon threads instead of a pool, because name resolution has no timeout.

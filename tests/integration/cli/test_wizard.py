@@ -237,13 +237,13 @@ from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 
 with Console().steps() as view:
     step = StepRun("a", "Do it", StepState.RUNNING)
-    view.hear(StepEvent(step, [step]))
+    view.on_event(StepEvent(step, [step]))
     for _ in range(600):
         time.sleep(0.1)
         if Path("go").exists():
             break
     step.state = StepState.DONE
-    view.hear(StepEvent(step, [step]))
+    view.on_event(StepEvent(step, [step]))
 """
 
 

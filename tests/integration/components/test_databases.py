@@ -49,7 +49,7 @@ def of_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dict[str, str]:
     """Wait until the instance is ready; returns its connection details."""
     wait_until(lambda: databases.bring_up(instance).ready, seconds=120)
-    endpoint = databases.state(instance).told["Endpoint"]
+    endpoint = databases.state(instance).overrides["Endpoint"]
     return {
         "endpoint": endpoint["Address"],
         "port": str(endpoint["Port"]),
@@ -150,7 +150,7 @@ def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
 ) -> None:
     databases = Databases(placement, Ports(tmp_path / "ports.json"), installed=list)
     full = Databases(placement, Ports(tmp_path / "ports.json"), most=0)
-    assert "no more than 0" in full.bring_up(INSTANCE).told[SIMULATED]
+    assert "no more than 0" in full.bring_up(INSTANCE).overrides[SIMULATED]
     for parameters, why in (
         (DECLARED, "no Postgres to run"),
         ({**DECLARED, "engine": "mysql"}, "no mysql is run"),
@@ -158,8 +158,8 @@ def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
     ):
         state = databases.bring_up(replace(INSTANCE, parameters=parameters))
         assert state.ready
-        assert "nothing answers at this endpoint" in state.told[SIMULATED]
-        assert why in state.told[SIMULATED]
+        assert "nothing answers at this endpoint" in state.overrides[SIMULATED]
+        assert why in state.overrides[SIMULATED]
     assert not databases.exists(INSTANCE)
 
 

@@ -15,9 +15,9 @@ from k8s_ucp.tools.download import (
     DownloadLimits,
     NotReached,
     NotServed,
-    answers,
     fetch_file,
     fetch_text,
+    server_responds,
     shown,
 )
 from tests.integration.tools.release_server import Publisher, publisher
@@ -172,14 +172,14 @@ def closed_port() -> int:
 def test_unreachable_server_is_reported(target: Path) -> None:
     with pytest.raises(NotReached, match="connection failed"):
         fetch_file(f"http://127.0.0.1:{closed_port()}/file", target, limits=HASTY)
-    assert not answers(f"http://127.0.0.1:{closed_port()}/", seconds=1)
+    assert not server_responds(f"http://127.0.0.1:{closed_port()}/", seconds=1)
 
 
 def test_silent_server_is_reported() -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
-        assert not answers(f"http://127.0.0.1:{silent.getsockname()[1]}/", seconds=0.3)
+        assert not server_responds(f"http://127.0.0.1:{silent.getsockname()[1]}/", seconds=0.3)
 
 
 def test_proxy_of_the_environment_is_used(

@@ -52,7 +52,7 @@ class Programs:
             told = {"status": "CREATING", "endpoint": None}
             return BackingState(False, "not responding", told)
         access = {"kubeconfig": "a way in", "certificateAuthority": {"data": "Q0E="}}
-        return BackingState(True, told={"endpoint": "https://127.0.0.1:1", **access})
+        return BackingState(True, overrides={"endpoint": "https://127.0.0.1:1", **access})
 
     def exists(self, resource: BackedResource) -> bool:
         return resource.name in self.running

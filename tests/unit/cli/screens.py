@@ -42,7 +42,7 @@ def _play(steps: list[StepRun], *, fails: bool) -> None:
 
         def become(step: StepRun, state: StepState, message: str) -> None:
             step.state, step.message, step.seconds = state, message, 1.5
-            view.hear(StepEvent(step, steps))
+            view.on_event(StepEvent(step, steps))
 
         last = steps[-2:] if fails else []
         for step in steps:

@@ -31,11 +31,11 @@ def test_a_table_fits_the_terminal_and_its_widest_cells_are_truncated() -> None:
 def test_without_a_terminal_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = PlainSteps(Console())
     step = StepRun("a", "Do it", StepState.RUNNING)
-    view.hear(StepEvent(step, [step]))
+    view.on_event(StepEvent(step, [step]))
     step.message, step.seconds = "half way", 3.0
-    view.hear(StepEvent(step, [step]))
+    view.on_event(StepEvent(step, [step]))
     step.state, step.seconds = StepState.DONE, 12.34
-    view.hear(StepEvent(step, [step]))
+    view.on_event(StepEvent(step, [step]))
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err == "   12.3 s  Do it\n"
@@ -46,9 +46,9 @@ def test_a_progress_report_is_truncated_unless_verbose(
 ) -> None:
     monkeypatch.setattr("k8s_ucp.cli.console.REPORT_SECONDS", 0.0)
     step = StepRun("a", "Do it", StepState.RUNNING, message="web: OutOfSync; " * 100)
-    PlainSteps(Console()).hear(StepEvent(step, [step]))
+    PlainSteps(Console()).on_event(StepEvent(step, [step]))
     assert len(capsys.readouterr().err) < 450
-    PlainSteps(Console(verbose=True)).hear(StepEvent(step, [step]))
+    PlainSteps(Console(verbose=True)).on_event(StepEvent(step, [step]))
     assert step.message in capsys.readouterr().err
 
 
@@ -56,6 +56,6 @@ def test_quiet_suppresses_progress_but_not_data(capsys: pytest.CaptureFixture[st
     console = Console(quiet=True)
     console.say("words")
     step = StepRun("a", "Do it", StepState.DONE)
-    console.steps().hear(StepEvent(step, [step]))
+    console.steps().on_event(StepEvent(step, [step]))
     console.data("data")
     assert capsys.readouterr() == ("data\n", "")

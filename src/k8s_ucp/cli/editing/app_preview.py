@@ -33,7 +33,7 @@ _SHOWN = 4
 _CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
 
 
-def tell(call: Invocation, edit: Edit, name: str) -> None:
+def report_form(call: Invocation, edit: Edit, name: str) -> None:
     """Print the form of an app, if people provide its manifests. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import find_form
@@ -523,7 +523,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     Raises UcpError if something can't be rendered.
     """
 
-    tell(call, edit, name)
+    report_form(call, edit, name)
     text, topology, before, after = _before_and_after(call, edit)
     call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
     for file, what in _differing(before, after):

@@ -24,7 +24,7 @@ from k8s_ucp.cli.editing.app_preview import (
     inspect_apps,
     preview,
     refuse_new_errors,
-    tell,
+    report_form,
 )
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import (
@@ -291,7 +291,7 @@ def add(
             preview(call, edit, name)
             # The copies made for the preview are deleted.
             raise typer.Exit
-        tell(call, edit, name)
+        report_form(call, edit, name)
         grant(call, edit, {name: item}, inspect_apps(call, edit, [name]))
         refuse_new_errors(call, edit)
         topology = edit_topology(call, edit, subject=f"Add the app {name}")

@@ -150,7 +150,7 @@ class KindNodes:
             words = ("sh", "-c", WRITE_NOTE, "sh", str(len(text.encode())))
             self._engine.run("exec", "--interactive", each.id, *words, stdin=text)
 
-    def answers(self, node: ContainerNode) -> bool:
+    def api_server_responds(self, node: ContainerNode) -> bool:
         """Whether its API server sent any response, even a refusal."""
         try:
             config = self.config(node, Reach.MACHINE)

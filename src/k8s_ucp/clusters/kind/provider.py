@@ -237,7 +237,7 @@ class KindProvider:
             reason = self._last_said(lambda: self._nodes.lacks(nodes[0]), until)
             if reason is None:
                 return False
-        if (self._folder(name) / BEGUN).exists() and not self._nodes.answers(nodes[0]):
+        if (self._folder(name) / BEGUN).exists() and not self._nodes.api_server_responds(nodes[0]):
             return True
         names = " ".join(each.name for each in nodes)
         raise UcpError(

@@ -150,7 +150,7 @@ def project_of(item: Object) -> str:
     return str(((spec.get("template") or {}).get("spec") or spec).get("project", ""))
 
 
-def answers(port: int) -> tuple[str, Health]:
+def scheme_and_health(port: int) -> tuple[str, Health]:
     """(http or https, health) of Argo CD's server behind a port of this machine.
 
     It serves TLS by default, and redirects plain HTTP to it.

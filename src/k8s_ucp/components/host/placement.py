@@ -63,7 +63,7 @@ class HostPlacement:
         """
         with self._locked():
             self._stop_mark.unlink(missing_ok=True)
-            if self._supervisord.answers():
+            if self._supervisord.responds():
                 if self._supervisord.config.exists():
                     return False
                 # The state folder was deleted under it, so it can't start anything any more.
@@ -81,7 +81,7 @@ class HostPlacement:
         """
         with self._locked():
             supervisord = self._supervisord
-            if self.is_stopping() or not supervisord.config.exists() or supervisord.answers():
+            if self.is_stopping() or not supervisord.config.exists() or supervisord.responds():
                 return False
             self._launch(keep, timeout)
             return True
@@ -141,7 +141,7 @@ class HostPlacement:
 
     def is_running(self) -> bool:
         """Whether our supervisord responds. Raises UcpError if something else has its socket."""
-        return self._supervisord.answers()
+        return self._supervisord.responds()
 
     def supervisor(self) -> ProcessIdentity | None:
         """The supervisord that was started last, if it still runs."""
@@ -180,7 +180,7 @@ class HostPlacement:
             return
         with self._locked():
             write_private_file(self._stop_mark, "")
-            if self._supervisord.answers():
+            if self._supervisord.responds():
                 self._supervisord.stop(grace)
             self._supervisord.clear_remains()
             self._supervisord.forget()

@@ -211,7 +211,7 @@ def verifier(password: str, salt: bytes = b"") -> str:
     return f"SCRAM-SHA-256${_ITERATIONS}:{kept}${first}:{second}"
 
 
-def answers(port: int, username: str) -> bool:
+def accepts_connections(port: int, username: str) -> bool:
     """Whether it accepts connections: it then asks for authentication instead of refusing."""
     hello = struct.pack("!i", _PROTOCOL) + f"user\0{username}\0\0".encode()
     try:

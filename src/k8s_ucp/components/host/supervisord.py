@@ -78,7 +78,7 @@ class Supervisord:
             return None
         return recorded if is_running(recorded) and self._is_ours(recorded.pid) else None
 
-    def answers(self) -> bool:
+    def responds(self) -> bool:
         """Whether it responds on its socket. Raises UcpError if another process has the socket."""
         try:
             kind = self.socket.lstat().st_mode
@@ -140,7 +140,7 @@ class Supervisord:
         )
         write_private_file(self._record, json.dumps(asdict(started)))
         until = time.monotonic() + timeout
-        while not self.answers():
+        while not self.responds():
             if not is_running(started):
                 raise UcpError(
                     f"supervisord exited immediately:\n{_tail(self.log)}", next=f"see {self.log}"

@@ -87,7 +87,7 @@ class LoadsFromOutside(BuildFailed):
     """A kustomization loads a file outside its folder, which neither ucp nor Argo CD allows."""
 
     @classmethod
-    def told(cls, folder: Path, said: str) -> LoadsFromOutside | None:
+    def parse(cls, folder: Path, said: str) -> LoadsFromOutside | None:
         """Parse kustomize's output; None for any other error. folder: the one that was built."""
         found = _OUTSIDE.search(said)
         if found is None:
@@ -127,7 +127,7 @@ def build(
             said = log.read_text("utf-8", "replace") if log.exists() else ""
             # In that case kustomize's last line is only `exit status`, and git's message is further
             # up.
-            if outside := LoadsFromOutside.told(folder, error.output):
+            if outside := LoadsFromOutside.parse(folder, error.output):
                 raise outside from error
             words = (
                 "; ".join(relevant_lines(said)) or _of_http(error.output) or innermost(error.output)

@@ -349,11 +349,11 @@ def _upstream(repository: Repository, branch: str) -> tuple[str, str]:
 def _held(clone: Path, until: float, report: Callable[[str], None]) -> Iterator[None]:
     """Hold the clone's lock. Raises DeadlineExceeded naming the process that holds it."""
 
-    def tell(process: int | None) -> None:
+    def report_wait(process: int | None) -> None:
         report(f"waiting for {_named(process)}, which uses {clone}")
 
     seconds = max(0.0, until - time.monotonic())
-    with locks.folder_locked_within(clone, seconds, tell) as holder:
+    with locks.folder_locked_within(clone, seconds, report_wait) as holder:
         if holder is not None:
             look = f" (ps -p {holder})" if holder else ""
             raise DeadlineExceeded(

@@ -72,7 +72,7 @@ class ControlPlanes:
     def _shown(self, state: ClusterState) -> BackingState:
         # Its connection details stay the same while it doesn't respond.
         config = self._provider.kubeconfig(state.name) if state.version else None
-        return BackingState(state.ready, state.message, told(state, config))
+        return BackingState(state.ready, state.message, eks_record(state, config))
 
     def _unready_for(self, state: ClusterState) -> float:
         with self._lock:
@@ -101,7 +101,7 @@ def must_start(state: ClusterState, *, waited: float) -> bool:
     return not state.ready and waited > PATIENCE
 
 
-def told(state: ClusterState, config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def eks_record(state: ClusterState, config: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """The cluster in the form of the EKS API. config: None before it exists."""
     status = "ACTIVE" if state.ready else "UPDATING" if config else "CREATING"
     if config is None:

@@ -122,7 +122,7 @@ class AwsController(Controller):
         )
         if result.event:
             reason, message, warning = result.event
-            self._events.tell(item, reason, message, warning=warning)
+            self._events.record(item, reason, message, warning=warning)
         if not result.gone:
             try:
                 store.show(item, result)

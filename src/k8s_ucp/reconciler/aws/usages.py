@@ -133,7 +133,7 @@ class Usages:
         if leaving:
             who = [f"{each['resourceRef']['kind']} {_place(each)}" for each in users]
             message = f"{BLOCKED}: {some_of(who, 3)}"
-            self._events.tell(item, "UsageAccounting", message, warning=True)
+            self._events.record(item, "UsageAccounting", message, warning=True)
             condition = Condition("Terminating", "True", "InUse", message)
             wanted["conditions"] = written(item, [condition], stamp(time.time()))
         if any(status.get(key) != value for key, value in wanted.items()):

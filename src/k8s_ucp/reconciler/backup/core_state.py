@@ -53,7 +53,7 @@ class CoreState:
         """Secrets that request a password and have none yet, sorted."""
         return sorted(_key(each) for each in self._asking() if password_secret.lacks(each))
 
-    def gone(self, section: str, key: str) -> bool:
+    def is_deleted(self, section: str, key: str) -> bool:
         """Whether an object of this core is deleted, according to its API server by that very name.
 
         A kubeconfig Secret whose label a person removed counts as deleted, since nobody vouches for

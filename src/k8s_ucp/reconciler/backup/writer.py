@@ -128,7 +128,7 @@ class BackupWriter:
         recent = self._clock() - self._written < RENEWAL_SECONDS
 
         def change(known: Backup) -> Backup:
-            wanted = updated(known, seen, core.gone)
+            wanted = updated(known, seen, core.is_deleted)
             return known if recent and is_renewal(known, wanted) else wanted
 
         own = where.folder / "core"

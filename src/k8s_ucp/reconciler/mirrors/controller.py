@@ -186,7 +186,7 @@ class MirrorsController(Controller):
             why=condition.message,
         )
         if condition.reason not in _QUIET:
-            self._runtime.events.tell(item, condition.reason, condition.message, warning=True)
+            self._runtime.events.record(item, condition.reason, condition.message, warning=True)
 
     def _targets(
         self, syncer: Syncer
@@ -244,7 +244,7 @@ class MirrorsController(Controller):
         self._runtime.log.warning(
             "mirror removed before all copies were deleted", syncer=syncer.key, why=message
         )
-        self._runtime.events.tell(item, "LeftEarly", message, warning=True)
+        self._runtime.events.record(item, "LeftEarly", message, warning=True)
 
     def _forget(self, key: str) -> None:
         with self._lock:

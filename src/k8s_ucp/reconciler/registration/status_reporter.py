@@ -89,7 +89,7 @@ class StatusReporter:
         """Report conditions and Event of an outcome; True if the conditions changed."""
         news = bool(outcome.conditions) and self.set_conditions(key, owner, outcome.conditions)
         if owner is not None and outcome.event:
-            self._events.tell(owner, *outcome.event)
+            self._events.record(owner, *outcome.event)
         return news
 
     def forget(self, key: str) -> None:
@@ -125,7 +125,7 @@ class StatusReporter:
             if last != known[each.type]:
                 bad = each.status == "False" and each.type in (names.REGISTERED, names.REACHABLE)
                 warning = bad and each.reason != "Leaving"
-                self._events.tell(owner, each.reason, each.message, warning=warning)
+                self._events.record(owner, each.reason, each.message, warning=warning)
 
     def _note(self, key: str, owner: Object, told: list[Condition]) -> bool:
         before = self._noted(key)

@@ -31,7 +31,7 @@ class Events:
         self._names: dict[tuple[str, str, str], tuple[str, int]] = {}
         """Name and count of the event of each (uid, reason, message)."""
 
-    def tell(self, about: Object, reason: str, message: str, *, warning: bool = False) -> None:
+    def record(self, about: Object, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an event; a repeated one increments its count. reason: one word in CamelCase."""
         message = without_secrets(message)[:MESSAGE_LIMIT]
         uid = about["metadata"]["uid"]

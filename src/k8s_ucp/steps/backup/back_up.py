@@ -39,7 +39,7 @@ def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
     )
     state = context.core_state
     known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
-    if known is not None and updated(known, state.collect(), state.gone) == known:
+    if known is not None and updated(known, state.collect(), state.is_deleted) == known:
         yield Foreseen("keep", what, "it is up to date")
     else:
         yield Foreseen("change", what, "the core has new passwords or names")
@@ -181,7 +181,7 @@ def write_backup(context: StartContext, state: CoreState) -> str:
     file = BackupFile(clone, context.topology.spec.git.branch)
     key = key_for(context.workspace.backup_key, lambda: file.sealed(file.seen) is not None)
     seen = state.collect()
-    commit = file.save(key, lambda known: updated(known, seen, state.gone))
+    commit = file.save(key, lambda known: updated(known, seen, state.is_deleted))
     forget_failure(context.state.backup)
     if commit is None:
         return ""

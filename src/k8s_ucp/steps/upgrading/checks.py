@@ -28,23 +28,23 @@ def check_running(context: StartContext) -> None:
             "has their versions",
             next="ucp start --plan, which shows the newer manifests; then: ucp start",
         )
-    if not context.placement.is_running() or not _core_answers(context):
+    if not context.placement.is_running() or not _core_responds(context):
         raise UcpError(f"{topology.name} is not running", next="ucp start, then: ucp upgrade")
     check_programs(context)
 
 
-def _core_answers(context: StartContext) -> bool:
+def _core_responds(context: StartContext) -> bool:
     """Now, or soon after an interrupted upgrade, since the watcher restarts the core."""
     until = time.monotonic() + (AWAY_SECONDS if context.journal.resumed else 0)
-    while not (answers := context.core_responds()) and time.monotonic() < until:
+    while not (responds := context.core_responds()) and time.monotonic() < until:
         context.cancel.pause(1.0)
-    return answers
+    return responds
 
 
 def check_programs(context: StartContext) -> None:
     """Check that the programs that it keeps are installed. Raises UcpError."""
-    context.toolbox, brought = find_tools(context)
-    context.pins = brought or context.pins
+    context.toolbox, pins = find_tools(context)
+    context.pins = pins or context.pins
 
 
 def check_declared_versions(context: StartContext) -> None:

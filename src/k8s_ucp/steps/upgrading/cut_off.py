@@ -39,13 +39,13 @@ class HalfMoved:
     """A start keeps what it runs now (clusters), instead of rolling it back (components)."""
 
 
-def decide(found: HalfMoved | None, brought: Versions) -> CutOffDecision:
-    """Decide what to do with a part. brought: the versions of this ucp."""
+def decide(found: HalfMoved | None, target_versions: Versions) -> CutOffDecision:
+    """Decide what to do with a part. target_versions: the versions of this ucp."""
     if found is None or (found.exchanged and found.now == found.before):
         return CutOffDecision.NOTHING
     if not found.exchanged:
         return CutOffDecision.GO_BACK
-    if is_newer(brought, found.before) and not any_newer(found.now, brought):
+    if is_newer(target_versions, found.before) and not any_newer(found.now, target_versions):
         return CutOffDecision.GO_ON
     # An older ucp keeps programs that are newer than its own, if they turn out healthy.
     return (

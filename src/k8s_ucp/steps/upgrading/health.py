@@ -20,10 +20,10 @@ from k8s_ucp.steps.upgrading.parts import (
     BACK,
     HEALTHY,
     UpgradePart,
-    brought,
     chosen,
     maker,
     parts,
+    target_versions,
 )
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
 from k8s_ucp.topology import Topology
@@ -56,7 +56,7 @@ class HealthObservation:
         return {**status.reasons(self.snapshot), **said}
 
     def runs(self, names: Collection[str]) -> dict[str, str]:
-        """Current runs of the programs that count, by name. names: result of `well`."""
+        """Current runs of the programs that count, by name. names: result of `healthy`."""
         return {name: p.run for name, p in self.programs.items() if f"program {name}" in names}
 
 
@@ -90,7 +90,7 @@ def collect(context: StartContext) -> ClusterSnapshot:
     )
 
 
-def well(data: Status) -> set[str]:
+def healthy(data: Status) -> set[str]:
     """What is healthy now, by the names in messages. data: of `HealthObservation.data`."""
     rows: list[tuple[str, bool]] = [
         (f"core cluster {data['core']['name']}", data["core"]["ready"]),
@@ -111,14 +111,14 @@ def well(data: Status) -> set[str]:
     return {name for name, ready in rows if ready}
 
 
-def unwell(
+def no_longer_healthy(
     before: Collection[str], data: Status, why: Mapping[str, str], old: Collection[str] = ()
 ) -> list[str]:
     """What was healthy and isn't now, with reasons.
 
     why: reasons by name of the objects. old: Applications that Argo CD has not compared again yet.
     """
-    now = well(data) - {f"application {name}" for name in old}
+    now = healthy(data) - {f"application {name}" for name in old}
     found = []
     for name in sorted(set(before) - now):
         kind, _, short = name.partition(" ")
@@ -158,11 +158,13 @@ class Steadiness:
 @step("Record what is healthy", foresee=_foresee_health)
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade must keep this healthy; what is unhealthy already does not matter."""
-    context.well = frozenset(well(observe(context).data()))
-    aimed = {tool: version for part in chosen(context) for tool, version in brought(part).items()}
+    context.healthy_before = frozenset(healthy(observe(context).data()))
+    aimed = {
+        tool: version for part in chosen(context) for tool, version in target_versions(part).items()
+    }
     # A run that continues this one uses it, so that damage done by this one is noticed, too.
-    context.journal.keep(**{HEALTHY: sorted(context.well), AIMED: aimed, BACK: ""})
-    report(f"{len(context.well)} clusters, programs, components, applications and claims")
+    context.journal.keep(**{HEALTHY: sorted(context.healthy_before), AIMED: aimed, BACK: ""})
+    report(f"{len(context.healthy_before)} clusters, programs, components, applications and claims")
 
 
 def await_previous_health(context: StartContext, report: Report) -> None:
@@ -174,13 +176,13 @@ def await_previous_health(context: StartContext, report: Report) -> None:
         seen = observe(context)
         items: Sequence[Object] = seen.snapshot.applications
         old = overlooked(items, since=context.argocd_since)
-        missing = unwell(context.well, seen.data(), seen.reasons(), old)
+        missing = no_longer_healthy(context.healthy_before, seen.data(), seen.reasons(), old)
         if missing:
             again.ask(items, since=context.argocd_since)
             steady.end()
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more
-        lasted = steady.seconds(seen.runs(context.well), time.monotonic())
+        lasted = steady.seconds(seen.runs(context.healthy_before), time.monotonic())
         return "" if lasted >= STEADY_SECONDS else f"well for {lasted:.0f} s"
 
     context.wait(

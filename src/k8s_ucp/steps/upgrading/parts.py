@@ -157,7 +157,7 @@ def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) 
     return HalfMoved(before, now, exchanged=True, stays=False)
 
 
-def brought(part: UpgradePart) -> dict[str, str]:
+def target_versions(part: UpgradePart) -> dict[str, str]:
     """Versions to which this ucp upgrades a part, by tool."""
     return {tool: CATALOGUE[tool].version for tool in part.tools}
 

@@ -9,16 +9,16 @@ from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import Report, Step
 from k8s_ucp.steps.upgrading.cut_off import CutOffDecision, HalfMoved, decide
-from k8s_ucp.steps.upgrading.health import await_previous_health, observe, well
+from k8s_ucp.steps.upgrading.health import await_previous_health, healthy, observe
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CORE,
     HEALTHY,
     UpgradePart,
-    brought,
     half_moved,
     moves,
     parts,
+    target_versions,
 )
 from k8s_ucp.steps.upgrading.upgrade import move, take_back
 
@@ -31,7 +31,8 @@ def cut_off_parts(context: StartContext, run: RunRecord | None) -> list[str]:
     return [
         part.name
         for part in parts(context.topology)
-        if decide(half_moved(context, part, run), brought(part)) is not CutOffDecision.NOTHING
+        if decide(half_moved(context, part, run), target_versions(part))
+        is not CutOffDecision.NOTHING
     ]
 
 
@@ -57,22 +58,22 @@ def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
 
 def _decided(context: StartContext, part: UpgradePart) -> tuple[HalfMoved | None, CutOffDecision]:
     found = half_moved(context, part, context.journal.resumed)
-    return found, decide(found, brought(part))
+    return found, decide(found, target_versions(part))
 
 
 def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     decision = _decided(context, part)[1]
     if decision is CutOffDecision.NOTHING:
         return
-    context.well = frozenset(context.journal.data.get(HEALTHY) or ())
+    context.healthy_before = frozenset(context.journal.data.get(HEALTHY) or ())
     if decision is CutOffDecision.GO_ON:
         report("the upgrade continues")
-        context.well = context.well or _own_health(part)
+        context.healthy_before = context.healthy_before or _own_health(part)
         move(context, part, moves(context, part), report)
         return
     report("it is rolled back")
     take_back(context, part, context.toolbox, report)
-    context.well = context.well or frozenset(well(observe(context).data()))
+    context.healthy_before = context.healthy_before or frozenset(healthy(observe(context).data()))
     await_previous_health(context, report)
     context.journal.keep(**{BACK: part.name})
 

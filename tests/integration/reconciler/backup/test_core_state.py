@@ -184,7 +184,7 @@ def test_passwords_sources_and_external_names_are_restored_to_a_new_core(
     seen = new.collect()
     assert seen.sources == kept.sources
     # Its provider hasn't observed the VPC yet, so the backup keeps the external name.
-    assert updated(kept, seen, new.gone).external_names == kept.external_names
+    assert updated(kept, seen, new.is_deleted).external_names == kept.external_names
     assert seen.passwords.keys() == {DATABASE, other}
 
 
@@ -219,20 +219,20 @@ def test_deleted_state_is_removed_from_the_backup_only_after_a_restore(
     world.core.delete(VPC, "demo-eu", CLUSTERS)
     core = state(world)
     # Not yet, since this core may have lost its data.
-    assert updated(kept, core.collect(), core.gone) == kept
+    assert updated(kept, core.collect(), core.is_deleted) == kept
     core.note_restored("restore-backup", PASSWORDS, SOURCES)
-    after = updated(kept, core.collect(), core.gone)
+    after = updated(kept, core.collect(), core.is_deleted)
     assert (after.passwords, after.sources) == ({}, {})
     assert after.external_names == kept.external_names
     core.note_restored("restore-external-names", EXTERNAL_NAMES)
-    assert not updated(kept, core.collect(), core.gone)
+    assert not updated(kept, core.collect(), core.is_deleted)
     # State in other namespaces, and of kinds that aren't served, is unknown.
     elsewhere = Backup(
         {"monitoring/grafana-admin": {"password": "eA=="}},
         {},
         {f"Nothing.{GROUP}/x/y": "nothing-1"},
     )
-    assert updated(elsewhere, core.collect(), core.gone) == elsewhere
+    assert updated(elsewhere, core.collect(), core.is_deleted) == elsewhere
 
 
 def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: World) -> None:

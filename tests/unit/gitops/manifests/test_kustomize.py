@@ -35,8 +35,8 @@ def test_a_file_outside_of_a_kustomization_is_reported_with_both_paths() -> None
         "Error: accumulating resources: loading KV pairs: file sources: [../values/a.yaml]: "
         "security; file '/a/values/a.yaml' is not in or below '/a/app'\n"
     )
-    told = LoadsFromOutside.told(Path("/a/overlay"), said)
+    told = LoadsFromOutside.parse(Path("/a/overlay"), said)
     assert told is not None
     assert "the kustomization in /a/app loads /a/values/a.yaml, which is outside" in told.message
     assert str(told.next).startswith("copy a.yaml into that folder")
-    assert LoadsFromOutside.told(Path("/a"), "Error: no such file") is None
+    assert LoadsFromOutside.parse(Path("/a"), "Error: no such file") is None

@@ -10,10 +10,10 @@ import pytest
 from k8s_ucp.cluster_provider import ClusterState
 from k8s_ucp.reconciler.aws.control_planes import (
     PATIENCE,
+    eks_record,
     is_plane_name,
     must_start,
     plane_name,
-    told,
 )
 
 CONFIG = {
@@ -59,7 +59,7 @@ def test_clusters_of_the_same_name_in_two_regions_have_different_control_planes(
 
 
 def test_access_is_reported_once_created_even_while_the_api_server_is_silent() -> None:
-    up, away = told(state(), CONFIG), told(state(ready=False), CONFIG)
+    up, away = eks_record(state(), CONFIG), eks_record(state(ready=False), CONFIG)
 
     assert json.loads(up["kubeconfig"]) == CONFIG
     assert up == {
@@ -73,7 +73,7 @@ def test_access_is_reported_once_created_even_while_the_api_server_is_silent() -
 
 
 def test_no_endpoint_is_reported_before_the_control_plane_exists() -> None:
-    absent = told(state(exists=False, running=False, ready=False), None)
+    absent = eks_record(state(exists=False, running=False, ready=False), None)
 
     assert absent["status"] == "CREATING"
     assert absent["endpoint"] is absent["certificateAuthority"] is absent["version"] is None

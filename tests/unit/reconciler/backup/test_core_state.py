@@ -99,7 +99,7 @@ def test_an_external_name_of_a_failed_creation_is_not_backed_up() -> None:
     # A name in the backup is kept: a new core has restored it and may not have observed it yet.
     known = Backup(external_names={KEY: "sg-1"})
     core = state(refused)
-    assert updated(known, core.collect(), core.gone) == known
+    assert updated(known, core.collect(), core.is_deleted) == known
 
 
 @pytest.mark.parametrize(
@@ -136,10 +136,10 @@ def test_the_backed_up_name_replaces_a_different_name_before_the_creation() -> N
 def test_a_backup_entry_under_a_random_object_name_is_replaced() -> None:
     known = Backup(external_names={KEY.replace("firewall", "x7k2p"): "sg-1"})
     core = state(group("quotes-stage-x7k2p", known_as="sg-1", created=True))
-    after = updated(known, core.collect(), core.gone)
+    after = updated(known, core.collect(), core.is_deleted)
     assert after.external_names == {KEY: "sg-1"}
-    assert updated(after, core.collect(), core.gone) == after
-    assert not updated(after, Backup(), state().gone)
+    assert updated(after, core.collect(), core.is_deleted) == after
+    assert not updated(after, Backup(), state().is_deleted)
 
 
 def test_managed_resources_declared_by_ucp_are_recognized() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.steps.upgrading.health import Steadiness, unwell, well
+from k8s_ucp.steps.upgrading.health import Steadiness, healthy, no_longer_healthy
 from k8s_ucp.steps.upgrading.parts import not_upgraded, numbers, parts
 from tests.unit.gitops.topologies import demo, on_clouds
 
@@ -48,18 +48,18 @@ def status(**changed: Any) -> dict[str, Any]:
 
 def test_parts_unhealthy_before_the_upgrade_do_not_block_it() -> None:
     sick = status(applications=[{"name": "echo-stage", "sync": "OutOfSync", "health": "Degraded"}])
-    assert unwell(well(sick), sick, {}) == []
-    assert unwell(well(status()), status(), {}) == []
+    assert no_longer_healthy(healthy(sick), sick, {}) == []
+    assert no_longer_healthy(healthy(status()), status(), {}) == []
 
 
 def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
-    before = well(status())
+    before = healthy(status())
     gone = status(applications=[], claims=[])
-    assert unwell(before, gone, {"echo-stage": "no cluster"}) == [
+    assert no_longer_healthy(before, gone, {"echo-stage": "no cluster"}) == [
         "application echo-stage: no cluster",
         "claim Postgres shop/db is not well",
     ]
-    assert unwell(before, status(), {}, old=["echo-stage"]) == [
+    assert no_longer_healthy(before, status(), {}, old=["echo-stage"]) == [
         "application echo-stage: not refreshed yet"
     ]
 
@@ -67,7 +67,7 @@ def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
 def test_a_stopped_control_plane_program_is_unhealthy() -> None:
     ended = status(programs=[{"name": "kube-scheduler of demo-core", "ready": False}])
     why = {"program kube-scheduler of demo-core": "not running"}
-    assert unwell(well(status()), ended, why) == [
+    assert no_longer_healthy(healthy(status()), ended, why) == [
         "program kube-scheduler of demo-core: not running"
     ]
 

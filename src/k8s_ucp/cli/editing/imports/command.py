@@ -27,7 +27,7 @@ from k8s_ucp.cli.editing.app_preview import (
     grant,
     inspect_apps,
     refuse_new_errors,
-    tell,
+    report_form,
 )
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
@@ -186,7 +186,7 @@ def import_apps(
             for note in choice.request.notes:
                 call.console.say(f"note: {choice.finding.name}: {note}")
         for name in selection.choices if not dry_run or output is Output.table else ():
-            tell(call, edit, name)
+            report_form(call, edit, name)
         if dry_run:
             _preview(call, edit, selection, inspection, output)
             # The copies made for the preview are deleted.

@@ -48,10 +48,10 @@ class Findings:
             *(f"refused: {each}" for each in self.refused),
             *(f"lost: {each}" for each in seen.lost),
             *(f"changed: {each}" for each in seen.changed),
-            *(f"no longer served: {each}" for each in self.gone()),
+            *(f"no longer served: {each}" for each in self.removed_apis()),
         ]
 
-    def gone(self) -> list[str]:
+    def removed_apis(self) -> list[str]:
         """Removed APIs that are in use."""
         seen = self.difference or NOTHING
         return sorted({*seen.removed_kinds, *seen.removed_versions, *self.in_use})
@@ -68,7 +68,7 @@ class Findings:
             "compared": self.difference is not None,
             "lost": list(seen.lost),
             "changed": list(seen.changed),
-            "gone": self.gone(),
+            "gone": self.removed_apis(),
             "goneUnused": list(seen.unused),
             "refused": self.refused,
             "unhealthy": self.unhealthy,
@@ -90,7 +90,7 @@ class Findings:
         rows += [
             ("objects", f"{objects}: {compared}"),
             ("newer kinds", f"{len(self.refused)} refused"),
-            ("APIs", f"{len(self.gone())} in use are removed" if seen else "not compared"),
+            ("APIs", f"{len(self.removed_apis())} in use are removed" if seen else "not compared"),
         ]
         if any(each["part"] == "core" for each in self.moves):
             rows.append(("control plane", "NOT HEALTHY" if self.unhealthy else "healthy"))
