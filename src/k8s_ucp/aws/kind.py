@@ -38,11 +38,11 @@ class Describe:
 
     def found(self, declared: Declared, answer: Any) -> Found | None:
         """The resource in a response."""
-        there: Any = at_path(answer, self.at)
+        items: Any = at_path(answer, self.at)
         if self.matches is None:
-            found: Found | None = there
+            found: Found | None = items
             return found
-        return next((each for each in there or () if self.matches(declared, each)), None)
+        return next((each for each in items or () if self.matches(declared, each)), None)
 
 
 @dataclass(frozen=True)

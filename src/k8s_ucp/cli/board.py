@@ -158,6 +158,6 @@ def _run(call: Invocation, action: Action) -> Outcome:
 
 
 def _outcome(call: Invocation, landing: Landing, warning: str) -> Outcome:
-    said = [placed(words(each, landing), call.given) for each in landing.decisions]
+    lines = [placed(words(each, landing), call.given) for each in landing.decisions]
     refused = any(each.status in REFUSALS for each in landing.decisions)
-    return Outcome(not refused, "\n".join([*said, *filter(None, [warning])]))
+    return Outcome(not refused, "\n".join([*lines, *filter(None, [warning])]))

@@ -25,8 +25,8 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
     Raises BadCredential.
     """
     name = topology.spec.git.auth
-    if (said := git_credential()) or name is None:
-        return said
+    if (credential := git_credential()) or name is None:
+        return credential
     return named_credential(name, topology, workspace)
 
 

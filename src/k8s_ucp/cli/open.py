@@ -30,8 +30,8 @@ def argocd(ctx: typer.Context) -> None:
         serve_board(call)
         return
     context = chosen_view(call)
-    theirs = context.adopts(component.NAME)
-    if theirs and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
+    adopted = context.adopts(component.NAME)
+    if adopted and (address := settings_of(context.kube, adopted_argocd.SETTINGS).get("url")):
         # The address at which its operators have people log in.
         call.console.data(address)
         if context.argocd_health().ready:
@@ -44,7 +44,7 @@ def argocd(ctx: typer.Context) -> None:
     url = context.argocd_url
     call.console.data(url)
     # An adopted one is not queried by us, since its certificate is for another name.
-    if theirs or component.ui_available(context.argocd_port):
+    if adopted or component.ui_available(context.argocd_port):
         _browse(call, url)
         return
     call.console.say(

@@ -220,8 +220,10 @@ def show_plan(
         call.console.data("\n".join(["", "lost for good:", *lost]))
 
 
-def _around(said: Foreseeings) -> Plan[StartContext]:
+def _around(foreseeings: Foreseeings) -> Plan[StartContext]:
     def foreseen(id: str) -> Callable[[StartContext], Iterable[Foreseen]]:
-        return lambda _: said[id]
+        return lambda _: foreseeings[id]
 
-    return Plan("", tuple(Task(Step(each, each, lambda *_: None, foreseen(each))) for each in said))
+    return Plan(
+        "", tuple(Task(Step(each, each, lambda *_: None, foreseen(each))) for each in foreseeings)
+    )

@@ -169,11 +169,11 @@ def _version_of(file: Path) -> tuple[int, int] | None:
     return about.st_mtime_ns, about.st_ino
 
 
-def _in_pod(call: Invocation, **told: Any) -> Settings:
+def _in_pod(call: Invocation, **options: Any) -> Settings:
     """Settings of a pod. told: those given by options."""
     from k8s_ucp.reconciler.runtime.settings import Settings
 
-    if not call.topology or not told["source_namespaces"]:
+    if not call.topology or not options["source_namespaces"]:
         raise UsageError("--in-cluster requires --topology and --source-namespace")
     return Settings(
         kubeconfig=None,
@@ -182,7 +182,7 @@ def _in_pod(call: Invocation, **told: Any) -> Settings:
         topology=call.topology,
         health_address="0.0.0.0",  # noqa: S104 (the pod's own, for the kubelet)
         place=os.environ.get("HOSTNAME", "pod"),
-        **told,
+        **options,
     )
 
 

@@ -18,7 +18,7 @@ from k8s_ucp.workspace import cache_folder
 
 app = declare("Install, list or remove the pinned programs.")
 
-TOLD_SECONDS = 10.0
+PRINT_SECONDS = 10.0
 
 SourceOption = Annotated[
     ProgramSource | None,
@@ -49,17 +49,17 @@ def install(
     programs from then on.
     """
     console = invocation(ctx).console
-    began, told = time.monotonic(), dict[str, tuple[Phase, float]]()
+    began, printed = time.monotonic(), dict[str, tuple[Phase, float]]()
 
-    def heard(progress: ToolProgress) -> None:
-        phase, last = told.get(progress.tool, (None, 0.0))
-        if phase != progress.phase or progress.elapsed - last >= TOLD_SECONDS:
-            told[progress.tool] = (progress.phase, progress.elapsed)
+    def on_progress(progress: ToolProgress) -> None:
+        phase, last = printed.get(progress.tool, (None, 0.0))
+        if phase != progress.phase or progress.elapsed - last >= PRINT_SECONDS:
+            printed[progress.tool] = (progress.phase, progress.elapsed)
             words = f"{progress.tool} {progress.version}: {progress.phase} {progress.detail}"
             left = f" ({about(progress.left)})" if progress.left else ""
             console.say(f"{progress.elapsed:7.1f} s  {words.rstrip()}{left}")
 
-    installer = Installer(cache_folder(), heard, source=_source(ctx, source))
+    installer = Installer(cache_folder(), on_progress, source=_source(ctx, source))
     wanted = names or _needed(ctx)
     missing = installer.missing(wanted)
     installer.install(wanted)

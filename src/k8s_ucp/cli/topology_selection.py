@@ -60,8 +60,8 @@ def chosen_name(call: Invocation) -> str:
 def _started(workspace: Workspace) -> list[str]:
     """Topologies with state, or with repositories, since state may be deleted and rebuilt."""
     repositories = workspace.root / "gitops"
-    there = [each.parent.name for each in repositories.glob("*/core")]
-    return sorted({*workspace.topologies(), *there})
+    rendered = [each.parent.name for each in repositories.glob("*/core")]
+    return sorted({*workspace.topologies(), *rendered})
 
 
 def chosen_topology(call: Invocation) -> Topology:

@@ -14,16 +14,16 @@ class JsonLines:
 
     def __init__(self, file: Path) -> None:
         self.file = file
-        self._whole = False
+        self._complete = False
 
     def append(self, item: dict[str, Any]) -> None:
         """Append a line and sync it to disk."""
         line = json.dumps(item, separators=(",", ":")) + "\n"
         descriptor = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            if not self._whole:
+            if not self._complete:
                 os.truncate(descriptor, self.file.read_bytes().rfind(b"\n") + 1)
-                self._whole = True
+                self._complete = True
             os.write(descriptor, line.encode())
             os.fsync(descriptor)
         finally:

@@ -132,13 +132,13 @@ class SimulatedCloud:
 
         self._touched.add((call.service, call.region))
         mock_random.seed(number)
-        answers: list[tuple[int, list[tuple[str, str]]]] = []
+        responses: list[tuple[int, list[tuple[str, str]]]] = []
 
         def note(status: str, headers: list[tuple[str, str]], _: Any = None) -> None:
-            answers.append((int(status.split()[0]), headers))
+            responses.append((int(status.split()[0]), headers))
 
         body = b"".join(self._pass(request, note))
-        return _Answer(*answers[-1], body)
+        return _Answer(*responses[-1], body)
 
     def _pass(self, request: HttpRequest, start: StartResponse) -> Iterable[bytes]:
         from werkzeug.test import EnvironBuilder
@@ -155,9 +155,9 @@ class SimulatedCloud:
 
     def _replay(self) -> None:
         """Recreate the cloud by replay; adds calls to the ledger that a crash kept out of it."""
-        told, emptied = set[int](), 0
+        replayed, emptied = set[int](), 0
         for entry in self.ledger.entries():
-            told.add(entry.number)
+            replayed.add(entry.number)
             emptied = entry.number if entry.operation == RESET else emptied
         for each in self.recording.requests():
             self._number = max(self._number, each.number)
@@ -165,7 +165,7 @@ class SimulatedCloud:
             if call is None or each.number < emptied:
                 continue
             answer = self._played(each.number, call, each.request)
-            if call.changes and each.number not in told:
+            if call.changes and each.number not in replayed:
                 self._tell(_entry(each.number, call, answer, answered=False))
 
     def reset(self) -> None:

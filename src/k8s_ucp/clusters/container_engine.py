@@ -185,12 +185,12 @@ class ContainerEngine:
         return {**os.environ, CHOICE: self.name}
 
     def _explained(self, error: CommandFailed) -> UcpError:
-        said = error.output.lower()
-        if any(each in said for each in _CLOSED):
+        output = error.output.lower()
+        if any(each in output for each in _CLOSED):
             return UcpError(
                 f"permission denied to use {self.title} as this user", next=_let_in(self.name)
             )
-        if any(each in said for each in _STOPPED):
+        if any(each in output for each in _STOPPED):
             return UcpError(f"{self.title} is not running", next=_start_it(self.name))
         return error
 

@@ -103,8 +103,8 @@ def used_providers(
 def core_request(workspace: Workspace, topology: Topology) -> ClusterRequest:
     """Request for the core cluster."""
     core, info = topology.spec.core, PROVIDERS[topology.spec.core.provider]
-    said = {CONTEXT: core.context, REGION: core.region, SIZE: core.size}
-    parameters = {name: value for name, value in said.items() if value}
+    settings = {CONTEXT: core.context, REGION: core.region, SIZE: core.size}
+    parameters = {name: value for name, value in settings.items() if value}
     ports, mounts = {}, {}
     if info.takes_traffic:
         wanted = core.ports or CorePorts()

@@ -82,8 +82,8 @@ class Ports:
         Raises UcpError if another owner has one of them now.
         """
         with self._opened() as table:
-            for other, theirs in table.items():
-                for port in set(theirs.values()) & set(ports.values()):
+            for other, taken in table.items():
+                for port in set(taken.values()) & set(ports.values()):
                     if other != owner:
                         raise UcpError(
                             f"port {port} of {owner} was reassigned to {other}",
@@ -114,8 +114,8 @@ class Ports:
         make_private_folder(self._file.parent)
         with locked(self._lock, "the lock of the port registry", timeout=LOCK_SECONDS):
             before = self._read()
-            gone = _gone(before)
-            table = {owner: dict(before[owner]) for owner in before if owner not in gone}
+            deleted_owners = _deleted_owners(before)
+            table = {owner: dict(before[owner]) for owner in before if owner not in deleted_owners}
             yield table
             if table != before:
                 write_private_file(self._file, json.dumps(table, indent=1) + "\n")
@@ -235,7 +235,7 @@ def read_ephemeral(path: Path = EPHEMERAL) -> range:
         return range(32768, 61000)
 
 
-def _gone(owners: Iterable[str]) -> set[str]:
+def _deleted_owners(owners: Iterable[str]) -> set[str]:
     missing = [each for each in owners if each.startswith("/") and not Path(each).exists()]
     away = [each for each in missing if not Path(each).parent.exists()]
     return {*missing} - {*away[-MOST_AWAY:]}

@@ -36,10 +36,10 @@ def find(cache: Path, key: str) -> Seed | None:
         return None
     digest, kinds = found
     try:
-        whole = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
+        valid = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    return Seed(digest, kinds) if whole else None
+    return Seed(digest, kinds) if valid else None
 
 
 def find_objects(cache: Path, key: str) -> Mapping[str, str] | None:
@@ -69,10 +69,10 @@ def _read(cache: Path, key: str) -> tuple[str, dict[str, str]] | None:
             if about.st_uid != os.geteuid() or about.st_mode & _OTHERS_MAY_WRITE:
                 return None
             head, _, body = file.read().partition(b"\n")
-        told = json.loads(head)
-        if told != _head(key, str(told["digest"]), body):
+        header = json.loads(head)
+        if header != _head(key, str(header["digest"]), body):
             return None
-        return told["digest"], {str(name): str(text) for name, text in json.loads(body).items()}
+        return header["digest"], {str(name): str(text) for name, text in json.loads(body).items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

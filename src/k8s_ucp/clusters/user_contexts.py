@@ -198,8 +198,8 @@ def without(base: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     The certificate authority identifies the cluster: another one may have the same name and port.
     """
     ours = config["clusters"][0]
-    theirs = next((each for each in base.get("clusters") or [] if _same(each, ours)), None)
-    if theirs is None:
+    entry = next((each for each in base.get("clusters") or [] if _same(each, ours)), None)
+    if entry is None:
         return base
     names = {part: {each["name"] for each in config[part]} for part in PARTS}
     found = {
@@ -228,13 +228,13 @@ def forget_contexts(config: dict[str, Any]) -> None:
         return
 
 
-def _same(theirs: dict[str, Any], ours: dict[str, Any]) -> bool:
+def _same(entry: dict[str, Any], ours: dict[str, Any]) -> bool:
     authority = "certificate-authority-data"
     proof = ours["cluster"].get(authority)
     return bool(
-        theirs.get("name") == ours["name"]
+        entry.get("name") == ours["name"]
         and proof
-        and (theirs.get("cluster") or {}).get(authority) == proof
+        and (entry.get("cluster") or {}).get(authority) == proof
     )
 
 

@@ -52,7 +52,7 @@ class UserKubeconfig:
         cluster, at = self._entry("clusters", "cluster", refers.get("cluster"))
         user, by = self._entry("users", "user", refers.get("user"))
         _refuse_plugins(user, context)
-        whole = {
+        kubeconfig = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": name, "cluster": _inlined(cluster, at)}],
@@ -60,8 +60,8 @@ class UserKubeconfig:
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }
-        current_context(whole)
-        return whole
+        current_context(kubeconfig)
+        return kubeconfig
 
     def _entries(self, section: str) -> list[tuple[Mapping[str, Any], Path]]:
         found = []

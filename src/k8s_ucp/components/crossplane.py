@@ -69,8 +69,8 @@ class Crossplane:
                 if failed and left > 0 and not (programs and programs.ended):
                     time.sleep(0.2)
                     continue
-                said = error.output if isinstance(error, CommandFailed) else error.last_state
-                last = "".join(said.strip().splitlines()[-1:])
+                output = error.output if isinstance(error, CommandFailed) else error.last_state
+                last = "".join(output.strip().splitlines()[-1:])
                 raise DeadlineExceeded(
                     "end of `crossplane core init`", timeout, last, next="ucp start"
                 ) from error

@@ -81,11 +81,11 @@ def written(item: Object, source: str) -> Manifest:
 
 def digest(manifests: Iterable[Manifest]) -> str:
     """A hash that changes if any of these manifests does."""
-    whole = hashlib.sha256()
+    hashed = hashlib.sha256()
     for each in sorted(manifests, key=lambda each: (each.kind, each.namespace or "", each.name)):
-        whole.update(each.text.encode())
-        whole.update(b"\0")
-    return whole.hexdigest()
+        hashed.update(each.text.encode())
+        hashed.update(b"\0")
+    return hashed.hexdigest()
 
 
 def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APPLY_SECONDS) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp import __version__
 from k8s_ucp.clusters.embedded.process_monitor import ProcessMonitor
 from k8s_ucp.components.host.placement import HostPlacement
-from k8s_ucp.components.host.program import Program, say
+from k8s_ucp.components.host.program import Program, log_line
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.guard import TICK_SECONDS as FENCE_SECONDS
@@ -200,17 +200,17 @@ class CoreWriters:
 
 def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], None]) -> None:
     """Run the guard forever, in its own thread, because a git remote may be slow."""
-    said = ""
+    reported = ""
     while True:
         try:
             # Stopping the topology ends all writers anyway.
             if not placement.is_stopping():
                 guard.tick()
-            said = ""
+            reported = ""
         except (UcpError, OSError) as error:
-            if str(error) != said:
+            if str(error) != reported:
                 report(f"the fence's guard: {error}")
-            said = str(error)
+            reported = str(error)
         time.sleep(FENCE_SECONDS)
 
 
@@ -226,10 +226,12 @@ def main() -> None:
     state = StateFolder(options.state)
     placement = HostPlacement(state, options.runtime)
     files = FenceFiles(options.fence)
-    guard = Guard(files, CoreWriters(placement, files), say)
-    guarding = Thread(target=guard_fence, args=(placement, guard, say), name="fence", daemon=True)
+    guard = Guard(files, CoreWriters(placement, files), log_line)
+    guarding = Thread(
+        target=guard_fence, args=(placement, guard, log_line), name="fence", daemon=True
+    )
     guarding.start()
-    Watchdog(placement, ProcessMonitor(state.clusters, say), say).run()
+    Watchdog(placement, ProcessMonitor(state.clusters, log_line), log_line).run()
 
 
 if __name__ == "__main__":

@@ -74,10 +74,10 @@ def _of_users(function: CommittedFunction) -> Answer:
     return ask
 
 
-async def _serve(answers: dict[str, Answer], credentials: Any) -> None:
+async def _serve(functions: dict[str, Answer], credentials: Any) -> None:
     """Serve until SIGTERM. answers: by address."""
     servers = []
-    for address, each in answers.items():
+    for address, each in functions.items():
         server = grpc.aio.server()
         add_FunctionRunnerServiceServicer_to_server(FunctionServer(each), server)
         server.add_secure_port(address, credentials)
@@ -98,13 +98,13 @@ def main() -> None:
     parser.add_argument("--branch")
     parser.add_argument("--code", type=Path)
     given = parser.parse_args()
-    answers: dict[str, Answer] = {given.address: _of_ours}
+    functions: dict[str, Answer] = {given.address: _of_ours}
     for each in given.function:
         name, _, socket = each.partition("=")
         process = UserFunction(given.code / name)
         function = CommittedFunction(name, Repository(given.repository), given.branch, process)
-        answers[f"unix:{socket}"] = _of_users(function)
-    asyncio.run(_serve(answers, runtime.load_credentials(given.certificates)))
+        functions[f"unix:{socket}"] = _of_users(function)
+    asyncio.run(_serve(functions, runtime.load_credentials(given.certificates)))
 
 
 if __name__ == "__main__":

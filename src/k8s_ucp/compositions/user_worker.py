@@ -67,22 +67,22 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def _serve(compose: Compose, requests: BinaryIO, answers: BinaryIO) -> None:
+def _serve(compose: Compose, requests: BinaryIO, responses: BinaryIO) -> None:
     while head := requests.read(LENGTH_BYTES):
         request = messages.RunFunctionRequest()
         request.ParseFromString(requests.read(int.from_bytes(head, "big")))
         signal.alarm(ALARM_SECONDS)
-        answers.write(frame(answer(request, compose).SerializeToString()))
-        answers.flush()
+        responses.write(frame(answer(request, compose).SerializeToString()))
+        responses.flush()
         signal.alarm(0)
 
 
 def main() -> None:
-    answers = os.fdopen(os.dup(1), "wb")
+    responses = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     requests = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    _serve(load(Path(sys.argv[1])), requests, answers)
+    _serve(load(Path(sys.argv[1])), requests, responses)
 
 
 if __name__ == "__main__":

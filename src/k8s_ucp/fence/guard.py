@@ -57,7 +57,7 @@ class Guard:
         self._record: FenceRecord | None = None
         self._confirmed = NEVER
         self._next = NEVER
-        self._said = ""
+        self._reported = ""
         self._verdict: FenceVerdict | None = None
         self._stopped = 0.0
         self._resumed = False
@@ -96,15 +96,15 @@ class Guard:
         try:
             found = self._look(settings, part)
         except UcpError as error:
-            said = error.message.splitlines()[0]
+            problem = error.message.splitlines()[0]
         else:
-            said = "" if found else "the core repository has no fence"
+            problem = "" if found else "the core repository has no fence"
             self._record = found[1] if found else self._record
             if found and found[1].is_held_by(settings.id):
                 self._confirmed, self._ever = now, True
-        if said and said != self._said:
-            self._report(f"the fence is not confirmed: {said}")
-        self._said = said
+        if problem and problem != self._reported:
+            self._report(f"the fence is not confirmed: {problem}")
+        self._reported = problem
 
     def _view(self, settings: FenceSettings) -> FenceView:
         now = self._clock()
@@ -112,14 +112,14 @@ class Guard:
         if self._record and self._record != settings.record:
             # Our takeover is in the repository, but its start has not written the settings yet.
             left = wait_of(self._record, period=settings.period, now=time.time())
-        told = settings.not_before if settings.boot == self._boot else 0.0
+        earliest = settings.not_before if settings.boot == self._boot else 0.0
         return FenceView(
             id=settings.id,
             record=self._record,
             confirmed=self._confirmed,
             now=now,
             period=settings.period,
-            not_before=max(told, now + left if left else 0.0),
+            not_before=max(earliest, now + left if left else 0.0),
             # If only `ucp start` can read the repository, with a token of its caller, then a
             # failure to read it means nothing.
             stops_when_silent=settings.stops_when_silent and self._ever,
@@ -156,7 +156,7 @@ class Guard:
             boot=self._boot,
             record=self._record,
             confirmed=self._ever,
-            said=self._said,
+            said=self._reported,
             stopped=self._stopped,
         )
         old = self._written

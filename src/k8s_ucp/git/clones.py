@@ -152,10 +152,10 @@ def write_hook(bare: Path, name: str, text: str, *, mark: str) -> bool:
     """
     hook = bare / "hooks" / name
     try:
-        there = hook.read_text("utf-8") if hook.exists() else ""
-        if there == text:
+        existing = hook.read_text("utf-8") if hook.exists() else ""
+        if existing == text:
             return True
-        if there and mark not in there:
+        if existing and mark not in existing:
             return False
         hook.parent.mkdir(exist_ok=True)
         temporary = hook.with_name(f".{name}.new")

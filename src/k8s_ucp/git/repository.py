@@ -320,12 +320,12 @@ def run_git(
             ) from error
         if code in codes:
             return out
-        said = errors.decode("utf-8", "replace")
+        output = errors.decode("utf-8", "replace")
         if action == "push":
-            said = out.decode("utf-8", "replace") + said
+            output = out.decode("utf-8", "replace") + output
         place = _place(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
-        failure = classify(action, redact(place), redact(said, secrets), str(folder or where))
+        failure = classify(action, redact(place), redact(output, secrets), str(folder or where))
         # Another process, such as an editor or another command, briefly holds a lock in this clone.
         if pause is None or not isinstance(failure, Locked):
             break
@@ -375,8 +375,8 @@ def _run(
     except ImportError as error:
         # The import runs `git version`, which fails with this message if git can't read its
         # configuration.
-        said = re.search(r"(?:fatal|error): [^\n']+", str(error))
-        words = f"failed to run git: {said[0] if said else error}"
+        reason = re.search(r"(?:fatal|error): [^\n']+", str(error))
+        words = f"failed to run git: {reason[0] if reason else error}"
         raise SettingsUnreadable(words, next=SETTINGS_ADVICE) from error
     # GitPython kills the process when the wrapper is garbage-collected, so keep a reference to it.
     wrapper = Git().execute(
@@ -410,9 +410,9 @@ def keep_settings(folder: Path, *, local: bool) -> None:
     call = git_call(words, folder=git_folder, credential=None)
     out, errors, code = _run(call, "config", timeout=LOCAL_SECONDS, folder=folder)
     if code != 0:
-        said = errors.decode("utf-8", "replace").strip()
+        output = errors.decode("utf-8", "replace").strip()
         raise SettingsUnreadable(
-            f"git failed to read your configuration: {said}", next=SETTINGS_ADVICE
+            f"git failed to read your configuration: {output}", next=SETTINGS_ADVICE
         )
     text = chosen(out, local=local)
     kept = file.is_file() and not file.stat().st_mode & 0o077 and os.access(file, os.R_OK)

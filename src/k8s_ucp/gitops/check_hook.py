@@ -230,9 +230,9 @@ def main(arguments: list[str] | None = None) -> int:
     for each in errors:
         print(each)  # noqa: T201 (for the hook)
     if wanted.warnings:
-        told = [each.text for each in findings if not each.blocks]
-        told += [each for each in checked.notes if each.startswith(f"{wanted.repository}: ")]
-        wanted.warnings.write_text("".join(f"{each}\n" for each in told), "utf-8")
+        warnings = [each.text for each in findings if not each.blocks]
+        warnings += [each for each in checked.notes if each.startswith(f"{wanted.repository}: ")]
+        wanted.warnings.write_text("".join(f"{each}\n" for each in warnings), "utf-8")
     return int(wanted.code) if errors else 0
 
 

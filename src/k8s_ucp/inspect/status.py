@@ -123,7 +123,7 @@ def collect(
             return ClusterSnapshot(core_ready=False, components=asked.result(), permit=permit)
         found = _result(clusters) or []
         answering = pool.map(
-            lambda name: name if _answers(kubeconfig(name)) else "",
+            lambda name: name if _api_server_ready(kubeconfig(name)) else "",
             [each["metadata"]["name"] for each in found],
         )
         listed = _result(environment_list) or {}
@@ -223,9 +223,9 @@ def ask_components(
     def ask(each: Component) -> ComponentStatus:
         adopted = each if isinstance(each, AdoptedComponent) else None
         version = adopted.version() if adopted else versions[each.name]
-        said = each.ready()
+        health = each.ready()
         return ComponentStatus(
-            each.name, version, said.ready, each.placement, said.message, adopted is not None
+            each.name, version, health.ready, each.placement, health.message, adopted is not None
         )
 
     with ThreadPoolExecutor(len(components), "health") as pool:
@@ -251,7 +251,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
             provider, cluster = item["spec"]["provider"], item["metadata"]["name"]
         elif note is not None:
             cluster = note["owner"]["name"].removesuffix("-kubeconfig")
-        answers = (
+        responding = (
             is_true(note, names.REACHABLE) and not notes_are_old(seen)
             if note
             else item is not None and cluster in seen.answering
@@ -267,9 +267,9 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
                 "cluster": {
                     "name": cluster,
                     "provider": provider,
-                    "ready": answers and (item is None or is_true(item, names.READY)),
+                    "ready": responding and (item is None or is_true(item, names.READY)),
                     "registered": secret is not None and environment_of(secret) == name,
-                    "reachable": answers and (item is None or is_true(item, names.REACHABLE)),
+                    "reachable": responding and (item is None or is_true(item, names.REACHABLE)),
                     "tokenExpiresAt": _annotation(secret, names.TOKEN_EXPIRES),
                     "simulated": is_simulated(topology, provider),
                     "addresses": dict(((item or {}).get("status") or {}).get("addresses") or {}),
@@ -400,7 +400,7 @@ def _by_name(items: Sequence[Object]) -> list[Object]:
     return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
 
-def _answers(kubeconfig: Path) -> bool:
+def _api_server_ready(kubeconfig: Path) -> bool:
     try:
         kube = Kube.from_file(kubeconfig)
     except UcpError:

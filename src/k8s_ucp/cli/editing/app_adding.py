@@ -194,8 +194,8 @@ def _detected(
         found["overlays"] = _environment_overlays(name, error.environments, environments)
         files = read() if "repo" in item else {}
     if not item.get("overlays") and not found:
-        there = sorted(overlays_beside(files))
-        _meet_other_overlays(call, str(item["name"]), there, environments)
+        overlay_names = sorted(overlays_beside(files))
+        _meet_other_overlays(call, str(item["name"]), overlay_names, environments)
     if not found and not item.get("overlays"):
         _meet_environments(wanted, files, environments)
     if "repo" in item:
@@ -237,20 +237,20 @@ def _environment_overlays(
 
 
 def _meet_other_overlays(
-    call: Invocation, name: str, there: list[str], environments: list[str]
+    call: Invocation, name: str, overlay_names: list[str], environments: list[str]
 ) -> None:
     """Handle overlays in overlays/ whose names are not those of environments.
 
     Raises UsageError if one of them is probably meant for an environment without an overlay.
     """
-    missing = [each for each in environments if each not in there]
-    free = {each: f"overlays/{each}" for each in there if each not in environments}
+    missing = [each for each in environments if each not in overlay_names]
+    free = {each: f"overlays/{each}" for each in overlay_names if each not in environments}
     proposed = {each: folder for each in missing if (folder := _alike(each, free))}
     if proposed:
-        raise _not_named(name, there, missing, proposed)
-    if there and missing:
+        raise _not_named(name, overlay_names, missing, proposed)
+    if overlay_names and missing:
         call.console.say(
-            f"{name}: no overlay for {', '.join(missing)}, only for {', '.join(there)} "
+            f"{name}: no overlay for {', '.join(missing)}, only for {', '.join(overlay_names)} "
             "(--overlay ENV=DIR names one)"
         )
 
@@ -268,25 +268,26 @@ def _meet_environments(
     if is_kustomization(files) or "Chart.yaml" in files or overlays(files):
         return
     tops = {path.partition("/")[0] for path in files if "/" in path}
-    there = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
-    if there:
+    folders = sorted(tops & (NAMES | {*environments}) - {"test", "testing"})
+    if folders:
         source = wanted.path or "."
         if wanted.repo:
             source = f"FOLDER of a clone of {wanted.repo}"
         raise UsageError(
-            f"the app {wanted.name} has manifests of its own for {', '.join(there)}, which would "
+            f"the app {wanted.name} has manifests of its own for {', '.join(folders)}, which would "
             "all be on every environment",
             next=f"ucp app import {source} makes an overlay of each",
         )
 
 
 def _not_named(
-    app: str, there: Iterable[str], missing: list[str], proposed: Mapping[str, str]
+    app: str, overlay_names: Iterable[str], missing: list[str], proposed: Mapping[str, str]
 ) -> UsageError:
     """The error for environments without an overlay. proposed: {environment: a folder}"""
     flags = " ".join(f"--overlay {each}={folder}" for each, folder in proposed.items())
     return UsageError(
-        f"the app {app} has overlays for {', '.join(there)}, but not for {', '.join(missing)}",
+        f"the app {app} has overlays for {', '.join(overlay_names)}, "
+        f"but not for {', '.join(missing)}",
         next=f"name one for each environment: run the command again with {flags}",
     )
 

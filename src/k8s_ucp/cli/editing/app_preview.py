@@ -38,11 +38,11 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import find_form
     from k8s_ucp.gitops.render.app_manifests import read_app
-    from k8s_ucp.gitops.render.brought import values_taken
+    from k8s_ucp.gitops.render.app_objects import values_taken
 
     _, topology = _edited(call, edit)
     app = next(each for each in topology.spec.apps if each.name == name)
-    if not _is_brought(app):
+    if not _has_own_manifests(app):
         return
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
@@ -60,7 +60,7 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
 class Inspection:
     """What apps would create in all environments, by name."""
 
-    brought: Mapping[str, _Brought] = field(default_factory=dict)
+    app_objects: Mapping[str, _AppObjects] = field(default_factory=dict)
     failures: Mapping[str, UcpError] = field(default_factory=dict)
     """Errors of apps that can't be built."""
     forbidden: Mapping[str, UcpError] = field(default_factory=dict)
@@ -70,11 +70,11 @@ class Inspection:
 def inspect_apps(call: Invocation, edit: Edit, names: Collection[str]) -> Inspection:
     """Build apps that have their own manifests, for every environment. Raises UcpError."""
     text, topology = _edited(call, edit)
-    apps = [each for each in topology.spec.apps if each.name in names and _is_brought(each)]
+    apps = [each for each in topology.spec.apps if each.name in names and _has_own_manifests(each)]
     if not apps:
         return Inspection()
     failures: dict[str, UcpError] = {}
-    found = _brought(call, _rendered(call, text.encode(), topology), topology, apps, failures)
+    found = _objects_of(call, _rendered(call, text.encode(), topology), topology, apps, failures)
     problems = {each.name: _forbidden(each, found[each.name]) for each in apps}
     forbidden = {name: each for name, each in problems.items() if each and name not in failures}
     return Inspection(found, failures, forbidden)
@@ -97,16 +97,16 @@ def grant(
     lacking: dict[str, _Permissions] = {}
     _, topology = _edited(call, edit)
     for app in topology.spec.apps:
-        if app.name not in items or app.name not in inspection.brought:
+        if app.name not in items or app.name not in inspection.app_objects:
             continue
         if problem := inspection.failures.get(app.name):
             raise problem
-        brought = inspection.brought[app.name]
-        _tell_foreign(call, topology, app.name, brought.objects)
-        _tell_unlisted(call, app.name, brought)
+        app_objects = inspection.app_objects[app.name]
+        _print_foreign(call, topology, app.name, app_objects.objects)
+        _print_unlisted(call, app.name, app_objects)
         if problem := inspection.forbidden.get(app.name):
             raise problem
-        wanted = _permissions(app, brought)
+        wanted = _permissions(app, app_objects)
         if wanted.any:
             lacking[app.name] = wanted
     _ask(lacking, items, named=named)
@@ -124,7 +124,7 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
 
     text, topology = _edited(call, edit)
     if (
-        not any(map(_is_brought, topology.spec.apps))
+        not any(map(_has_own_manifests, topology.spec.apps))
         or call.workspace.gitops(topology.name).core.exists()
     ):
         return
@@ -163,7 +163,7 @@ def _ask(
 
 
 @dataclass(frozen=True)
-class _Brought:
+class _AppObjects:
     """Everything that an app creates, in all environments together."""
 
     objects: list[Mapping[str, Any]] = field(default_factory=list)
@@ -215,8 +215,8 @@ class _Permissions:
             kinds = "kind" if len(self.kinds) == 1 else "kinds"
             words.append(f"it creates the cluster-scoped {kinds} {', '.join(self.kinds)}")
         if self.namespaces:
-            there = ", ".join(self.namespaces)
-            words.append(f"it writes to {there}, outside of its namespace {self.home}")
+            namespaces = ", ".join(self.namespaces)
+            words.append(f"it writes to {namespaces}, outside of its namespace {self.home}")
         if self.unmade and not self.moves:
             words.append(f"it has no Namespace object for {', '.join(self.unmade)}")
         if self.outside:
@@ -234,25 +234,25 @@ class _Permissions:
         return " ".join([*flags, *(f"--from-outside {prefix}{each}" for each in self.outside)])
 
 
-def _permissions(app: App, brought: _Brought) -> _Permissions:
+def _permissions(app: App, app_objects: _AppObjects) -> _Permissions:
     from k8s_ucp.gitops.check.permissions import needed
 
-    found = needed(brought.objects, app.home)
+    found = needed(app_objects.objects, app.home)
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
     moves = found.alone and not app.namespace
-    made = {_namespace_made(each) for each in brought.objects} | {"default"}
+    made = {_namespace_made(each) for each in app_objects.objects} | {"default"}
     unmade = [each for each in namespaces if each not in made]
-    return _Permissions(app.home, kinds, namespaces, unmade, moves, sorted(brought.missing))
+    return _Permissions(app.home, kinds, namespaces, unmade, moves, sorted(app_objects.missing))
 
 
-def _forbidden(app: App, brought: _Brought) -> UsageError | None:
+def _forbidden(app: App, app_objects: _AppObjects) -> UsageError | None:
     """What no flag can allow: Applications, and objects in namespaces of the platform."""
     from k8s_ucp.gitops.check.objects import named
     from k8s_ucp.gitops.check.permissions import needed
     from k8s_ucp.topology.rules.names import closed_to_apps
 
-    objects = brought.objects
+    objects = app_objects.objects
     # Applications belong to Argo CD's namespace, which no app's project permits.
     if any(
         each.get("kind") in ("Application", "ApplicationSet")
@@ -265,15 +265,15 @@ def _forbidden(app: App, brought: _Brought) -> UsageError | None:
             next="ucp app import REPO adds the apps that they deploy",
         )
     for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
-        there = {
+        outside = {
             named(each)
             for each in objects
             if namespace in (part(each, "metadata").get("namespace"), _namespace_made(each))
         }
-        shown = sorted(there)[:_SHOWN]
-        more = f" and {len(there) - len(shown)} more" if len(there) > len(shown) else ""
+        shown = sorted(outside)[:_SHOWN]
+        more = f" and {len(outside) - len(shown)} more" if len(outside) > len(shown) else ""
         way = "remove metadata.namespace there, or set `namespace` in the kustomization"
-        if brought.is_chart:
+        if app_objects.is_chart:
             way = "set the chart's value for it, if it has one: --values FILE"
         return UsageError(
             f"{app.name}: {', '.join(shown)}{more} would go to the namespace {namespace}, which "
@@ -288,12 +288,12 @@ def _namespace_made(item: Mapping[str, Any]) -> Any:
     return part(item, "metadata").get("name") if item.get("kind") == "Namespace" else None
 
 
-def _is_brought(app: App) -> bool:
+def _has_own_manifests(app: App) -> bool:
     """Whether people provide its manifests; otherwise they are generated or shipped with ucp."""
     return app.form != "image" and not (app.path or "").startswith("ucp:")
 
 
-def _tell_foreign(
+def _print_foreign(
     call: Invocation, topology: Topology, name: str, objects: list[Mapping[str, Any]]
 ) -> None:
     """Print the kinds whose CRDs must already be on the clusters."""
@@ -316,13 +316,13 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
     return any(each.partition(".")[0] == kind for each in granted)
 
 
-def _brought(
+def _objects_of(
     call: Invocation,
     rendered: Rendered,
     topology: Topology,
     apps: Sequence[App],
     failures: dict[str, UcpError] | None = None,
-) -> dict[str, _Brought]:
+) -> dict[str, _AppObjects]:
     """What each app creates, by name.
 
     failures: receives the errors of apps that can't be built, by name. None: the first is raised.
@@ -333,7 +333,7 @@ def _brought(
 
     by_name = {each.name: each for each in apps}
     charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
-    found = {name: _Brought(is_chart=name in charts) for name in by_name}
+    found = {name: _AppObjects(is_chart=name in charts) for name in by_name}
     syncers = [
         item
         for path, content in rendered.core.items()
@@ -342,22 +342,22 @@ def _brought(
         if isinstance(item, dict)
     ]
     for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
-        app, there = by_name[name], list(objects(shown))
+        app, items = by_name[name], list(objects(shown))
         if again and not found[name].texts:
-            found[name].unset.extend(_unset(rendered, name, environment, there, again))
+            found[name].unset.extend(_unset(rendered, name, environment, items, again))
         mirrored = mirrored_in(syncers, app.home, environment)
         mirrored = mirrored.and_also(app.from_outside) if mirrored else None
-        found[name].objects.extend(there)
+        found[name].objects.extend(items)
         found[name].texts[environment] = shown
-        for image in _unlisted(rendered, name, environment, there):
+        for image in _unlisted(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
-        if not _answers(topology, app):
-            found[name].missing.update(missing(there, mirrored))
+        if not _ignores_missing(topology, app):
+            found[name].missing.update(missing(items, mirrored))
     return found
 
 
 def _unlisted(
-    rendered: Rendered, name: str, environment: str, there: Sequence[Mapping[str, Any]]
+    rendered: Rendered, name: str, environment: str, items: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Images of a kustomization that aren't in the list that promotions change."""
     from k8s_ucp.gitops.manifests.own import images, one_version, split_image
@@ -367,7 +367,7 @@ def _unlisted(
     if path not in rendered.apps:
         return []
     versions: dict[str, set[str]] = {}
-    for image in images(list(there)):
+    for image in images(list(items)):
         known, version = split_image(image)
         versions.setdefault(known, set()).add(version)
     listed = maps(first_map(rendered.apps[path], path), "images")
@@ -397,7 +397,7 @@ def _unset(
     rendered: Rendered,
     name: str,
     environment: str,
-    there: Sequence[Mapping[str, Any]],
+    items: Sequence[Mapping[str, Any]],
     again: _Again,
 ) -> Iterator[str]:
     """Messages about images of a chart that promotions can't change."""
@@ -409,7 +409,7 @@ def _unset(
     from k8s_ucp.gitops.promotion.targets.probe import probe, proposed, unlisted
 
     folder = EnvironmentFolder(_RenderedFiles(rendered.apps), f"apps/{name}/overlays/{environment}")
-    now = list(images(list(there)))
+    now = list(images(list(items)))
     try:
         found, values = find_targets(folder, environment), read_values(folder, environment)
         targets = [each for each in found.targets if each.kind == "image"] if found else []
@@ -446,11 +446,11 @@ def _first(names: Iterable[str]) -> str:
     return f"{', '.join(listed[:_SHOWN])}{more}"
 
 
-def _tell_unlisted(call: Invocation, name: str, brought: _Brought) -> None:
-    for each in brought.unset:
+def _print_unlisted(call: Invocation, name: str, app_objects: _AppObjects) -> None:
+    for each in app_objects.unset:
         call.console.say(f"{name}: {each}")
     by_places: dict[str, list[str]] = {}
-    for image, environments in brought.unlisted.items():
+    for image, environments in app_objects.unlisted.items():
         by_places.setdefault(", ".join(environments), []).append(image)
     for places, images in by_places.items():
         call.console.say(
@@ -459,7 +459,7 @@ def _tell_unlisted(call: Invocation, name: str, brought: _Brought) -> None:
         )
 
 
-def _answers(topology: Topology, app: App) -> bool:
+def _ignores_missing(topology: Topology, app: App) -> bool:
     """Whether ucp.yaml ignores missing references of the app, or of all apps."""
     return any(
         each.rule == "reference-missing-object" and each.app in (None, app.name)
@@ -476,7 +476,7 @@ def _built(
 ) -> Iterator[tuple[str, str, str, _Again | None]]:
     """(app, environment, objects as YAML, function to render a chart again).
 
-    failures: as in `_brought`.
+    failures: as in `_objects_of`.
     """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
@@ -529,24 +529,24 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     for file, what in _differing(before, after):
         call.console.data(f"# {file} ({what})")
     app = next(each for each in topology.spec.apps if each.name == name)
-    brought = _brought(call, after, topology, [app])[name]
-    for environment, shown in brought.texts.items():
+    app_objects = _objects_of(call, after, topology, [app])[name]
+    for environment, shown in app_objects.texts.items():
         call.console.data(f"# {name} on {environment}\n{shown}")
     for each in _findings(call, after, topology, [name]):
         if each.rule not in _GRANTED:
             call.console.say(f"would be refused: {each}" if each.blocks else str(each))
-    if _is_brought(app):
-        _tell_foreign(call, topology, name, brought.objects)
-        _tell_unlisted(call, name, brought)
-        for words in _refusals(app, brought):
+    if _has_own_manifests(app):
+        _print_foreign(call, topology, name, app_objects.objects)
+        _print_unlisted(call, name, app_objects)
+        for words in _refusals(app, app_objects):
             call.console.say(f"would be refused: {words}")
 
 
-def _refusals(app: App, brought: _Brought, prefix: str = "") -> list[str]:
+def _refusals(app: App, app_objects: _AppObjects, prefix: str = "") -> list[str]:
     """What an app isn't allowed, with the flags that would allow it."""
-    if problem := _forbidden(app, brought):
+    if problem := _forbidden(app, app_objects):
         return [f"{problem.message}; {problem.next}"]
-    lacks = _permissions(app, brought)
+    lacks = _permissions(app, app_objects)
     return [f"{lacks.words}; allow it with {lacks.flags(prefix)}"] if lacks.any else []
 
 
@@ -561,8 +561,8 @@ def changes(
     found = _findings(call, after, topology, names)
     refused = [str(each) for each in found if each.blocks and each.rule not in _GRANTED]
     for app in topology.spec.apps:
-        if app.name in names and (brought := inspection.brought.get(app.name)):
-            refusals = _refusals(app, brought, f"{app.name}=")
+        if app.name in names and (app_objects := inspection.app_objects.get(app.name)):
+            refusals = _refusals(app, app_objects, f"{app.name}=")
             refused += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
     return _differing(before, after), refused
 

@@ -80,8 +80,8 @@ def _repository(app: str, url: str) -> dict[str, str]:
     scheme, mark, place = address.rpartition("://")
     repository, _, folder = place.partition("//")
     revision = parse_qs(query).get("ref", [""])[-1]
-    found_there = {"repo": f"{scheme}{mark}{repository}", "path": folder, "revision": revision}
-    return {flag: value for flag, value in found_there.items() if value}
+    fields = {"repo": f"{scheme}{mark}{repository}", "path": folder, "revision": revision}
+    return {flag: value for flag, value in fields.items() if value}
 
 
 def _folder_of(path: str) -> str:

@@ -360,8 +360,8 @@ def _remove(
         call, edit, subject=subject, removed=removed, departing=departing, part_of=parts
     )
     with parts.step(f"Delete the Applications of {name}", "delete-applications"):
-        gone = remove_applications(call, topology, name)
-    if gone:
+        deleted = remove_applications(call, topology, name)
+    if deleted:
         # The project was kept until its Applications were deleted.
         subject = f"Remove the project of the app {name}"
         edit_topology(call, as_it_is, subject=subject, part_of=parts)

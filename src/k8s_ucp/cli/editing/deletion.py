@@ -92,15 +92,15 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     labels = f"k8s-ucp.io/app={app},k8s-ucp.io/topology={topology.name}"
 
     def look() -> str:
-        there = kube.list_all(APPLICATION, "argocd", labels=labels)
-        for each in there:
+        applications = kube.list_all(APPLICATION, "argocd", labels=labels)
+        for each in applications:
             # An ApplicationSet that hasn't seen the commit recreates it; the next look deletes it
             # again.
             if each["metadata"].get("deletionTimestamp"):
                 end_sync(kube, each)
             else:
                 kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
-        return ", ".join(each["metadata"]["name"] for each in there)
+        return ", ".join(each["metadata"]["name"] for each in applications)
 
     again = f"ucp status says why; then ucp app remove {app} again: it continues"
     _wait(f"deletion of the Applications of {app}", look, next=again)
@@ -147,19 +147,19 @@ def ask_each(
 
     def on(environment: str) -> list[tuple[str, str, str]]:
         path = state.kubeconfig(topology.app_cluster(environment))
-        said = []
+        reasons = []
         for name in sorted(named[environment]) if path.exists() else ():
             try:
                 with contextlib.closing(Kube.from_file(path)) as kube:
                     why = ask(kube, name, environment)
             except UcpError as error:
                 why = error.message
-            said.append((name, environment, why))
-        return said
+            reasons.append((name, environment, why))
+        return reasons
 
     with ThreadPoolExecutor(8, "ask") as pool:
-        for answers in pool.map(on, named):
-            yield from answers
+        for results in pool.map(on, named):
+            yield from results
 
 
 def is_tracked_by(item: Object, application: str) -> bool:

@@ -178,13 +178,13 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
     found = []
     for app_name in apps:
         try:
-            here, there = (read_overlay(tip, app_name, each).pins for each in (name, before))
+            here, ahead = (read_overlay(tip, app_name, each).pins for each in (name, before))
         except UcpError:
             continue  # It has nothing to promote, or no overlay there.
-        other = [each for each in here if there.get(each, here[each]) != here[each]]
+        other = [each for each in here if ahead.get(each, here[each]) != here[each]]
         if other:
             versions = ", ".join(
-                f"{each} {here[each] or _DEFAULT} (not {there[each] or _DEFAULT})"
+                f"{each} {here[each] or _DEFAULT} (not {ahead[each] or _DEFAULT})"
                 for each in other[:2]
             )
             more = f" and {len(other) - 2} more" if len(other) > 2 else ""

@@ -63,6 +63,6 @@ def _applications(call: Invocation, topology: Topology, name: str, project: str)
         return []
     labels = f"{APP}={name},{names.TOPOLOGY}={topology.name}"
     with contextlib.closing(kube), contextlib.suppress(KubeError):
-        there = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
-        return [e["metadata"]["name"] for e in there if e["spec"].get("project") == project]
+        applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
+        return [e["metadata"]["name"] for e in applications if e["spec"].get("project") == project]
     return []

@@ -38,9 +38,11 @@ def kinds_of_app(call: Invocation, topology: Topology, app: str) -> Mapping[str,
     if kube is None:
         return {}
     with contextlib.closing(kube):
-        there = {each["metadata"]["name"]: each for each in kube.list_all(APPLICATION, "argocd")}
+        applications = {
+            each["metadata"]["name"]: each for each in kube.list_all(APPLICATION, "argocd")
+        }
     return {
-        each.name: declared_kinds(there.get(f"{app}-{each.name}", {}))
+        each.name: declared_kinds(applications.get(f"{app}-{each.name}", {}))
         for each in topology.spec.environments
     }
 
@@ -57,28 +59,28 @@ def merged_kinds(
 
 
 def delete_kinds(
-    call: Invocation, topology: Topology, brought: Mapping[str, Collection[str]]
+    call: Invocation, topology: Topology, kinds_by_environment: Mapping[str, Collection[str]]
 ) -> None:
     """Delete an app's CRDs in every environment.
 
     topology: without the app, whose Applications are deleted. Kept CRDs are printed; this never
     fails the removal, which is pushed already.
     """
-    core = open_core(call, topology) if any(brought.values()) else None
+    core = open_core(call, topology) if any(kinds_by_environment.values()) else None
     if core is None:
         return
     with contextlib.closing(core):
         try:
             applications = core.list_all(APPLICATION, "argocd")
         except KubeError as error:
-            kinds = ", ".join(sorted(set().union(*brought.values())))
+            kinds = ", ".join(sorted(set().union(*kinds_by_environment.values())))
             call.console.say(f"note: kinds are retained ({kinds}): {error.message}")
             return
 
     def delete(kube: Kube, name: str, environment: str) -> str:
         return _delete(kube, name, declaring(applications, name, topology.app_cluster(environment)))
 
-    delete_on_each(call, topology, "kind", brought, delete)
+    delete_on_each(call, topology, "kind", kinds_by_environment, delete)
 
 
 def declared_kinds(application: Object) -> frozenset[str]:
@@ -132,12 +134,12 @@ def foresee_kinds(
         declared_by = declaring(others, name, topology.app_cluster(environment))
         return why_retained(crd, declared_by, len(left))
 
-    brought = {
+    kinds = {
         name: declared_kinds(by_name.get(application, {})) for name, application in own.items()
     }
-    for name, environment, said in ask_each(call, topology, brought, why):
+    for name, environment, reason in ask_each(call, topology, kinds, why):
         what = f"kind {name} on {environment}"
-        yield Foreseen("keep" if said else "delete", what, said or f"only {app} uses it")
+        yield Foreseen("keep" if reason else "delete", what, reason or f"only {app} uses it")
 
 
 def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:

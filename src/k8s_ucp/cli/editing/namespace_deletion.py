@@ -57,9 +57,9 @@ def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterat
         application, volumes_too = f"{app.name}-{environment}", simulated[environment]
         return why_kept(kube, found, application, volumes_too=volumes_too) if found else _ABSENT
 
-    for name, environment, said in ask_each(call, topology, _named(topology, app), why):
-        if said != _ABSENT:
-            yield foreseen_namespace(name, environment, said)
+    for name, environment, reason in ask_each(call, topology, _named(topology, app), why):
+        if reason != _ABSENT:
+            yield foreseen_namespace(name, environment, reason)
 
 
 def foreseen_namespace(name: str, where: str, why: str) -> Foreseen:

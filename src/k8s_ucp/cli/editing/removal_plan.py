@@ -39,8 +39,8 @@ def foresee_environment(
     else:
         with contextlib.closing(core):
             applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
-        there = [each for each in applications if cluster_of(each) == cluster]
-        yield from foresee_applications(topology, there)
+        applications_of_cluster = [each for each in applications if cluster_of(each) == cluster]
+        yield from foresee_applications(topology, applications_of_cluster)
         yield Foreseen("wait", f"drain of {cluster}", "its Applications are deleted first")
     for each in topology.spec.databases:
         if name not in (each.environments or [name]) or runs_in_cluster(each, environment):

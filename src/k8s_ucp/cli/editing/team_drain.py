@@ -174,12 +174,12 @@ def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, cor
                 )
         except UcpError as error:
             why = error.message
-        _tell(call, team, environment.name, why)
+        _report(call, team, environment.name, why)
     why = delete_namespace(core, team.namespace, "teams", volumes_too=False, ours=ours)
-    _tell(call, team, topology.core_cluster, why)
+    _report(call, team, topology.core_cluster, why)
 
 
-def _tell(call: Invocation, team: Team, where: str, why: str) -> None:
+def _report(call: Invocation, team: Team, where: str, why: str) -> None:
     if why:
         call.console.say(f"note: the namespace {team.namespace} on {where} is retained: {why}")
 

@@ -147,14 +147,14 @@ def plan_edit(
 
     path = call.workspace.topology_file
     text, topology = edit(read_topology(path), path)
-    said = {**(before or {}), "write-topology": [Foreseen("change", path.name, why)]}
+    foreseen = {**(before or {}), "write-topology": [Foreseen("change", path.name, why)]}
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
         now = load(path)
-        show_plan(call, [plans.publish()], context, output, said, after, now)
+        show_plan(call, [plans.publish()], context, output, foreseen, after, now)
     else:
         context = StartContext(workspace=call.workspace, topology=topology)
-        show_plan(call, [], context, output, said)
+        show_plan(call, [], context, output, foreseen)
 
 
 def context_of(

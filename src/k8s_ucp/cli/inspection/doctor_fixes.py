@@ -58,10 +58,10 @@ def _start_component(context: TopologyView, name: str) -> None:
     placement = context.placement
     if placement.revive():
         return
-    there = [each for each in placement.states().values() if each.name.startswith(name)]
-    if not there:
+    programs = [each for each in placement.states().values() if each.name.startswith(name)]
+    if not programs:
         raise UcpError(f"the supervisor knows no program of {name}", next="ucp start")
-    for each in there:
+    for each in programs:
         if each.state != "RUNNING":
             placement.restart(each.name)
 

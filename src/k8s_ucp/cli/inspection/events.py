@@ -85,8 +85,8 @@ def show(
     found = _listed(files, not_asked)
     for name, why in not_asked.items():
         call.console.say(f"note: failed to list the Events of {name}: {why}")
-    told = [places.line(name, each) for name, events in found.items() for each in events]
-    kept = merged(filter(wanted.keeps, told), lines)
+    lines_found = [places.line(name, each) for name, events in found.items() for each in events]
+    kept = merged(filter(wanted.keeps, lines_found), lines)
     if not follow_on:
         data = {
             "events": kept,
@@ -148,19 +148,19 @@ def _followed(
     call: Invocation, files: Mapping[str, Path], known: Mapping[str, set[str]]
 ) -> Iterator[tuple[str, Object]]:
     """New Events as they arrive, with their cluster. known: versions that were printed already."""
-    heard: queue.SimpleQueue[tuple[str, WatchChange]] = queue.SimpleQueue()
+    changes: queue.SimpleQueue[tuple[str, WatchChange]] = queue.SimpleQueue()
 
-    def hear(name: str, path: Path) -> None:
+    def watch(name: str, path: Path) -> None:
         for change in follow(partial(Kube.from_file, path), EVENT, None, threading.Event()):
-            heard.put((name, change))
+            changes.put((name, change))
 
     for name, path in files.items():
         # Daemon threads, so that Ctrl-C ends the command whatever they wait for.
-        threading.Thread(target=hear, args=(name, path), name=name, daemon=True).start()
+        threading.Thread(target=watch, args=(name, path), name=name, daemon=True).start()
     versions = {name: known.get(name, set()) for name in files}
     lost = {name for name in files if name not in known}
     while True:
-        name, change = heard.get()
+        name, change = changes.get()
         if change.what == "LOST":
             if name not in lost:
                 call.console.say(f"note: {name} does not respond: {change.why}")

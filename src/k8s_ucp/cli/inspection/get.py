@@ -18,9 +18,11 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """Print users and passwords, read from the core cluster."""
     call = invocation(ctx)
     context = chosen_view(call)
-    theirs = context.adopts(argocd.NAME)
+    adopted = context.adopts(argocd.NAME)
     with asking_core(context):
-        found = AdminCredentials(None, None) if theirs else argocd.initial_credentials(context.kube)
+        found = (
+            AdminCredentials(None, None) if adopted else argocd.initial_credentials(context.kube)
+        )
         data = [
             {
                 "name": argocd.NAME,
@@ -33,7 +35,7 @@ def secrets(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         call.console.data(notation(data, output))
         return
     password = found.password or "changed by a user; only its hash is stored"
-    if theirs:
+    if adopted:
         password = "adopted; ask its administrator for a login"  # noqa: S105 (no password)
     rows = [[argocd.NAME, data[0]["url"], found.user or "", password]]
     call.console.data(table(("what", "url", "user", "password"), rows))

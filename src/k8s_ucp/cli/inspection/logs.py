@@ -165,10 +165,10 @@ def _follow(files: dict[str, Path], ends: dict[str, int], console: Console) -> N
                     text = stream.read(BLOCK)
             except OSError:
                 continue
-            whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == BLOCK else b"")
-            ends[name] += len(whole)
-            if whole:
-                console.data(_marked(name, whole.decode("utf-8", "replace"), len(files)))
+            complete = text[: text.rfind(b"\n") + 1] or (text if len(text) == BLOCK else b"")
+            ends[name] += len(complete)
+            if complete:
+                console.data(_marked(name, complete.decode("utf-8", "replace"), len(files)))
         time.sleep(POLL_SECONDS)
 
 

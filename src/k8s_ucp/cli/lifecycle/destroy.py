@@ -72,7 +72,7 @@ def destroy(
     context.abandon, context.longest_wait = frozenset(abandon or ()), wait
     name = context.topology.name
     if earlier := was_destroyed(context):
-        _tell_earlier(call, context, earlier)
+        _print_earlier(call, context, earlier)
         if plan:
             show_plan(call, [], context, output)
         return
@@ -101,7 +101,7 @@ def destroy(
             "database snapshots that were kept; delete them yourself if not needed: "
             f"{some_of(context.snapshots)}"
         )
-    _tell_given_up(call, context)
+    _print_abandoned(call, context)
     if context.kept:
         call.console.say(
             f"kept, and billed where it is in a cloud: {some_of(context.kept)}\n"
@@ -124,16 +124,16 @@ def was_destroyed(context: StartContext) -> Destruction | None:
     return found
 
 
-def _tell_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
+def _print_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
     """Print the earlier result. Raises UcpError if a rerun can't do what was requested."""
     words = earlier.words(context.topology.name)
     if earlier.kept and context.delete_data:
         raise UcpError(words, next="ucp start, then: ucp destroy --delete-data")
     call.console.say(f"{words}. `ucp start` creates it anew.")
-    _tell_given_up(call, context)
+    _print_abandoned(call, context)
 
 
-def _tell_given_up(call: Invocation, context: StartContext) -> None:
+def _print_abandoned(call: Invocation, context: StartContext) -> None:
     if lost := [each.what for each in AbandonedRecord(context.state.abandoned).resources()]:
         call.console.say(
             "abandoned; may still exist and be billed; delete it yourself (`ucp status` lists it): "

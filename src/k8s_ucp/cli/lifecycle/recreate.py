@@ -193,8 +193,8 @@ def _context(call: Invocation) -> StartContext:
 
 def _forget_rollouts(context: StartContext, environments: Iterable[Environment]) -> None:
     """Remove their controllers, which have kubeconfigs of deleted clusters."""
-    there = context.placement.states()
-    old = [name for each in environments if (name := f"rollouts-{each.name}") in there]
+    states = context.placement.states()
+    old = [name for each in environments if (name := f"rollouts-{each.name}") in states]
     if old:
         context.placement.remove(old)
 

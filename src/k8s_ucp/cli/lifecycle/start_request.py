@@ -197,14 +197,14 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
 def _check_agreement(flags: Flags, topology: Topology, path: Path) -> None:
     """The file takes precedence; flags may repeat its values, so that commands can be rerun."""
     spec = topology.spec
-    there = {each.name: each.cluster.provider for each in spec.environments}
+    declared = {each.name: each.cluster.provider for each in spec.environments}
     apps = [each.name for each in spec.apps]
     differing = [
         *([f"--core {flags.core}"] if flags.core not in (None, spec.core.provider) else []),
         *(
             f"--env {name}={kind}"
             for name, kind in flags.environments or ()
-            if there.get(name) != kind
+            if declared.get(name) != kind
         ),
         *(f"--app {each}" for each in flags.apps or () if each not in apps),
         *(
@@ -275,8 +275,8 @@ def _core(flags: Flags) -> CoreCluster:
 
 def _answered(answers: Answers, flags: Flags) -> Flags:
     """The answers as flags; providers given by flags are kept."""
-    said = dict(flags.environments or ())
-    pairs = tuple((each, said.get(each, answers.provider)) for each in answers.environments)
+    given = dict(flags.environments or ())
+    pairs = tuple((each, given.get(each, answers.provider)) for each in answers.environments)
     return replace(
         flags,
         core=answers.core,

@@ -49,10 +49,10 @@ def history(
     place = app_repository(call, repo, branch)
     with open_branch(
         place, apps=[app], message=lambda _: "", history=True, report=call.console.say
-    ) as there:
-        tip = there.fetch()
+    ) as remote:
+        tip = remote.fetch()
         refuse_unknown(tip, app, env)
-        found = events(there.repository, tip.commit, app, env)[:limit]
+        found = events(remote.repository, tip.commit, app, env)[:limit]
     if output is Output.table:
         call.console.data(
             _table(found, call.console.width) if found else f"no changes of {app}'s tags"

@@ -255,13 +255,13 @@ def land_promotions(
         deadline=deadline,
         patience=patience,
         report=call.console.say,
-    ) as there:
-        pace = Pace(deadline=there.seconds_left)
+    ) as remote:
+        pace = Pace(deadline=remote.seconds_left)
         while True:
             try:
                 if proposing and forge:
                     return propose(
-                        there,
+                        remote,
                         forge,
                         complete()[0],
                         pace,
@@ -271,10 +271,10 @@ def land_promotions(
                         report=call.console.detail,
                     ), ""
                 try:
-                    landing = land(there, decide, pace, call.console.detail)
+                    landing = land(remote, decide, pace, call.console.detail)
                 except Declined as error:
                     raise _or_proposed(error) from error
-                return landing, there.settle(landing.commit) if landing.commit else ""
+                return landing, remote.settle(landing.commit) if landing.commit else ""
             except ChartMissing as missing:
                 # No environment has this version; nothing has been written yet.
                 if missing.key in fetched:
@@ -311,13 +311,13 @@ def _intent(
     flags = {"--tag": tag, "--digest": digest, "--from": source, "--image": images}
     given = [flag for flag, value in {**flags, "--chart-version": charts}.items() if value]
     if len(given) != 1:
-        said = (
+        problem = (
             f"{' and '.join(given)} are mutually exclusive"
             if given
             else "the tag to promote is not specified"
         )
         raise UsageError(
-            said, next="use one of --tag, --digest, --from, --image and --chart-version"
+            problem, next="use one of --tag, --digest, --from, --image and --chart-version"
         )
     if source:
         check_name("environment", source)

@@ -104,8 +104,8 @@ def _superseded(decision: Decision) -> list[Change]:
 def _beside(decision: Decision) -> str:
     """What the same pull request also proposes, and what it no longer proposes."""
     return "".join(
-        f"\n  {said}: {each.image} {each.old or DEFAULT} -> {each.new or DEFAULT}"
-        for said, changes in (
+        f"\n  {label}: {each.image} {each.old or DEFAULT} -> {each.new or DEFAULT}"
+        for label, changes in (
             ("also proposed there", decision.kept),
             ("no longer proposed", decision.dropped),
         )

@@ -100,25 +100,25 @@ def land_rollback(
         history=not only_hold,
         deadline=deadline,
         report=call.console.say,
-    ) as there:
-        chosen = wanted if only_hold else _chosen(there, there.fetch(), wanted, to)
+    ) as remote:
+        chosen = wanted if only_hold else _chosen(remote, remote.fetch(), wanted, to)
 
         def decide(tip: GitTip) -> list[Decision]:
             return [decide_rollback(tip, chosen)]
 
-        landing = land(there, decide, Pace(deadline=there.seconds_left), call.console.detail)
-        return landing, there.settle(landing.commit) if landing.commit else ""
+        landing = land(remote, decide, Pace(deadline=remote.seconds_left), call.console.detail)
+        return landing, remote.settle(landing.commit) if landing.commit else ""
 
 
-def _chosen(there: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Rollback:
+def _chosen(remote: RemoteBranch, tip: GitTip, wanted: Rollback, to: str) -> Rollback:
     """The rollback with the pins to restore, and the bad ones."""
     overlay = read_overlay(tip, wanted.app, wanted.env)
-    known = pasts(there.repository, tip.commit, wanted.app, wanted.env)
+    known = pasts(remote.repository, tip.commit, wanted.app, wanted.env)
     if to:
-        found = past_at(there.repository, tip.commit, wanted.app, wanted.env, to)
+        found = past_at(remote.repository, tip.commit, wanted.app, wanted.env, to)
         known = [*known, *([found] if found else [])]
         pins = named(overlay, known, to)
     else:
         pins = previous(overlay, known)
-    charts = charts_in(there.repository, overlay, pins, known)
+    charts = charts_in(remote.repository, overlay, pins, known)
     return replace(wanted, pins=pins, bad=overlay.pins, charts=charts)

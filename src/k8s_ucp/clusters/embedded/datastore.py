@@ -47,8 +47,8 @@ def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
     with contextlib.closing(_connected(home)) as connection:
         for prefix in prefixes:
             end = prefix.removesuffix("/") + "0"  # The character after the slash.
-            told = _ask(connection, "range", {"key": _coded(prefix), "range_end": _coded(end)})
-            for each in told.get("kvs", []):
+            response = _ask(connection, "range", {"key": _coded(prefix), "range_end": _coded(end)})
+            for each in response.get("kvs", []):
                 found[_plain(each["key"])] = each["value"]
     return found
 

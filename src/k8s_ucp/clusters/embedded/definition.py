@@ -71,8 +71,8 @@ class Particulars:
 
 def key(cluster: Particulars, settings: Mapping[str, Any]) -> str:
     """Cache key, the same for all clusters with equal generalized settings."""
-    told = cluster.generalized(json.dumps(settings, sort_keys=True))
-    return "definition-" + hashlib.sha256(told.encode()).hexdigest()[:32]
+    definition = cluster.generalized(json.dumps(settings, sort_keys=True))
+    return "definition-" + hashlib.sha256(definition.encode()).hexdigest()[:32]
 
 
 def key_of_all(paths: Mapping[str, Path], version: str, gogc: int) -> str:

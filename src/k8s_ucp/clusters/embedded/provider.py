@@ -453,11 +453,11 @@ class EmbeddedProvider:
 
     def _link_programs(self, folder: ClusterFolder, record: Record) -> Record:
         """Link newly installed programs if the cluster's own were removed."""
-        gone = [name for name, link in programs.links(folder).items() if not link.exists()]
-        if gone:
+        dangling = [name for name, link in programs.links(folder).items() if not link.exists()]
+        if dangling:
             paths = self._paths()
-            programs.exchange(folder, {name: paths[name] for name in gone})
-        if "kube-apiserver" in gone:
+            programs.exchange(folder, {name: paths[name] for name in dangling})
+        if "kube-apiserver" in dangling:
             note_version(folder, record.version, self._tag())
             return self._existing(folder)
         return record

@@ -128,9 +128,9 @@ def remove_mark(kube: Kube, name: str, owner: str) -> None:
 
 def check_version(request: ClusterRequest, found: str) -> None:
     """Raises UcpError if the cluster runs another version than requested."""
-    wanted, there = (request.version or found).removeprefix("v"), found.removeprefix("v")
-    if wanted != there and not there.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+")):
+    wanted, running = (request.version or found).removeprefix("v"), found.removeprefix("v")
+    if wanted != running and not running.startswith((f"{wanted}.", f"{wanted}-", f"{wanted}+")):
         raise UcpError(
-            f"{request.name} runs Kubernetes {there}, but ucp.yaml requires {wanted}",
-            next=f"set version: {there}, or remove the key",
+            f"{request.name} runs Kubernetes {running}, but ucp.yaml requires {wanted}",
+            next=f"set version: {running}, or remove the key",
         )

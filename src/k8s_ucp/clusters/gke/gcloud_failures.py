@@ -20,7 +20,7 @@ class OutOfReach(UcpError):
     """Google did not respond or had an internal error: worth a retry while waiting."""
 
 
-_NOT_THERE = ("code=404", "was not found", "Not found: projects/", "HttpError 404")
+_NOT_FOUND = ("code=404", "was not found", "Not found: projects/", "HttpError 404")
 _BUSY = ("incompatible operation", "Please wait and try again once it is done")
 _CREDENTIAL = (
     "invalid_grant",
@@ -94,7 +94,7 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
             f"the project {project} does not exist, or {email} has no access to it",
             next=f"gcloud projects list; then {_grant(project, email, 'roles/container.admin')}",
         )
-    if any(sign in text for sign in _NOT_THERE):
+    if any(sign in text for sign in _NOT_FOUND):
         return NotThere(line)
     if any(sign in text for sign in _FORBIDDEN):
         return UcpError(
@@ -143,5 +143,5 @@ def _error_line(text: str) -> str:
     begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
     if begin is None:
         return lines[-1] if lines else "no output"
-    whole = " ".join(lines[begin : begin + 4]).partition(" This command is authenticated as")[0]
-    return re.sub(r"^ERROR: (\(gcloud\.[\w.-]+\) )?", "", whole)[:500]
+    message = " ".join(lines[begin : begin + 4]).partition(" This command is authenticated as")[0]
+    return re.sub(r"^ERROR: (\(gcloud\.[\w.-]+\) )?", "", message)[:500]

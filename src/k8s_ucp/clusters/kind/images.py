@@ -58,11 +58,11 @@ class KindImages:
         if not nodes:
             raise absent(cluster)
         note = self._nodes.read_note(nodes[0]) or {}
-        there = note.get("images") or {}
+        loaded = note.get("images") or {}
         wanted = {
             image: content
             for image, content in self._here(images).items()
-            if there.get(image) != content
+            if loaded.get(image) != content
         }
         if not wanted:
             return
@@ -70,7 +70,7 @@ class KindImages:
         archive = self._saved(cluster, wanted, timeout=timeout)
         self._copy(nodes, archive, timeout=timeout)
         self.forget(cluster)
-        self._nodes.write_note(nodes, {**note, "images": {**there, **wanted}})
+        self._nodes.write_note(nodes, {**note, "images": {**loaded, **wanted}})
 
     def load_archives(
         self,

@@ -56,5 +56,5 @@ def snapshotter_of(config: Mapping[str, Any]) -> str | None:
     found: Any = config.get("plugins")
     for name in _PLUGINS.get(min(int(config.get("version") or 0), 3), ("",)):
         found = found.get(name) if isinstance(found, Mapping) else None
-    said = found.get("snapshotter") if isinstance(found, Mapping) else None
-    return said if isinstance(said, str) and said else None
+    snapshotter = found.get("snapshotter") if isinstance(found, Mapping) else None
+    return snapshotter if isinstance(snapshotter, str) and snapshotter else None

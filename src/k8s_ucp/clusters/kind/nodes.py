@@ -20,11 +20,11 @@ from k8s_ucp.workspace import cache_folder
 
 NOTE = "/kind/k8s-ucp.json"
 """File in the node, written as the last step of a creation."""
-THERE, ABSENT = "there", "absent"
+PRESENT, ABSENT = "there", "absent"
 VERSION = "/kind/version"
 """Exists in every node, beside the note."""
 READ_NOTE = (
-    f"if [ -e {NOTE} ]; then echo {THERE} && cat {NOTE}; "
+    f"if [ -e {NOTE} ]; then echo {PRESENT} && cat {NOTE}; "
     f"elif [ -e {VERSION} ]; then echo {ABSENT}; else exit 3; fi"
 )
 WRITE_NOTE = f'cat > {NOTE}.new && [ "$(wc -c < {NOTE}.new)" -eq "$1" ] && mv -f {NOTE}.new {NOTE}'
@@ -68,8 +68,8 @@ class KindNodes:
         try:
             self._engine.start(stopped, timeout=timeout)
         except CommandFailed as error:
-            said = error.output
-            if "port is already allocated" in said or "address already in use" in said:
+            output = error.output
+            if "port is already allocated" in output or "address already in use" in output:
                 name = nodes[0].cluster
                 ports = ", ".join(str(port) for _, port in sorted(nodes[0].ports.values()))
                 raise UcpError(
@@ -88,15 +88,15 @@ class KindNodes:
         if not nodes:
             message = "the cluster does not exist"
             return ClusterState(name, False, running=False, ready=False, message=message)
-        there = addresses(nodes[0])
+        node_addresses = addresses(nodes[0])
         if not all(each.running for each in nodes):
-            return ClusterState(name, True, False, False, "stopped", addresses=there)
+            return ClusterState(name, True, False, False, "stopped", addresses=node_addresses)
         try:
             _, version = self._admin(nodes[0])
             message = _not_ready(self.config(nodes[0], Reach.MACHINE)) or ""
         except UcpError as error:
-            return ClusterState(name, True, True, False, error.message, addresses=there)
-        return ClusterState(name, True, True, not message, message, version, there)
+            return ClusterState(name, True, True, False, error.message, addresses=node_addresses)
+        return ClusterState(name, True, True, not message, message, version, node_addresses)
 
     def config(self, node: ContainerNode, reach: Reach) -> dict[str, Any]:
         """Admin kubeconfig, certificates inlined. Raises UcpError if it can't be read.
@@ -127,14 +127,16 @@ class KindNodes:
         result: a node that exits, an engine that restarts or a full disk proves nothing.
         """
         try:
-            said = self._engine.execute(node, "sh", "-c", READ_NOTE)
+            output = self._engine.execute(node, "sh", "-c", READ_NOTE)
         except CommandFailed as error:
-            raise _can_not_tell(node, error.output.strip() or f"exit code {error.code}") from error
-        answer, _, text = said.partition("\n")
+            raise _unreadable_note(
+                node, error.output.strip() or f"exit code {error.code}"
+            ) from error
+        answer, _, text = output.partition("\n")
         if answer == ABSENT:
             return None
-        if answer != THERE:
-            raise _can_not_tell(node, f"unexpected output {said[:80]!r}")
+        if answer != PRESENT:
+            raise _unreadable_note(node, f"unexpected output {output[:80]!r}")
         try:
             found = json.loads(text)
         except ValueError:
@@ -206,7 +208,7 @@ def absent(cluster: str) -> UcpError:
     return UcpError(f"the kind cluster {cluster} does not exist", next="ucp start")
 
 
-def _can_not_tell(node: ContainerNode, why: str) -> UcpError:
+def _unreadable_note(node: ContainerNode, why: str) -> UcpError:
     return UcpError(
         f"failed to check the kind cluster {node.cluster}: reading {NOTE} on node "
         f"{node.name} failed: {why}",

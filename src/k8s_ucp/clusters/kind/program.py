@@ -39,7 +39,7 @@ class KindProgram:
         if self._programs is None:
             raise ProgramMissing("kind is not installed", next="ucp tools install kind")
 
-        def heard(line: str) -> None:
+        def on_line(line: str) -> None:
             # " • Preparing nodes 📦  ..."
             if report and line.startswith(" • "):
                 report(line.encode("ascii", "ignore").decode().strip(" ."))
@@ -48,7 +48,7 @@ class KindProgram:
             [self._programs.path("kind"), *words],
             timeout=timeout,
             env=self._engine.environment(),
-            on_line=heard,
+            on_line=on_line,
         )
 
 
@@ -66,9 +66,9 @@ def at_hand(
     try:
         engine.run("pull", mirrored, timeout=timeout)
     except CommandFailed as error:
-        said = error.output.strip().splitlines()[-1:] or ["no output"]
+        last_line = error.output.strip().splitlines()[-1:] or ["no output"]
         raise UcpError(
-            f"failed to pull the node image {mirrored}: {said[0]}",
+            f"failed to pull the node image {mirrored}: {last_line[0]}",
             next=(
                 "check the network, or set images.nodeImage to a local image "
                 f"({engine.name} images)"

@@ -201,8 +201,8 @@ class KindProvider:
 
     def _make(self, request: ClusterRequest, report: Report, until: float) -> None:
         name, folder = request.name, self._folder(request.name)
-        there = mirrored(self._image, self._mirror)
-        image = program.at_hand(self._engine, self._image, there, report, timeout=_left(until))
+        mirror = mirrored(self._image, self._mirror)
+        image = program.at_hand(self._engine, self._image, mirror, report, timeout=_left(until))
         report(f"creating cluster {name}")
         make_private_folder(folder)
         # Deleted before the note is written: an interruption between the two leaves neither, and a
@@ -232,9 +232,9 @@ class KindProvider:
 
         Raises UcpError if neither can be proven.
         """
-        reason = self._last_said(lambda: self._silence(name), until)
+        reason = self._last_reason(lambda: self._silence(name), until)
         if reason is None:
-            reason = self._last_said(lambda: self._nodes.lacks(nodes[0]), until)
+            reason = self._last_reason(lambda: self._nodes.lacks(nodes[0]), until)
             if reason is None:
                 return False
         if (self._folder(name) / BEGUN).exists() and not self._nodes.api_server_responds(nodes[0]):
@@ -286,7 +286,7 @@ class KindProvider:
                 )
             time.sleep(PAUSE)
 
-    def _last_said(self, look: Callable[[], str | None], until: float) -> str | None:
+    def _last_reason(self, look: Callable[[], str | None], until: float) -> str | None:
         """The last reason why a cluster is incomplete after a while; None once it is complete."""
         limit = min(until, time.monotonic() + ANSWER_SECONDS)
         while (reason := look()) and time.monotonic() < limit:

@@ -72,8 +72,8 @@ class Installation:
     @property
     def missing(self) -> list[str]:
         """Names of the required workloads that do not exist."""
-        there = self.parts
-        return [name for part, name in TRAITS[self.name].parts.items() if part not in there]
+        parts = self.parts
+        return [name for part, name in TRAITS[self.name].parts.items() if part not in parts]
 
     @property
     def version(self) -> str:

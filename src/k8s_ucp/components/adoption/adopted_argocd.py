@@ -97,9 +97,9 @@ def lacking(settings: Settings, poll: str) -> list[str]:
             f"it has no health checks for {', '.join(unknown)}, which count as Healthy "
             "as soon as they exist"
         )
-    theirs = settings.get(_POLL) or DEFAULT_POLL
-    if theirs != poll:
-        found.append(f"it polls for commits every {theirs}, regardless of spec.git.poll ({poll})")
+    interval = settings.get(_POLL) or DEFAULT_POLL
+    if interval != poll:
+        found.append(f"it polls for commits every {interval}, regardless of spec.git.poll ({poll})")
     return found
 
 

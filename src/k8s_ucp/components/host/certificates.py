@@ -68,13 +68,13 @@ class Certificates:
 
         try:
             authority = x509.load_pem_x509_certificate(self.authority.read_bytes())
-            if not _lasts(authority, now):
+            if not _is_valid(authority, now):
                 return False
             for certificate, key in (self.server, self.client):
                 found = x509.load_pem_x509_certificate(certificate.read_bytes())
                 private = load_pem_private_key(key.read_bytes(), None)
                 found.verify_directly_issued_by(authority)
-                if found.public_key() != private.public_key() or not _lasts(found, now):
+                if found.public_key() != private.public_key() or not _is_valid(found, now):
                     return False
                 if stat.S_IMODE(key.stat().st_mode) & 0o077:
                     return False
@@ -155,10 +155,10 @@ def is_signed(certificate: Path, authority: bytes) -> bool:
         if isinstance(each.value, x509.AuthorityKeyIdentifier)
     ]
     # OpenSSL finds no issuer without the CA's own key identifier.
-    return key_of(issuer) in (None, *named) and _lasts(found, datetime.now(UTC))
+    return key_of(issuer) in (None, *named) and _is_valid(found, datetime.now(UTC))
 
 
-def _lasts(certificate: x509.Certificate, now: datetime) -> bool:
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - RENEWAL
 
 

@@ -110,7 +110,7 @@ class PostgresServer:
         )
         # Overwritten in place, so that the file keeps its owner.
         (self._data / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n")
-        self._say(
+        self._run_statements(
             programs,
             f"CREATE ROLE {owner} LOGIN CREATEDB CREATEROLE PASSWORD '{record.verifier}'",
             *([] if database == "postgres" else [f"CREATE DATABASE {name}"]),
@@ -123,7 +123,9 @@ class PostgresServer:
     ) -> PostgresRecord:
         """Change the owner's password; the server must not run. Raises UcpError."""
         record = replace(record, verifier=verifier(password))
-        self._say(programs, f"ALTER ROLE {_quoted(record.username)} PASSWORD '{record.verifier}'")
+        self._run_statements(
+            programs, f"ALTER ROLE {_quoted(record.username)} PASSWORD '{record.verifier}'"
+        )
         return self._write(record)
 
     def program(self, programs: PostgresPrograms, port: int) -> Program:
@@ -155,7 +157,7 @@ class PostgresServer:
                 self.home.parent.rmdir()
                 OF_ROOT.rmdir()
 
-    def _say(self, programs: PostgresPrograms, *statements: str) -> None:
+    def _run_statements(self, programs: PostgresPrograms, *statements: str) -> None:
         """Run statements on its data in single-user mode, as superuser."""
         self._run(
             *(programs.folder / "postgres", "--single", "-D", self._data),
@@ -194,9 +196,9 @@ def installed_programs() -> list[PostgresPrograms]:
         if (folder / "initdb").is_file():
             with suppress(UcpError):
                 argv: list[str | Path] = [*_as_user(), folder / "postgres", "--version"]
-                said = process.run(argv, timeout=RUN_SECONDS, cwd=Path("/"))
+                output = process.run(argv, timeout=RUN_SECONDS, cwd=Path("/"))
                 # postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
-                major = said.split(")")[1].split()[0].partition(".")[0]
+                major = output.split(")")[1].split()[0].partition(".")[0]
                 found.append(PostgresPrograms(folder, major))
     return found
 

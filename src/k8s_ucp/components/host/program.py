@@ -118,7 +118,7 @@ supervisor.rpcinterface_factory=supervisor.rpcinterface:make_main_rpcinterface
     return "\n".join([head, *(sections[name] for name in sorted(sections))])
 
 
-def say(line: str) -> None:
+def log_line(line: str) -> None:
     """Print a line for supervisord's log of this program; ignores a supervisord that died."""
     with suppress(OSError):
         sys.stdout.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")

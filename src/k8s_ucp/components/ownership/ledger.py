@@ -65,8 +65,8 @@ class Ledger:
 
     def add(self, entries: Iterable[LedgerEntry]) -> None:
         """Record entries in addition to the existing ones."""
-        whole = sorted({*self.entries(), *entries})
-        text = json.dumps([asdict(each) for each in whole], indent=1)
+        recorded = sorted({*self.entries(), *entries})
+        text = json.dumps([asdict(each) for each in recorded], indent=1)
         write_private_file(self._path, text + "\n")
 
     def remove(self) -> None:

@@ -49,7 +49,7 @@ class PodComponent:
     def rolled_out(self) -> Health:
         """Whether its pods are updated and ready."""
         with ThreadPoolExecutor(len(self.workloads)) as pool:
-            waiting = [said for said in pool.map(self._rollout, self.workloads) if said]
+            waiting = [message for message in pool.map(self._rollout, self.workloads) if message]
         return Health(not waiting, "; ".join(waiting))
 
     def ready(self) -> Health:
@@ -68,8 +68,8 @@ class PodComponent:
             pods = pods_of(self.kube, item)
         except KubeError as error:
             return f"{workload.name}: {error.message}"
-        said = [words for pod in pods if (words := trouble_of(pod))]
-        return f"{workload.name}: {missing}" + (f" ({said[0]})" if said else "")
+        troubles = [words for pod in pods if (words := trouble_of(pod))]
+        return f"{workload.name}: {missing}" + (f" ({troubles[0]})" if troubles else "")
 
 
 def pods_of(kube: Kube, workload: Object) -> Sequence[Object]:
@@ -120,6 +120,6 @@ def trouble_of(pod: Object) -> str:
 
 
 def _words(name: str, state: Object) -> str:
-    said = " ".join(str(state.get("message") or "").split())[:200]
+    message = " ".join(str(state.get("message") or "").split())[:200]
     reason = state.get("reason") or "waiting"
-    return f"{name}: {reason}" + (f", {said}" if said else "")
+    return f"{name}: {reason}" + (f", {message}" if message else "")

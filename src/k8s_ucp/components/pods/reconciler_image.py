@@ -107,9 +107,9 @@ class ReconcilerImage:
         try:
             engine.run("pull", self.base, timeout=BUILD_SECONDS)
         except CommandFailed as error:
-            said = error.output.strip().splitlines()[-1:] or ["no output"]
+            last_line = error.output.strip().splitlines()[-1:] or ["no output"]
             raise UcpError(
-                f"failed to pull {self.base}, the base of the reconciler image: {said[0]}",
+                f"failed to pull {self.base}, the base of the reconciler image: {last_line[0]}",
                 next=(
                     f"check the network, or set {BASE_VARIABLE}=IMAGE to a local image "
                     f"with Python; with --core {' or '.join(offered_cores(Placement.HOST))} no "
@@ -126,11 +126,11 @@ def _sources() -> Iterator[Path]:
 
 @functools.cache
 def _digest(base: str) -> str:
-    whole = hashlib.sha256(base.encode())
+    digest = hashlib.sha256(base.encode())
     for path in [*_sources(), *sorted(RECIPE.iterdir())]:
-        whole.update(f"\0{path.relative_to(PACKAGE)}\0".encode())
-        whole.update(path.read_bytes())
-    return whole.hexdigest()[:12]
+        digest.update(f"\0{path.relative_to(PACKAGE)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -279,9 +279,9 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
             missing = Fault("application-missing-project", words, path, field="spec.project")
             yield of_object(each, missing)
         for source in sources_of(each):
-            there = places.get(source.get("repoURL"))
+            apps_tree = places.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
-            if there is not None and not there.exists(posixpath.normpath(folder)):
+            if apps_tree is not None and not apps_tree.exists(posixpath.normpath(folder)):
                 words = (
                     f"the Application {_name(each)} references the path {folder}, which "
                     "does not exist"

@@ -267,10 +267,10 @@ def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             for field_name, kind in (("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")):
                 if isinstance(reference := source.get(field_name), dict):
                     yield kind, reference, reference.get("key")
-        for whole in container.get("envFrom") or ():
+        for from_source in container.get("envFrom") or ():
             for field_name, kind in (("secretRef", "Secret"), ("configMapRef", "ConfigMap")):
-                if isinstance(whole, dict) and isinstance(whole.get(field_name), dict):
-                    yield kind, whole[field_name], None
+                if isinstance(from_source, dict) and isinstance(from_source.get(field_name), dict):
+                    yield kind, from_source[field_name], None
     for volume in pod.get("volumes") or ():
         for field_name, kind in (("secret", "Secret"), ("configMap", "ConfigMap")):
             if isinstance(volume, dict) and isinstance(volume.get(field_name), dict):

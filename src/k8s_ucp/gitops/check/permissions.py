@@ -45,7 +45,7 @@ class Permission:
     declared: bool = True
     """ucp.yaml declares the app. Other apps may write to every namespace except `others`."""
     others: frozenset[str] = frozenset()
-    brought: frozenset[str] = frozenset()
+    from_outside: frozenset[str] = frozenset()
     """Objects in its namespace that something else creates, as `Kind/name`."""
 
     @property
@@ -63,7 +63,7 @@ class Permissions:
                 each.name,
                 namespaces_of(each),
                 frozenset(each.cluster_kinds),
-                brought=frozenset(each.from_outside),
+                from_outside=frozenset(each.from_outside),
             )
             for each in apps
         }

@@ -93,8 +93,8 @@ class CheckResult:
             (len(self.warnings), "warning"),
             (len(self.ignored), "ignored"),
         )
-        said = [f"{n} {w}{'s' * (n != 1 and w != 'ignored')}" for n, w in counts if n]
-        return ", ".join(said) or "no problems found"
+        counted = [f"{n} {w}{'s' * (n != 1 and w != 'ignored')}" for n, w in counts if n]
+        return ", ".join(counted) or "no problems found"
 
     def over(self, other: CheckResult) -> CheckResult:
         """Merge both results: this one is about the state in git, `other` about the next render."""
@@ -153,12 +153,12 @@ def check(
             for app in apps.jsonnet
             if only is None or app in only
         ]
-    whole = only is None and core is not None and apps is not None
+    is_complete = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),
         sorted(triage.ignored),
         [*triage.refused, *(triage.unmatched if only is None else ()), *unjudged],
-        triage.unused if whole else [],
+        triage.unused if is_complete else [],
     )
 
 
@@ -333,7 +333,7 @@ def _overlay_faults(
     if core_objects is not None and permissions and folder in apps:
         app = permissions.of(apps[folder])
         known = mirrored_in(core_objects, app.home, folder.rpartition("/")[2])
-        known = known.and_also(app.brought) if known else None
+        known = known.and_also(app.from_outside) if known else None
     refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
     yield from (replace(each, path=folder) for each in chain(find_faults(found, known), refused))
 
@@ -396,8 +396,8 @@ def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
             for number, protocol in node_ports(item):
                 other = owners.setdefault((environment, number, protocol), here)
                 if other != here:
-                    there, service, _ = other
-                    where = "" if there == folder else f" of {there}"
+                    other_folder, service, _ = other
+                    where = "" if other_folder == folder else f" of {other_folder}"
                     words = f"the node port {number} is already used by {service}{where}"
                     fault = Fault("node-port-taken", words, folder, value=str(number))
                     yield of_object(item, fault)

@@ -27,9 +27,9 @@ class ForgeFailed(UcpError):
 class NotReady(ForgeFailed):
     """The forge is still checking the pull request, or doesn't allow the merge."""
 
-    def __init__(self, request: PullRequest, said: str) -> None:
+    def __init__(self, request: PullRequest, message: str) -> None:
         super().__init__(
-            f"the pull request {request.url} can't be merged now: {said}",
+            f"the pull request {request.url} can't be merged now: {message}",
             next="merge it by hand, or run the same command again",
         )
 
@@ -102,7 +102,7 @@ class Forge(ABC):
             try:
                 return self._create(proposal)
             except self.refusal as error:
-                taken = self._told(error)[0] == self.taken
+                taken = self._status_and_message(error)[0] == self.taken
                 found = self._find(proposal.head, proposal.base) if taken else None
                 if found is None:
                     raise
@@ -126,9 +126,9 @@ class Forge(ABC):
             try:
                 return self._merge(request.number, proposal)
             except self.refusal as error:
-                status, said = self._told(error)
+                status, message = self._status_and_message(error)
                 if status in self.not_yet:
-                    raise NotReady(request, said) from error
+                    raise NotReady(request, message) from error
                 raise
 
         with self._translated(f"enable auto-merge of {self.request} {request.number}"):
@@ -150,7 +150,7 @@ class Forge(ABC):
     def _merge(self, number: int, proposal: Proposal) -> bool: ...
 
     @abstractmethod
-    def _told(self, error: Any) -> tuple[int, str]:
+    def _status_and_message(self, error: Any) -> tuple[int, str]:
         """(status, message) of an unsuccessful response."""
 
     @contextlib.contextmanager
@@ -158,14 +158,14 @@ class Forge(ABC):
         try:
             yield
         except self.refusal as error:
-            status, said = self._told(error)
+            status, message = self._status_and_message(error)
             advice = {
                 401: f"check the token: {self.name} rejected it",
                 403: f"grant the token {self.scope}",
                 404: "check the repository's name and the token's access to it",
             }
             raise ForgeFailed(
-                f"failed to {action} on {self._what}: {status or ''} {said}".rstrip(),
+                f"failed to {action} on {self._what}: {status or ''} {message}".rstrip(),
                 next=advice.get(status),
             ) from error
         except self.silence as error:

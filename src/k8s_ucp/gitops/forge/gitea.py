@@ -38,9 +38,9 @@ class _NoRedirects(HTTPRedirectHandler):
 class _Refusal(Exception):
     """An HTTP status that indicates failure."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(status, said)
-        self.status, self.said = status, said
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(status, message)
+        self.status, self.message = status, message
 
 
 class Gitea(Forge):
@@ -93,13 +93,13 @@ class Gitea(Forge):
         except _Refusal as error:
             # 405: "try again later", during the check for conflicts. 409: the merge is already
             # scheduled, but with the previous proposal's message: cancel it and schedule it again.
-            if error.status == 409 and "already" in error.said:
+            if error.status == 409 and "already" in error.message:
                 self._call("DELETE", f"pulls/{number}/merge")
             raise
         return bool(self._call("GET", f"pulls/{number}")["merged"])
 
-    def _told(self, error: _Refusal) -> tuple[int, str]:
-        return error.status, error.said
+    def _status_and_message(self, error: _Refusal) -> tuple[int, str]:
+        return error.status, error.message
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         request = Request(  # noqa: S310 (http or https: sites.py has checked)

@@ -76,8 +76,8 @@ class GitHub(Forge):
             return True
         return False
 
-    def _told(self, error: GithubException) -> tuple[int, str]:
+    def _status_and_message(self, error: GithubException) -> tuple[int, str]:
         data = error.data if isinstance(error.data, dict) else {}
         details = [e.get("message") for e in data.get("errors") or () if isinstance(e, dict)]
-        said = (data.get("message"), *details)
-        return error.status, "; ".join(str(each) for each in said if each)
+        messages = (data.get("message"), *details)
+        return error.status, "; ".join(str(each) for each in messages if each)

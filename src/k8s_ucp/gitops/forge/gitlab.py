@@ -90,5 +90,5 @@ class GitLab(Forge):
         answer = self._client.http_put(f"{self._requests}/{number}/merge", post_data=settings)
         return isinstance(answer, dict) and answer.get("state") == "merged"
 
-    def _told(self, error: GitlabError) -> tuple[int, str]:
+    def _status_and_message(self, error: GitlabError) -> tuple[int, str]:
         return error.response_code or 0, str(error.error_message).strip()

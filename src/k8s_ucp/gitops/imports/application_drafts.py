@@ -200,8 +200,8 @@ def _chart_of(source: Mapping[str, Any]) -> tuple[str, str] | None:
         return None
     url = url if "://" in url else f"oci://{url}"
     if url.startswith("oci://"):
-        whole = f"{url}/{chart}" if chart else url
-        url, _, chart = whole.rpartition("/")
+        reference = f"{url}/{chart}" if chart else url
+        url, _, chart = reference.rpartition("/")
     return url, chart
 
 

@@ -194,8 +194,8 @@ def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parame
     found: list[Parameters] = []
     for secret in around.tree.cluster_secrets:
         metadata = part(secret.content, "metadata")
-        labels, said = part(metadata, "labels"), part(secret.content, "stringData")
-        name = str(said.get("name") or metadata.get("name"))
+        labels, data = part(metadata, "labels"), part(secret.content, "stringData")
+        name = str(data.get("name") or metadata.get("name"))
         if not _selects(part(generator, "selector"), labels):
             continue
         texts = (name, *(str(each) for each in labels.values()))
@@ -205,10 +205,10 @@ def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parame
                 f"its cluster {name} ({secret.where}) names no environment",
                 f"--map {name}=ENV, or --skip-env {name}",
             )
-        own = {"name": name, "nameNormalized": normalized(name), "server": said.get("server")}
+        own = {"name": name, "nameNormalized": normalized(name), "server": data.get("server")}
         more = {key: dict(part(metadata, key)) for key in ("labels", "annotations")}
-        whole = {**own, "metadata": more, _OF_CLUSTER: environment}
-        parameters = whole if around.go else flat(whole)
+        parameters_of_secret = {**own, "metadata": more, _OF_CLUSTER: environment}
+        parameters = parameters_of_secret if around.go else flat(parameters_of_secret)
         found.append(_with_values(parameters, generator, around))
     return found
 

@@ -330,10 +330,12 @@ def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
         for each in sorted(files, reverse=True)
         if any(within(folder, each.rpartition("/")[0]) for folder in folders_of(finding))
     )
-    there = None if finding.remote else next(above, None)
-    if there is None:
+    fleet_file = None if finding.remote else next(above, None)
+    if fleet_file is None:
         return finding
-    note = f"{there} of {FLEET} is not supported: its namespace, values and targets are ignored"
+    note = (
+        f"{fleet_file} of {FLEET} is not supported: its namespace, values and targets are ignored"
+    )
     return replace(finding, notes=(*finding.notes, note))
 
 

@@ -37,8 +37,8 @@ def unmapped(
     findings: Sequence[DiscoveredApp], ours: Sequence[str], mapping: Mapping[str, str | None]
 ) -> list[str]:
     """Environments of the repository that aren't mapped to one of the topology."""
-    theirs = {name for each in findings for name in each.environments}
-    return sorted(theirs - set(ours) - mapping.keys())
+    environments = {name for each in findings for name in each.environments}
+    return sorted(environments - set(ours) - mapping.keys())
 
 
 def mapped(
@@ -49,16 +49,16 @@ def mapped(
     theirs: the app's environments; other mappings don't apply to it. Raises NotImportable if two of
     them are mapped to the same one.
     """
-    said: dict[str, str] = {}
-    for there, here in mapping.items():
-        if here is None or there not in theirs:
+    mapped_from: dict[str, str] = {}
+    for other, here in mapping.items():
+        if here is None or other not in theirs:
             continue
-        if here in said:
+        if here in mapped_from:
             raise NotImportable(
-                f"{said[here]} and {there} are both mapped to {here}", f"--skip-env {there}"
+                f"{mapped_from[here]} and {other} are both mapped to {here}", f"--skip-env {other}"
             )
-        said[here] = there
-    return {name: name for name in ours if name not in mapping} | said
+        mapped_from[here] = other
+    return {name: name for name in ours if name not in mapping} | mapped_from
 
 
 def request_of(
@@ -108,8 +108,10 @@ def request_of(
     if not finding.overlays and not finding.generated:
         return ImportRequest(finding.path or "", notes=notes)
     overlays = _overlays(finding, mapping, ours)
-    whole = replace(place, read=lambda path: finding.generated.get(path) or place.read(path))
-    first, files = _taken(whole, overlays)
+    with_generated = replace(
+        place, read=lambda path: finding.generated.get(path) or place.read(path)
+    )
+    first, files = _taken(with_generated, overlays)
     path = next(iter(overlays.values()))
     root = path.removesuffix(first).strip("/")
     start = f"{root}/" if root else ""
@@ -131,17 +133,17 @@ def _version(
     """(initial version of an app, notes with commands that promote environments to theirs)."""
     versions = finding.versions
     own = {here: mapping.get(here, "") for here in ours}
-    named = {here: there if there in versions else "" for here, there in own.items()}
-    theirs = {here: versions[there] for here, there in named.items() if there in versions}
-    if not theirs:
+    named = {here: other if other in versions else "" for here, other in own.items()}
+    versions_here = {here: versions[other] for here, other in named.items() if other in versions}
+    if not versions_here:
         return None, ()
-    last = next(reversed(theirs))
-    first = theirs[last]
+    last = next(reversed(versions_here))
+    first = versions_here[last]
     begins = f"version {first or '(newest)'} of {last}"
     return first, tuple(
         f"{here} has version {version or '(newest)'} of the chart and begins with {begins}; then: "
         f"ucp promote {finding.name} --env {here} --chart-version {_exact(version)}"
-        for here, version in theirs.items()
+        for here, version in versions_here.items()
         if version != first
     )
 
@@ -173,9 +175,9 @@ def _overlays(
     for here in ours:
         folder = finding.overlays.get(mapping.get(here, ""), base)
         if folder is None:
-            there = ", ".join(finding.overlays)
+            available = ", ".join(finding.overlays)
             raise NotImportable(
-                f"it has nothing for the environment {here}, only for {there}",
+                f"it has nothing for the environment {here}, only for {available}",
                 f"--map {min(finding.overlays)}={here}, or write an overlay for {here}",
             )
         found[here] = folder

@@ -57,17 +57,17 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge values as helm does."""
     found = dict(under)
     for key, value in over.items():
-        there = found.get(key)
-        if isinstance(there, dict) and isinstance(value, dict):
-            value = merge(there, value)
+        existing = found.get(key)
+        if isinstance(existing, dict) and isinstance(value, dict):
+            value = merge(existing, value)
         found[key] = value
     return found
 
 
 def _inline(helm: Mapping[str, Any]) -> Mapping[str, Any]:
-    whole = helm.get("valuesObject")
-    if isinstance(whole, dict):
-        return whole
+    values = helm.get("valuesObject")
+    if isinstance(values, dict):
+        return values
     text = helm.get("values")
     return _values(text.encode(), "helm.values") if isinstance(text, str) and text.strip() else {}
 

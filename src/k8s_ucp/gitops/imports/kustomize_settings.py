@@ -49,12 +49,12 @@ def with_settings(
     no existing field changes. Raises NotImportable.
     """
     try:
-        there = first_map(content, path)
+        existing = first_map(content, path)
     except UsageError as error:
         raise NotImportable(error.message, f"correct {path}") from error
-    new = _written(there, settings, has)
-    if all(new.get(key) == value for key, value in there.items()):
-        more = {key: value for key, value in new.items() if key not in there}
+    new = _written(existing, settings, has)
+    if all(new.get(key) == value for key, value in existing.items()):
+        more = {key: value for key, value in new.items() if key not in existing}
         longer = content.rstrip() + b"\n" + dump_all([more]).encode()
         try:
             if first_map(longer, path) == new:
@@ -65,27 +65,29 @@ def with_settings(
 
 
 def _written(
-    there: Mapping[str, Any], settings: Mapping[str, Any], has: Callable[[str], bool]
+    existing: Mapping[str, Any], settings: Mapping[str, Any], has: Callable[[str], bool]
 ) -> dict[str, Any]:
-    new = dict(there)
+    new = dict(existing)
     for name, key in _TEXTS.items():
         if name in settings:
             new[key] = _plain(name, settings[name])
     if listed := settings.get("images"):
-        new["images"] = _by_name(maps(there, "images"), map(_image, _list("images", listed)))
+        new["images"] = _by_name(maps(existing, "images"), map(_image, _list("images", listed)))
     if "replicas" in settings:
-        new["replicas"] = _by_name(maps(there, "replicas"), map(_count, maps(settings, "replicas")))
+        new["replicas"] = _by_name(
+            maps(existing, "replicas"), map(_count, maps(settings, "replicas"))
+        )
     _label(new, settings)
     if annotations := part(settings, "commonAnnotations"):
         force = bool(settings.get("forceCommonAnnotations"))
-        new["commonAnnotations"] = _added(there, "commonAnnotations", annotations, force)
+        new["commonAnnotations"] = _added(existing, "commonAnnotations", annotations, force)
     if "patches" in settings:
-        new["patches"] = [*maps(there, "patches"), *map(dict, maps(settings, "patches"))]
+        new["patches"] = [*maps(existing, "patches"), *map(dict, maps(settings, "patches"))]
     if listed := settings.get("components"):
         components = [str(each) for each in _list("components", listed)]
         if missing := [each for each in components if not has(each)]:
             raise NotImportable(f"its component {missing[0]} does not exist here", _ADVICE)
-        known = there.get("components") or []
+        known = existing.get("components") or []
         new["components"] = [*known, *(each for each in components if each not in known)]
     return new
 
@@ -109,10 +111,10 @@ def _label(new: dict[str, Any], settings: Mapping[str, Any]) -> None:
 
 
 def _added(
-    there: Mapping[str, Any], key: str, pairs: Mapping[str, Any], force: bool
+    existing: Mapping[str, Any], key: str, pairs: Mapping[str, Any], force: bool
 ) -> dict[str, Any]:
     """Pairs added to the existing ones, which Argo CD only overrides with the force option."""
-    known = part(there, key)
+    known = part(existing, key)
     if not force and known.keys() & pairs.keys():
         raise NotImportable(
             f"the Application sets {key}, which the kustomization also sets", _ADVICE
@@ -121,9 +123,9 @@ def _added(
 
 
 def _by_name(
-    there: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]]
+    existing: Iterable[Mapping[str, Any]], more: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    found = {str(each.get("name")): dict(each) for each in there}
+    found = {str(each.get("name")): dict(each) for each in existing}
     return list({**found, **{str(each["name"]): dict(each) for each in more}}.values())
 
 

@@ -56,8 +56,8 @@ def find_version(
     """
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         wanted = ["--version", version] if version else []
-        said = _call(helm, ["show", "chart", *_words(place), *wanted], place, home, credential)
-    return chart_file({"Chart.yaml": said.encode()}).version
+        chart = _call(helm, ["show", "chart", *_words(place), *wanted], place, home, credential)
+    return chart_file({"Chart.yaml": chart.encode()}).version
 
 
 class ChartChanged(UcpError):
@@ -165,13 +165,13 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
     Raises UcpError.
     """
     chart = chart_file(files)
-    there = {path.split("/")[1] for path in files if path.startswith("charts/")}
+    vendored = {path.split("/")[1] for path in files if path.startswith("charts/")}
     missing = [
         each
         for each in chart.dependencies
         if each.get("repository")
         and not any(
-            name == each.get("name") or name.startswith(f"{each.get('name')}-") for name in there
+            name == each.get("name") or name.startswith(f"{each.get('name')}-") for name in vendored
         )
     ]
     if not missing:

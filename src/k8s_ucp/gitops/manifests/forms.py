@@ -108,9 +108,11 @@ def find_form(
     if form == "jsonnet":
         return DetectedForm(form, "jsonnet, rendered by Argo CD")
     if form == "kustomize" and (is_kustomization(files) or overlays(files) or named):
-        there = ", ".join(sorted({*overlays_beside(files), *named}))
+        names_of_overlays = ", ".join(sorted({*overlays_beside(files), *named}))
         return DetectedForm(
-            form, "kustomization" + (f" with overlays for {there}" if there else "")
+            form,
+            "kustomization"
+            + (f" with overlays for {names_of_overlays}" if names_of_overlays else ""),
         )
     if not manifest_files(files):
         if tools := find_tools(files):

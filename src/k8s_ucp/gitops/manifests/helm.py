@@ -51,13 +51,13 @@ def call(
     try:
         return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
     except (CommandFailed, DeadlineExceeded) as error:
-        said = error.output if isinstance(error, CommandFailed) else error.message
-        raise HelmFailed(own_words(said)) from error
+        output = error.output if isinstance(error, CommandFailed) else error.message
+        raise HelmFailed(own_words(output)) from error
 
 
-def own_words(said: str) -> str:
+def own_words(output: str) -> str:
     """Helm's last error message; if it ends in a colon, with the lines that follow."""
-    lines = [each.strip() for each in said.splitlines() if each.strip()]
+    lines = [each.strip() for each in output.splitlines() if each.strip()]
     starts = [at for at, each in enumerate(lines) if each.startswith("Error: ")]
     words = [each.removeprefix("Error: ") for each in lines[starts[-1] if starts else -1 :]]
     words = words[: _SHOWN if words and words[0].endswith(":") else 1]

@@ -192,24 +192,24 @@ def splice(text: str, edits: list[TextEdit]) -> str:
 
 def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
     wanted = {"newTag": pin.tag, "digest": pin.digest}
-    there = {key: pair for key in wanted if (pair := entry.own(key))}
-    missing = [key for key, value in wanted.items() if value and key not in there]
+    present = {key: pair for key in wanted if (pair := entry.own(key))}
+    missing = [key for key, value in wanted.items() if value and key not in present]
     # Keep a key with an empty value: it has no effect.
-    surplus = [key for key in there if not wanted[key] and _text_of(entry, key)]
+    surplus = [key for key in present if not wanted[key] and _text_of(entry, key)]
     edits = [
         edit
-        for key, pair in there.items()
+        for key, pair in present.items()
         if wanted[key]
         for edit in rewrite_value(text, pair, key, wanted[key], what)
     ]
     for key in missing:
         if surplus:
             # Tag instead of digest or vice versa: reuse the line and change its key.
-            edits += rewrite_value(text, there[surplus.pop()], key, wanted[key], what)
+            edits += rewrite_value(text, present[surplus.pop()], key, wanted[key], what)
         else:
             edits += _insert(text, entry, key, wanted[key], what)
     for key in surplus:
-        edits += _remove(text, entry, there[key], what)
+        edits += _remove(text, entry, present[key], what)
     return edits
 
 

@@ -87,9 +87,9 @@ class LoadsFromOutside(BuildFailed):
     """A kustomization loads a file outside its folder, which neither ucp nor Argo CD allows."""
 
     @classmethod
-    def parse(cls, folder: Path, said: str) -> LoadsFromOutside | None:
+    def parse(cls, folder: Path, output: str) -> LoadsFromOutside | None:
         """Parse kustomize's output; None for any other error. folder: the one that was built."""
-        found = _OUTSIDE.search(said)
+        found = _OUTSIDE.search(output)
         if found is None:
             return None
         file, place = found["file"], found["folder"]
@@ -124,13 +124,15 @@ def build(
             if "timeout running" in error.output:
                 # kustomize doesn't kill its git after a timeout.
                 terminate_all(working_in(work), grace=1)
-            said = log.read_text("utf-8", "replace") if log.exists() else ""
+            output = log.read_text("utf-8", "replace") if log.exists() else ""
             # In that case kustomize's last line is only `exit status`, and git's message is further
             # up.
             if outside := LoadsFromOutside.parse(folder, error.output):
                 raise outside from error
             words = (
-                "; ".join(relevant_lines(said)) or _of_http(error.output) or innermost(error.output)
+                "; ".join(relevant_lines(output))
+                or _of_http(error.output)
+                or innermost(error.output)
             )
             raise BuildFailed(
                 f"kustomize failed to build {folder}: {redact(words) or 'no message'}",
@@ -138,14 +140,14 @@ def build(
             ) from error
 
 
-def _of_http(said: str) -> str:
-    found = _BY_HTTP.search(said)
+def _of_http(output: str) -> str:
+    found = _BY_HTTP.search(output)
     return by_http(found[1]) if found else ""
 
 
-def innermost(said: str) -> str:
+def innermost(output: str) -> str:
     """The last line of kustomize's output; for nested folders, the file that caused the error."""
-    line = "".join(said.strip().splitlines()[-1:])
+    line = "".join(output.strip().splitlines()[-1:])
     _, _, cause = line.rpartition("accumulating resources from '")
     return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 

@@ -148,8 +148,8 @@ def parse_tag(text: str) -> Pin:
     tag, at, digest = text.partition("@")
     if at and TAG.fullmatch(tag):
         return Pin(tag, parse_digest(digest).digest)
-    whole = split_reference(text)
-    only = str(whole[1]) if whole else ""
+    parts = split_reference(text)
+    only = str(parts[1]) if parts else ""
     advice = f"leave out the image's name: {only}" if only else _TAG_ADVICE
     return Pin(tag=_valid(text, TAG, "tag", advice))
 
@@ -217,12 +217,12 @@ def _decide(
     required = _required(base, intent) if moved else ""
     if required:
         elsewhere = read_overlay(base, intent.app, required)
-        there = {
+        deployed = {
             each.image: found.pin
             for each in moved
             if (found := elsewhere.counterpart(overlay.target(each.image)))
         }
-        lacking = differing({each.image: each.new for each in moved}, there)
+        lacking = differing({each.image: each.new for each in moved}, deployed)
         if lacking:
             return refused(
                 "gated",
@@ -363,8 +363,8 @@ def _chart(overlay: Overlay, typed: str) -> str:
     if typed in names:
         return charts[names.index(typed)].name
     if typed or not charts:
-        said = f"no chart {typed}" if typed else "no chart whose version can be promoted"
-        raise UcpError(f"{overlay.path} has {said}", next=nearest(typed, names))
+        problem = f"no chart {typed}" if typed else "no chart whose version can be promoted"
+        raise UcpError(f"{overlay.path} has {problem}", next=nearest(typed, names))
     if len(charts) > 1:
         choice = " or ".join(f"--chart-version {name}=VERSION" for name in names)
         raise UsageError(f"{overlay.path} has {len(charts)} charts", next=f"name one: {choice}")
@@ -461,9 +461,9 @@ class EditedTip:
         new = {
             each: content for each, content in self.written.items() if each.startswith(path + "/")
         }
-        there = {each[len(path) + 1 :] for each, content in new.items() if content is not None}
-        gone = {each[len(path) + 1 :] for each, content in new.items() if content is None}
-        return sorted({*self.tip.files(path), *there} - gone)
+        added = {each[len(path) + 1 :] for each, content in new.items() if content is not None}
+        deleted = {each[len(path) + 1 :] for each, content in new.items() if content is None}
+        return sorted({*self.tip.files(path), *added} - deleted)
 
     def folders(self, path: str) -> list[str]:
         return self.tip.folders(path)

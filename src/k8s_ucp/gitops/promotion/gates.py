@@ -51,14 +51,14 @@ def earlier_environment(text: str | None, env: str, known: Collection[str]) -> s
     return source if source in known else ""
 
 
-def differing(wanted: Mapping[str, Pin], there: Mapping[str, Pin]) -> list[str]:
+def differing(wanted: Mapping[str, Pin], deployed: Mapping[str, Pin]) -> list[str]:
     """Images whose requested version differs from the required environment's, as messages."""
     return [
-        f"it has {image} with {there[image]}, not {pin}"
-        if image in there
+        f"it has {image} with {deployed[image]}, not {pin}"
+        if image in deployed
         else f"it has no image {image}"
         for image, pin in wanted.items()
-        if there.get(image) != pin
+        if deployed.get(image) != pin
     ]
 
 

@@ -189,10 +189,10 @@ def _states(repository: Repository, tip: str, folder: str, since: str = "") -> l
         for path, entry in repository.listing(tip, top).items()
         if path.count("/") == 2 and path.endswith(f"/{MARKS_FILE}") and entry.mode[:3] == "100"
     }
-    there = repository.listing(since, folder) if since else {}
+    entries = repository.listing(since, folder) if since else {}
     blobs = {
         path: entry.id
-        for path, entry in there.items()
+        for path, entry in entries.items()
         if _is_in_overlay(path) and entry.mode.startswith("100")
     }
     files = [item for touch in touches for item in touch.files.items()]

@@ -44,7 +44,7 @@ class PairTip:
     head: GitTip | None
     request: PullRequest | None
     """The open pull request of that branch."""
-    said: str = ""
+    last_message: str = ""
     """The message of the branch's newest promotion."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """The previous version of each image that it proposes to change."""
@@ -79,10 +79,10 @@ class ProposalBranch:
         commit = self._base.fetch_beside(self.name)
         head = GitTip(self._base.repository, commit, self._base.apps) if commit else None
         request = self._find(base, head)
-        for said in self._base.messages(commit) if commit else ():
-            origins = read_origins(said, self._app, self._env)
+        for last_message in self._base.messages(commit) if commit else ():
+            origins = read_origins(last_message, self._app, self._env)
             if origins is not None:
-                return PairTip(base, head, request, said, origins)
+                return PairTip(base, head, request, last_message, origins)
         return PairTip(base, head, request)
 
     def _find(self, base: GitTip, head: GitTip | None) -> PullRequest | None:
@@ -216,7 +216,7 @@ def propose(
         if decision.status == "superseded":
             if published and tip.request:
                 # The title may be that of the older promotion, which opened it.
-                branch.publish(tip, head, tip.said, merge=merge)
+                branch.publish(tip, head, tip.last_message, merge=merge)
             return replace(landing, request=found)
         if decision.status not in ("promoted", "unchanged"):
             return landing
@@ -256,21 +256,23 @@ def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str,
 
     origins: the previous version of each image that it changes. Raises what read_overlay raises.
     """
-    here, there = read_overlay(base, app, env), read_overlay(head, app, env)
+    here, proposed = read_overlay(base, app, env), read_overlay(head, app, env)
     marks, pins = dict(here.marks), here.pins
     kept: list[Change] = []
     dropped: list[Change] = []
-    for name, pin in there.pins.items():
+    for name, pin in proposed.pins.items():
         if name not in origins or name not in pins or pins[name] == pin:
             continue
         change = Change(name, pins[name], pin)
-        mark = _mark(change, origins[name], marks.get(name, Mark()), there.marks.get(name, Mark()))
+        mark = _mark(
+            change, origins[name], marks.get(name, Mark()), proposed.marks.get(name, Mark())
+        )
         (dropped if mark is None else kept).append(change)
         if mark is not None and mark != Mark():
             marks[name] = mark
     wanted = {each.image: each.new for each in kept}
     charts = {
-        name: content_of(there.files, env)
+        name: content_of(proposed.files, env)
         for name in wanted
         if isinstance(here.target(name).spots[0], ChartFiles)
     }
@@ -299,8 +301,8 @@ def decide_beside(
     final = tuple(Change(name, pins[name], pin) for name, pin in news.items() if pin != pins[name])
     asked = {each.image: each.new for each in decision.asked}
     kept = tuple(each for each in final if asked.get(each.image) != each.new)
-    gone = [each for each in pending.kept if news[each.image] == each.old]
-    dropped = (*pending.dropped, *gone)
+    settled = [each for each in pending.kept if news[each.image] == each.old]
+    dropped = (*pending.dropped, *settled)
     writes = {**pending.writes, **renewed.writes} if final else {}
     if dropped and final:
         # Restore the base's content explicitly, or the commit would not remove the dropped changes.
@@ -310,12 +312,12 @@ def decide_beside(
     return replace(decision, note=note, writes=writes, kept=kept, dropped=dropped)
 
 
-def _mark(change: Change, origin: str, here: Mark, there: Mark) -> Mark | None:
+def _mark(change: Change, origin: str, here: Mark, proposed: Mark) -> Mark | None:
     """The mark with which a proposed change is kept; None if the base has something newer."""
     order = UNORDERED
-    if there.sequence is not None and there.sequence != here.sequence:
-        order = Order(there.sequence, there.source)
-    elif there.version and there.version != here.version:
+    if proposed.sequence is not None and proposed.sequence != here.sequence:
+        order = Order(proposed.sequence, proposed.source)
+    elif proposed.version and proposed.version != here.version:
         order = Order(semver=True)
     if str(change.old) != origin and not _ordered(here, order, change):
         # The base has changed since, and it is unknown whether by an older promotion.

@@ -173,8 +173,8 @@ class _ClonedBranch(RemoteBranch):
         try:
             self.repository.git("merge", "--quiet", "--ff-only", "--no-stat", commit)
         except GitFailed as error:
-            said = [line.strip() for line in error.message.splitlines()[1:]]
-            first = next((each for each in said if each.startswith(("fatal:", "error:"))), "")
+            lines = [line.strip() for line in error.message.splitlines()[1:]]
+            first = next((each for each in lines if each.startswith(("fatal:", "error:"))), "")
             folder = shlex.quote(str(self.repository.folder))
             return (
                 f"failed to update {self.repository.folder} to {commit[:12]}: "
@@ -207,9 +207,9 @@ def _of_topology(
     known = sorted({*names, *remotes})
     name = topology or (known[0] if len(known) == 1 else "")
     if not name:
-        there = f"has {len(known)} topologies" if known else "has none"
+        count = f"has {len(known)} topologies" if known else "has none"
         raise UsageError(
-            f"the app repository is not specified: {workspace.root} {there}",
+            f"the app repository is not specified: {workspace.root} {count}",
             next="--repo URL, or --topology " + (" or ".join(known) or "NAME in its workspace"),
         )
     gitops = workspace.gitops(name)

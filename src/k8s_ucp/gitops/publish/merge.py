@@ -122,17 +122,17 @@ def merge(
     conflicts: list[FileConflict] = []
     both = []
     for path in sorted((base.keys() | theirs.keys()) - left):
-        before, there, new = base.get(path), ours.get(path), ids.get(path)
-        if new in (before, there) or path in choices.ours or _is_of_chart(path, kept):
+        before, current, new = base.get(path), ours.get(path), ids.get(path)
+        if new in (before, current) or path in choices.ours or _is_of_chart(path, kept):
             continue
         if new is None:
-            if there is None or not _speaks_for(path, known):
+            if current is None or not _speaks_for(path, known):
                 continue
-            if there == before or path in choices.theirs:
+            if current == before or path in choices.theirs:
                 changes[path] = None
             else:
                 conflicts.append(FileConflict(path, f"  {_dropped(path)}"))
-        elif there is None:
+        elif current is None:
             if before is not None and path not in choices.theirs:
                 continue
             if _in_the_way(path, ours, folders):
@@ -208,14 +208,14 @@ def _kept_charts(
         if not found or base[path] == ours[path]:
             continue
         texts = contents([base[path], ours[path]])
-        before, there, new = map(_version, (texts[base[path]], texts[ours[path]], theirs[path]))
-        if there in (before, new):
+        before, current, new = map(_version, (texts[base[path]], texts[ours[path]], theirs[path]))
+        if current in (before, new):
             continue
         kept.add(path.removesuffix("Chart.yaml"))
         if new != before:
             app, environment = found["app"], found["environment"]
             notes.append(
-                f"{app} on {environment} keeps version {there} of its chart, as promoted; for "
+                f"{app} on {environment} keeps version {current} of its chart, as promoted; for "
                 f"{new}: ucp promote {app} --env {environment} --chart-version {new}"
             )
     return kept, notes

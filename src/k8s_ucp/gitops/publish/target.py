@@ -61,16 +61,16 @@ class PublishTarget:
         ):
             return Prepared(self, tip, last, same=True)
         before = clone.listing(last) if last else {}
-        there = clone.listing(tip) if tip else {}
-        merged = self._merge(before if tip else {}, there)
-        return Prepared(self, tip, last, merged, before, there)
+        current = clone.listing(tip) if tip else {}
+        merged = self._merge(before if tip else {}, current)
+        return Prepared(self, tip, last, merged, before, current)
 
-    def _merge(self, before: Mapping[str, TreeEntry], there: Mapping[str, TreeEntry]) -> Merged:
+    def _merge(self, before: Mapping[str, TreeEntry], current: Mapping[str, TreeEntry]) -> Merged:
         # A symbolic link or submodule in place of a file is intentional: keep it.
-        special = {path for path, entry in there.items() if not entry.mode.startswith("100")}
+        special = {path for path, entry in current.items() if not entry.mode.startswith("100")}
         return merge(
             {path: entry.id for path, entry in before.items()},
-            {path: entry.id for path, entry in there.items()},
+            {path: entry.id for path, entry in current.items()},
             self.files,
             known=self.known,
             contents=self.clone.contents,

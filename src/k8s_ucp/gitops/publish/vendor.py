@@ -49,7 +49,7 @@ def vendor(
     core: Mapping[str, bytes],
     helm: Path,
     *,
-    heard: Callable[[str], None],
+    on_progress: Callable[[str], None],
     chosen: Iterable[Addon] | None = None,
 ) -> dict[str, bytes]:
     """Manifests of the add-ons that the topology enables, by path in the core repository.
@@ -62,7 +62,7 @@ def vendor(
         work = Path(name)
         for addon in addons.chosen(topology) if chosen is None else chosen:
             for place in _places(topology, addon):
-                heard(f"{addon.chart} {addon.version} ({place.folder})")
+                on_progress(f"{addon.chart} {addon.version} ({place.folder})")
                 path = f"platform/{addon.name}/vendored/{place.folder}/manifests.yaml"
                 found[path] = _render(addon, place, core[place.values], helm, work)
     return found
@@ -88,11 +88,11 @@ def changes(
             f"{', '.join(sorted(edited))}",
             next="update the repository with ucp start; then edit the charts by hand",
         )
-    gone = [path for path in tip if "/vendored/" in path and path not in after]
+    deleted = [path for path in tip if "/vendored/" in path and path not in after]
     found: dict[str, bytes | None] = {
         path: text for path, text in wanted.items() if tip.get(path) != text
     }
-    return {**found, **dict.fromkeys(gone)}
+    return {**found, **dict.fromkeys(deleted)}
 
 
 def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:

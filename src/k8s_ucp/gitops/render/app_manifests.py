@@ -78,7 +78,7 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
         root = templates_folder() / "shipped" / path.removeprefix(SHIPPED)
         return {name: _shipped(name, file.read_bytes()) for name, file in _files(root)}
     if app.form == "path":
-        return _sized(app, _brought(app, _local(app, folder), path, fetcher))
+        return _sized(app, _relevant_files(app, _local(app, folder), path, fetcher))
     if fetcher is None:
         raise UcpError(
             f"the manifests of the app {app.name} are remote, and downloads are disabled"
@@ -96,10 +96,10 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
             f"the app {app.name}: {app.repo} has no folder or file {path} at {app.revision}",
             next="choose another one with --path",
         )
-    return _sized(app, _brought(app, place_of_repository, path, fetcher))
+    return _sized(app, _relevant_files(app, place_of_repository, path, fetcher))
 
 
-def _brought(
+def _relevant_files(
     app: App, place: FolderTree, path: str, fetcher: SourceFetcher | None
 ) -> dict[str, bytes]:
     """The relevant files for the folder's form; if `path` is a file, only that one."""

@@ -58,8 +58,8 @@ def places(
             continue
         place = path.replace("{app}", app.name)
         if "{environment}" not in place:
-            brought = is_kustomization(own) or overlays(own) or app.overlays
-            if values["form"] == "kustomize" and not brought:
+            has_base = is_kustomization(own) or overlays(own) or app.overlays
+            if values["form"] == "kustomize" and not has_base:
                 yield place, values
             continue
         for environment in topology.spec.environments:

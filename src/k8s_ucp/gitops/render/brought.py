@@ -79,10 +79,10 @@ def base_of(app: App, own: Mapping[str, bytes], environment: str) -> str:
                 f"the app {app.name} has no kustomization in {named}, its overlay for {environment}"
             )
         return named
-    there = overlays(own)
-    if environment in there:
+    own_overlays = overlays(own)
+    if environment in own_overlays:
         return f"overlays/{environment}"
-    folders = {each: f"overlays/{each}" for each in there} | dict(app.overlays)
+    folders = {each: f"overlays/{each}" for each in own_overlays} | dict(app.overlays)
     if not folders or is_kustomization(own):
         return ""
     if is_kustomization(own, "base"):

@@ -153,8 +153,10 @@ def _selects(target: Mapping[str, Any], container: _Container) -> bool:
     if not container.object or not isinstance(target, dict) or target.keys() - _SELECTORS:
         return False
     given = {"kind": container.kind, "name": container.object}
-    said = {key: target.get(key) for key in given if target.get(key)}
-    return bool(said) and all(_matches(str(value), given[key]) for key, value in said.items())
+    selected = {key: target.get(key) for key in given if target.get(key)}
+    return bool(selected) and all(
+        _matches(str(value), given[key]) for key, value in selected.items()
+    )
 
 
 def _matches(pattern: str, text: str) -> bool:

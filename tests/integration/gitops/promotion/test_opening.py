@@ -58,7 +58,7 @@ class SlowForge(Forge):
     def _merge(self, number: int, proposal: Proposal) -> bool:
         return False
 
-    def _told(self, error: Exception) -> tuple[int, str]:
+    def _status_and_message(self, error: Exception) -> tuple[int, str]:
         return 0, str(error)
 
 

@@ -301,15 +301,15 @@ def _names(found: Discovery, words: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     known = [each.name for each in found.findings]
     for word in words:
-        theirs, equals, name = word.partition("=")
-        if not equals or theirs not in known:
+        image, equals, name = word.partition("=")
+        if not equals or image not in known:
             raise UsageError(
                 f"--rename {word} is not valid; use THEIRS=APP with an app of the repository: "
                 f"{some(known)}"
             )
         if name in known or name in names.values():
             raise UsageError(f"--rename {word}: another app is called {name}")
-        names[theirs] = parsed_item({"name": name, "image": "any"}).name
+        names[image] = parsed_item({"name": name, "image": "any"}).name
     return names
 
 
@@ -323,10 +323,10 @@ def _renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
 
 def _without_taken(found: Discovery, topology: Topology) -> Discovery:
     """Refuse apps whose names are already in use."""
-    there = {each.name for each in topology.spec.apps}
+    existing = {each.name for each in topology.spec.apps}
     for each in found.findings:
         reason = taken_namespace(each.name)
-        if each.name in there:
+        if each.name in existing:
             reason = "ucp.yaml has an app of this name"
         if reason:
             found = refused(
@@ -345,13 +345,13 @@ def _mapping(
     """{environment of the repository: ours, or None to leave it out}. Raises UsageError."""
     found: dict[str, str | None] = dict.fromkeys(skipped)
     for word in maps:
-        theirs, equals, name = word.partition("=")
-        if not equals or not theirs or name not in ours:
+        environment, equals, name = word.partition("=")
+        if not equals or not environment or name not in ours:
             raise UsageError(
                 f"--map {word} is not valid; use THEIRS=ENV with an environment of ucp.yaml: "
                 f"{', '.join(ours)}"
             )
-        found[theirs] = name
+        found[environment] = name
     return found
 
 

@@ -146,9 +146,9 @@ def _laid_over(content: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str,
     for key in ("components", "patches", "images"):
         if isinstance(more := spec.get(key), list):
             found[key] = [*(found.get(key) or ()), *more]
-    for key, there in (("namePrefix",) * 2, ("nameSuffix",) * 2, ("targetNamespace", "namespace")):
+    for key, name in (("namePrefix",) * 2, ("nameSuffix",) * 2, ("targetNamespace", "namespace")):
         if spec.get(key):
-            found[there] = spec[key]
+            found[name] = spec[key]
     return found
 
 

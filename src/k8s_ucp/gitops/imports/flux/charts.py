@@ -42,10 +42,10 @@ def chart_source(
     for key in ("postRenderers", "kubeConfig"):
         if spec.get(key):
             raise NotAlone(f"HelmRelease of Flux uses {key}")
-    chart, said = chart_of(release), part(source.content, "spec") if source else {}
+    chart, source_spec = chart_of(release), part(source.content, "spec") if source else {}
     if chart.get("valuesFiles"):
         raise NotAlone("HelmRelease of Flux uses valuesFiles")
-    url, ref = str(said.get("url") or "").rstrip("/"), part(said, "ref")
+    url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
     if source is None or not url or "${" in f"{url}{name}{version}":
         raise NotAlone("HelmRelease of Flux: its chart is not declared in this repository")

@@ -71,12 +71,12 @@ def read_flux(
     failures = {path: each.failure for each in builds for path in each.read if each.failure}
     more: list[ReleaseOfBuild] = []
     for same_name in map(_distinct, releases.values()):
-        whole = [each for each in same_name if chart_of(each)]
+        complete = [each for each in same_name if chart_of(each)]
         try:
             _refuse_changed(same_name, changed, failures)
             found = _release(same_name, sources, around)
         except NotAlone as error:
-            for each in whole or same_name:
+            for each in complete or same_name:
                 yield each.refused(str(error), command_of_release(each, source_of(each, sources)))
             continue
         yield found
@@ -147,8 +147,8 @@ def _folder(
 
 def _of_folder(document: ArgoDocument, source: ArgoDocument) -> str:
     """The command for a folder of another repository."""
-    said = part(source.content, "spec")
-    url, ref = str(said.get("url") or "URL"), part(said, "ref")
+    spec = part(source.content, "spec")
+    url, ref = str(spec.get("url") or "URL"), part(spec, "ref")
     if source.kind != "GitRepository":
         return f"flux pull artifact {url} -o DIR; then: ucp app add {app_name(document.name)} DIR"
     path = resolve("", str(part(document.content, "spec").get("path") or ""))
@@ -194,8 +194,8 @@ def _release(
     versions = versions_of(places, found)
     values: dict[str, str | bytes] = {}
     for environment, each in zip(places, releases, strict=True):
-        if said := _values(each, around.tree):
-            values[environment or ""] = dump_all([said]).encode()
+        if values_of_release := _values(each, around.tree):
+            values[environment or ""] = dump_all([values_of_release]).encode()
     spec = part(first.content, "spec")
     metadata = part(first.content, "metadata")
     given = spec.get("targetNamespace") or metadata.get("namespace")
@@ -223,12 +223,12 @@ def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
         if kind != "ConfigMap" or each.get("targetPath"):
             what = "with a targetPath" if each.get("targetPath") else "which is not read"
             raise NotAlone(f"HelmRelease of Flux uses valuesFrom {kind} {name}, {what}")
-        said = _config_map(release, name, tree)
-        if said is None:
+        config_map = _config_map(release, name, tree)
+        if config_map is None:
             raise NotAlone(
                 f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
             )
-        values = values_of_config_map(said, str(each.get("valuesKey") or "values.yaml"))
+        values = values_of_config_map(config_map, str(each.get("valuesKey") or "values.yaml"))
         if values is None:
             raise NotAlone(
                 f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom has no values"

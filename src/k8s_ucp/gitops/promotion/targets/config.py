@@ -48,8 +48,8 @@ def _named(item: YamlNode, where: str, env: str) -> Named:
     keys = [key.value for key, _ in item.pairs]
     unknown = [key for key in keys if key not in KEYS]
     if item.kind != "map" or unknown or ("image" in keys) == ("chart" in keys):
-        said = f"has an unknown key {unknown[0]}" if unknown else "needs either image or chart"
-        raise NotEditable(f"{where}: an entry of targets {said}", next=f"write it as {EXAMPLE}")
+        problem = f"has an unknown key {unknown[0]}" if unknown else "needs either image or chart"
+        raise NotEditable(f"{where}: an entry of targets {problem}", next=f"write it as {EXAMPLE}")
     chart = "chart" in keys
     file = item.text("file").replace("{env}", env)
     if file.startswith("/") or ".." in file.split("/"):

@@ -169,11 +169,11 @@ def _dependencies(folder: EnvironmentFolder) -> list[Target]:
     """Dependencies of a chart that aren't vendored beside it: Argo CD fetches these."""
     listed = node_at(folder.tree(CHART_FILE), ("dependencies",))
     names = folder.names()
-    there = {name.split("/")[1] for name in names if name.startswith("charts/")}
+    vendored = {name.split("/")[1] for name in names if name.startswith("charts/")}
     found = []
     for place, item in enumerate(listed.items if listed else ()):
         name = text_at(item, ("name",)) or ""
-        beside = any(each == name or each.startswith(f"{name}-") for each in there)
+        beside = any(each == name or each.startswith(f"{name}-") for each in vendored)
         remote = "://" in (text_at(item, ("repository",)) or "")
         if remote and not beside and "Chart.lock" not in names:
             path = ("dependencies", place, "version")

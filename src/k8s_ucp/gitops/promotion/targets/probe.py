@@ -72,7 +72,7 @@ def probe(
 
 
 def unlisted(
-    there: Probe,
+    probed: Probe,
     targets: Sequence[Target],
     values: Values,
     before: Iterable[str],
@@ -87,10 +87,10 @@ def unlisted(
     }
     set_by: dict[str, Path] = {}
     for name, version in map(split_image, after):
-        path = there.paths.get(version.partition("@")[0])
+        path = probed.paths.get(version.partition("@")[0])
         if path and (path in listed or name not in set_by):
             set_by[name] = path
-    tried = {*there.paths.values()}
+    tried = {*probed.paths.values()}
     # Values inside lists can't be tested, so their images are matched by name.
     named = {
         each.image
@@ -106,12 +106,12 @@ def unlisted(
     ]
 
 
-def proposed(there: Probe, after: Iterable[str]) -> list[str]:
+def proposed(probed: Probe, after: Iterable[str]) -> list[str]:
     """Entries of `.promotion.yaml` for images whose version a value sets; each value once."""
     by_image: dict[str, list[str]] = {}
     taken: set[Path] = set()
     for name, version in map(split_image, after):
-        path = there.paths.get(version.partition("@")[0])
+        path = probed.paths.get(version.partition("@")[0])
         if path and path not in taken:
             taken.add(path)
             by_image.setdefault(name, []).append(path_text(path))
