@@ -304,7 +304,7 @@ def destroy(*, core_responds: bool = True, verified: bool = False) -> Plan[Start
     """Delete everything except the repositories, dependents first.
 
     Only the core knows what is in the clouds, so it is deleted last, after they were verified to be
-    empty. core_answers: False if the core is abandoned. verified: an interrupted run has already
+    empty. core_responds: False if the core is abandoned. verified: an interrupted run has already
     verified the clouds, and may have deleted the core.
     """
     asked = core_responds and not verified

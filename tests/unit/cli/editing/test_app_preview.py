@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.cli.editing.app_preview import _Brought, _permissions
+from k8s_ucp.cli.editing.app_preview import _AppObjects, _permissions
 from k8s_ucp.topology import App
 
 
@@ -36,4 +36,4 @@ def test_a_foreign_namespace_without_a_namespace_object_is_reported(
     brings: list[object], words: str
 ) -> None:
     app = App.model_validate({"name": "web", "path": "manifests/web"})
-    assert _permissions(app, _Brought(brings)).words == words  # type: ignore[arg-type]
+    assert _permissions(app, _AppObjects(brings)).words == words  # type: ignore[arg-type]
