@@ -160,6 +160,21 @@ def test_folder_elsewhere_is_copied_with_what_it_loads(workspace: Path, tmp_path
     ucp(workspace, "check")
 
 
+def test_links_to_files_of_the_same_repository_are_followed(
+    workspace: Path, tmp_path: Path
+) -> None:
+    theirs = write(tmp_path / "theirs", {"web/web.yaml": DEPLOYMENT, "common/route.yaml": INGRESS})
+    (theirs / "web/route.yaml").symlink_to("../common/route.yaml")
+    (theirs / "web/away.yaml").symlink_to("/etc/hostname")
+    commit(theirs)
+    ucp(workspace, "app", "add", "web", "--path", str(theirs / "web"))
+    assert rendered(workspace)["apps/web/base/route.yaml"] == INGRESS
+    assert not list(workspace.rglob("away.yaml"))
+    ucp(workspace, "app", "remove", "web", "--yes")
+    ucp(workspace, "app", "add", "far", "--repo", str(theirs), "--path", "web")
+    assert rendered(workspace)["apps/far/base/route.yaml"] == INGRESS
+
+
 def test_single_file_of_a_folder_is_added_as_an_app(workspace: Path, tmp_path: Path) -> None:
     files = {"web.yaml": DEPLOYMENT, "web-v2.yaml": DEPLOYMENT.replace("1.0.0", "2.0.0")}
     theirs = write(tmp_path / "theirs", {f"k8s/{path}": text for path, text in files.items()})

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -351,7 +352,9 @@ def _contents(place: Path) -> dict[str, bytes]:
 
 
 def _copy_folder(source: Path, target: Path) -> str:
-    """Copy a folder without hidden files and links; returns its path within the target.
+    """Copy a folder without hidden files; returns its path within the target.
+
+    A link becomes a copy of its file if that is in the same repository, and is left out otherwise.
 
     Files outside of it that it refers to, such as `../base`, are copied, too.
     """
@@ -361,7 +364,7 @@ def _copy_folder(source: Path, target: Path) -> str:
     more = outside(source, top)
     root = Path(os.path.commonpath([source, *((top / each).parent for each in more)]))
     here = source.relative_to(root)
-    shutil.copytree(source, target / here, symlinks=False, ignore=_not_copied)
+    shutil.copytree(source, target / here, symlinks=False, ignore=partial(_not_copied, top))
     for path, content in more.items():
         file = target / (top / path).relative_to(root)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -382,13 +385,18 @@ def _top(source: Path) -> Path:
     return source.parent.parent if source.parent.name in PARENTS else source.parent
 
 
-def _not_copied(folder: str, names: list[str]) -> list[str]:
+def _not_copied(top: Path, folder: str, names: list[str]) -> list[str]:
+    from k8s_ucp.gitops.render.app_manifests import links_within
+
+    def is_left_out(link: Path) -> bool:
+        return link.is_symlink() and not links_within(link, top)
+
     return [
         each
         for each in names
         if (each.startswith(".") and each != ".helmignore")
         or each == "node_modules"
-        or Path(folder, each).is_symlink()
+        or is_left_out(Path(folder, each))
     ]
 
 

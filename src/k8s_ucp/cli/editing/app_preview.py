@@ -151,7 +151,12 @@ def _ask(
         flags = (each.flags(f"{name}=" if named else "") for name, each in lacking.items())
         raise UsageError(
             "\n  ".join(f"{name}: {each.words}" for name, each in lacking.items()),
-            next=f"allow it: run the command again with {' '.join(flags)}",
+            next="".join(
+                [
+                    f"allow it: run the command again with {' '.join(flags)}",
+                    *(f"; {each.advice}" for each in lacking.values() if each.advice),
+                ]
+            ),
         )
     for name, each in lacking.items():
         if not confirm(f"{name}: {each.words}. Allow it?", default=False):
@@ -225,6 +230,17 @@ class _Permissions:
                 "neither the app nor a mirror brings it"
             )
         return " and ".join(words)
+
+    @property
+    def advice(self) -> str:
+        """What to change instead, or in addition to the flags; "" if they are enough."""
+        if self.moves or not self.unmade:
+            return ""
+        return (
+            f"and add the Namespace {', '.join(self.unmade)} to its manifests, because Argo CD "
+            f"creates {self.home} alone; or set `namespace: {self.home}` in its kustomizations "
+            "instead, which needs no flag for it"
+        )
 
     def flags(self, prefix: str = "") -> str:
         """Flags of the command that grant them."""
@@ -547,7 +563,10 @@ def _refusals(app: App, app_objects: _AppObjects, prefix: str = "") -> list[str]
     if problem := _forbidden(app, app_objects):
         return [f"{problem.message}; {problem.next}"]
     lacks = _permissions(app, app_objects)
-    return [f"{lacks.words}; allow it with {lacks.flags(prefix)}"] if lacks.any else []
+    if not lacks.any:
+        return []
+    more = f"; {lacks.advice}" if lacks.advice else ""
+    return [f"{lacks.words}; allow it with {lacks.flags(prefix)}{more}"]
 
 
 def changes(

@@ -161,9 +161,10 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
     if around.tree.cluster_secrets:
         return _of_secrets(generator, around)
     names = list(around.clusters)
-    chosen = [
-        str(each) for key, each in part(selector, "matchLabels").items() if key != SECRET_TYPE
-    ]
+    labels = {
+        key: str(each) for key, each in part(selector, "matchLabels").items() if key != SECRET_TYPE
+    }
+    chosen = [*labels.values()]
     left_out: list[str] = []
     for rule in maps(selector, "matchExpressions"):
         listed = [str(each) for each in rule.get("values") or ()]
@@ -174,8 +175,9 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
         else:
             chosen += listed if rule.get("operator") == "In" else [f"{rule.get('key')}"]
     if other := next((each for each in (*chosen, *left_out) if each not in around.known), None):
+        label = next((f"{key}={other}" for key, each in labels.items() if each == other), other)
         raise NotImportable(
-            f"its generator chooses clusters by labels ({other}) that name no environment",
+            f"its generator chooses clusters by labels ({label}) that name no environment",
             f"--map {other}=ENV, if one environment is what it chooses; else {_ADVICE}",
         )
     names = [each for each in chosen or names if each not in left_out]

@@ -60,6 +60,23 @@ class RepositoryTree:
         self.place = place
         self.origin = origin or Origin()
         self.names = place.names("")
+        self.generated = frozenset[str]()
+        """Files that aren't in the repository itself."""
+
+    def with_generated(self, files: Mapping[str, bytes]) -> RepositoryTree:
+        """A tree that has these files, too."""
+
+        def names(folder: str) -> list[str]:
+            start = f"{folder}/" if folder else ""
+            more = (each.removeprefix(start) for each in files if each.startswith(start))
+            return [*self.place.names(folder), *more]
+
+        def read(path: str) -> bytes | None:
+            return files[path] if path in files else self.place.read(path)
+
+        found = RepositoryTree(FolderTree(names, read), self.origin)
+        found.generated = frozenset(files)
+        return found
 
     def read(self, path: str) -> bytes:
         return self.place.read(path) or b""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.objects import TreeEntry
 from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
-from k8s_ucp.gitops.manifests.reachable import FolderTree
+from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 
+_LINK = "120000"
+"""Mode of a symbolic link."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -56,6 +60,7 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
         repository.git("update-ref", kept, commit)
     listed = repository.listing(kept)
     plain = {path: entry.id for path, entry in listed.items() if entry.mode.startswith("100")}
+    plain |= _linked(repository, listed, plain)
     read: dict[str, bytes] = {}
 
     def names(below: str) -> list[str]:
@@ -73,6 +78,22 @@ def open_commit(url: str, commit: str, cache: Path, credential: Credential | Non
         return read[plain[path]]
 
     return FolderTree(names, content)
+
+
+def _linked(
+    repository: Repository, listed: Mapping[str, TreeEntry], plain: Mapping[str, str]
+) -> dict[str, str]:
+    """{path of a symbolic link: id of the file that it leads to}, within the repository."""
+    links = {path: entry.id for path, entry in listed.items() if entry.mode == _LINK}
+    if not links:
+        return {}
+    targets = repository.contents(set(links.values()))
+    found = {}
+    for path, id in links.items():
+        target = resolve(path.rpartition("/")[0], targets[id].decode("utf-8", "replace"))
+        if target in plain and not is_hidden(target):
+            found[path] = plain[target]
+    return found
 
 
 def is_hidden(path: str) -> bool:

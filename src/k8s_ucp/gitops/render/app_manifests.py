@@ -174,7 +174,7 @@ def folder_place(root: Path) -> FolderTree:
     """A folder on this machine; files outside of it are not read."""
 
     def names(below: str) -> list[str]:
-        return [name for name, _ in _files(root / below)]
+        return [name for name, _ in _files(root / below, root)]
 
     def read(path: str) -> bytes | None:
         file = root / path
@@ -252,12 +252,21 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
     return files
 
 
-def _files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Files below a folder, without hidden ones and symbolic links."""
+def _files(root: Path, top: Path | None = None) -> Iterator[tuple[str, Path]]:
+    """Files below a folder, without hidden ones. top: links to its files are followed."""
     for file in sorted(root.rglob("*")):
         name = file.relative_to(root).as_posix()
-        if not is_hidden(name) and not file.is_symlink() and file.is_file():
+        if file.is_symlink() and not (top and links_within(file, top)):
+            continue
+        if not is_hidden(name) and file.is_file():
             yield name, file
+
+
+def links_within(link: Path, top: Path) -> bool:
+    """A symbolic link leads to a file below a folder that isn't hidden."""
+    target, top = link.resolve(), top.resolve()
+    inside = target.is_file() and target.is_relative_to(top)
+    return inside and not is_hidden(target.relative_to(top).as_posix())
 
 
 def _shipped(name: str, content: bytes) -> bytes:

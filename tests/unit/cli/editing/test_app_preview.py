@@ -37,3 +37,12 @@ def test_a_foreign_namespace_without_a_namespace_object_is_reported(
 ) -> None:
     app = App.model_validate({"name": "web", "path": "manifests/web"})
     assert _permissions(app, _AppObjects(brings)).words == words  # type: ignore[arg-type]
+
+
+def test_what_to_do_beyond_the_flags_is_reported() -> None:
+    app = App.model_validate({"name": "web", "path": "manifests/web"})
+    lacks = _permissions(app, _AppObjects([config("prod"), config("staging")]))
+    assert lacks.advice.startswith("and add the Namespace prod, staging to its manifests")
+    assert "set `namespace: web` in its kustomizations" in lacks.advice
+    moves = _permissions(app, _AppObjects([config("more")]))
+    assert moves.advice == ""

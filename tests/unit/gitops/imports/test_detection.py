@@ -524,7 +524,7 @@ def test_applicationsets_that_cannot_be_expanded_are_refused() -> None:
         "clusters": (
             {"clusters": {"selector": {"matchLabels": {"enable_web": "true"}}}},
             template,
-            "by labels (true) that name no environment",
+            "by labels (enable_web=true) that name no environment",
         ),
         "scm": ({"scmProvider": {}}, template, "queries a git host"),
         "other": (

@@ -108,6 +108,19 @@ def test_folders_without_manifests_are_refused(tmp_path: Path, content: str | No
     assert "ucp.yaml" in (caught.value.next or "")
 
 
+def test_a_link_to_a_file_beside_the_app_is_followed(tmp_path: Path) -> None:
+    service = "{apiVersion: v1, kind: Service, metadata: {name: NAME}}"
+    for path in ("own/a.yaml", "common/b.yaml", ".git/c.yaml"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(service.replace("NAME", path[-6]))
+    (tmp_path / "own/b.yaml").symlink_to("../common/b.yaml")
+    (tmp_path / "own/c.yaml").symlink_to("../.git/c.yaml")
+    (tmp_path / "own/d.yaml").symlink_to("/etc/hostname")
+    files = rendered(App(name="own", path="own"), tmp_path)
+    assert files["base/kustomization.yaml"]["resources"] == ["a.yaml", "b.yaml"]
+    assert files["base/b.yaml"]["metadata"] == {"name": "b"}
+
+
 def test_manifests_that_are_not_valid_yaml_are_refused(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "a.yaml").write_text("a: [")

@@ -15,7 +15,8 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     named_by,
 )
-from k8s_ucp.gitops.imports.flux.builds import FluxBuild, is_filled
+from k8s_ucp.gitops.imports.flux.builds import FluxBuild
+from k8s_ucp.gitops.imports.flux.variables import is_filled
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import join
@@ -38,7 +39,7 @@ class ReleaseOfBuild:
 
 
 def beside_builds(
-    releases: Sequence[ReleaseOfBuild], tree: RepositoryTree
+    releases: Sequence[ReleaseOfBuild],
 ) -> Iterator[DiscoveredApp]:
     """The objects built beside releases, as another app with an overlay per environment."""
     places: dict[str, list[ReleaseOfBuild]] = {}
@@ -50,7 +51,7 @@ def beside_builds(
         builds = list(
             {(each.build.folder, each.build.environment): each for each in found}.values()
         )
-        yield from _beside_place(f"{name}-more", builds, names, tree)
+        yield from _beside_place(f"{name}-more", builds, names)
 
 
 def _without_environment(build: FluxBuild) -> str:
@@ -59,7 +60,7 @@ def _without_environment(build: FluxBuild) -> str:
 
 
 def _beside_place(
-    name: str, builds: Sequence[ReleaseOfBuild], names: Sequence[str], tree: RepositoryTree
+    name: str, builds: Sequence[ReleaseOfBuild], names: Sequence[str]
 ) -> Iterator[DiscoveredApp]:
     generated: dict[str, bytes] = {}
     overlays: dict[str, str] = {}
@@ -87,7 +88,7 @@ def _beside_place(
     yield DiscoveredApp(
         name=app_name(name),
         form="kustomize",
-        where=tree.kustomization_file(builds[0].build.folder),
+        where=builds[0].build.file,
         path=path,
         overlays=overlays,
         environments=tuple(sorted(overlays)),

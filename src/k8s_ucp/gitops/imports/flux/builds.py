@@ -5,16 +5,16 @@ Pure, except for kustomize, which is passed in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.findings import ArgoDocument, in_path
+from k8s_ucp.gitops.imports.flux.variables import fill_variables
 from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.reachable import join, kustomization, resolve
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, manifest_files
+from k8s_ucp.gitops.manifests.reachable import join, kustomization, resolve, within
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, part
 
@@ -33,10 +33,6 @@ _ADDS = ("namespace", "configMapGenerator", "secretGenerator")
 """Keys that don't change a release itself, but its namespace or the objects beside it."""
 _LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
 """Keys of Flux's Kustomization that it merges into the kustomization in the folder."""
-_VARIABLE = re.compile(r"(?<!\$)\$\{([A-Za-z_][A-Za-z0-9_]*)(?::[-=]([^{}]*))?\}")
-"""Name, and default value."""
-_DEEPEST = 3
-_NOT_FILLED = re.compile(r"kustomize\.toolkit\.fluxcd\.io/substitute: [\"']?disabled")
 
 
 @dataclass(frozen=True)
@@ -47,13 +43,16 @@ class FluxBuild:
     environment: str | None
     read: frozenset[str]
     """Files of the tree that it consists of."""
+    file: str = ""
+    """The file of its kustomization, or of Flux's Kustomization if that is generated."""
+    is_generated: bool = False
     objects: tuple[Mapping[str, Any], ...] = ()
     failure: str = ""
 
 
 @dataclass(frozen=True)
 class BuiltDocument(ArgoDocument):
-    """A Flux object in a build. path: the file of the kustomization."""
+    """A Flux object in a build. path: the file of the build, or its own if that is generated."""
 
     build: FluxBuild = field(default_factory=lambda: FluxBuild("", None, frozenset()))
 
@@ -89,6 +88,42 @@ def build_releases(
         if _makes_others(made_of, each):
             found.append(_built(tree, each, environments, build))
     return found
+
+
+def with_kustomizations(
+    tree: RepositoryTree, of_flux: Sequence[ArgoDocument], elsewhere: Callable[[ArgoDocument], bool]
+) -> RepositoryTree:
+    """The tree with the kustomizations that Flux generates for folders that have none.
+
+    Only where Flux changes releases in the folder; others are read from their own files.
+    Source: https://fluxcd.io/flux/components/kustomize/kustomizations/#generate-kustomizationyaml
+    """
+    releases = [each.path for each in of_flux if each.kind == "HelmRelease"]
+    generated: dict[str, bytes] = {}
+    for each in of_flux:
+        spec = part(each.content, "spec")
+        folder = resolve("", str(spec.get("path") or ""))
+        if each.kind != "Kustomization" or not folder or folder in tree.kustomizations:
+            continue
+        changes = any(spec.get(key) for key in (*_LAID_OVER, "postBuild"))
+        if changes and any(within(path, folder) for path in releases) and not elsewhere(each):
+            content = {"resources": _resources(tree, folder)}
+            generated[join(folder, KUSTOMIZATIONS[0])] = dump_all([content]).encode()
+    return tree.with_generated(generated) if generated else tree
+
+
+def _resources(tree: RepositoryTree, folder: str) -> list[str]:
+    """The manifests below a folder, and its outermost kustomizations instead of their files."""
+    inner = [each for each in tree.kustomizations if each != folder and within(each, folder)]
+    outermost = [
+        each for each in inner if not any(each != one and within(each, one) for one in inner)
+    ]
+    files = {
+        each: tree.read(each)
+        for each in tree.below(folder)
+        if each.endswith((".yaml", ".yml")) and not any(within(each, one) for one in inner)
+    }
+    return sorted(each.removeprefix(f"{folder}/") for each in (*outermost, *manifest_files(files)))
 
 
 def _deployed(
@@ -128,12 +163,15 @@ def _built(
     here = [each for each in components if each in tree.kustomizations]
     files = tree.closure([folder, *(str(each) for each in here)])
     environment = (in_path(by.path, environments) if by else None) or in_path(folder, environments)
-    made = FluxBuild(folder, environment, frozenset(files))
+    file = tree.kustomization_file(folder)
+    is_generated = by is not None and file in tree.generated
+    declared = by.path if by and is_generated else file
+    made = FluxBuild(folder, environment, frozenset(files), declared, is_generated)
     if away := next(_from_elsewhere(files), None):
         return replace(made, failure=f"one loads {away}, which is not in the repository")
     files[tree.kustomization_file(folder)] = dump_all([content]).encode()
     try:
-        text = _filled(build(files, folder), part(spec, "postBuild"))
+        text = fill_variables(build(files, folder), part(spec, "postBuild"), tree, environment)
         objects = documents(text.encode(), folder)
     except UcpError as error:
         return replace(made, failure=" ".join(error.message.split()))
@@ -167,37 +205,20 @@ def _from_elsewhere(files: Mapping[str, bytes]) -> Iterator[str]:
                 yield entry
 
 
-def _filled(text: str, post_build: Mapping[str, Any]) -> str:
-    """Substitute variables as Flux does; those that may be defined on a cluster are kept."""
-    if not post_build:
-        return text
-    known = {key: str(value) for key, value in part(post_build, "substitute").items()}
-    by_clusters = bool(post_build.get("substituteFrom"))
-
-    def fill(found: re.Match[str]) -> str:
-        usual = None if by_clusters else found[2]
-        return str(known.get(found[1]) or (found[0] if usual is None else usual))
-
-    pieces = re.split(r"^---\n", text, flags=re.MULTILINE)
-    for at, each in enumerate(pieces):
-        if not _NOT_FILLED.search(each):
-            # The value of a variable may contain variables.
-            for _ in range(_DEEPEST):
-                each = _VARIABLE.sub(fill, each)
-            pieces[at] = each.replace("$${", "${")
-    return "---\n".join(pieces)
-
-
-def documents_of(builds: Sequence[FluxBuild], tree: RepositoryTree) -> Iterator[BuiltDocument]:
-    """All objects of the builds."""
-    for each in builds:
-        for content in each.objects:
-            yield BuiltDocument(tree.kustomization_file(each.folder), 1, content, each)
-
-
-def is_filled(content: Mapping[str, Any]) -> bool:
-    """Flux substitutes variables in this object; in others, `${…}` belongs to a script."""
-    return not _NOT_FILLED.search(dump_all([content]))
+def documents_of(
+    builds: Sequence[FluxBuild], of_flux: Sequence[ArgoDocument]
+) -> Iterator[BuiltDocument]:
+    """All objects of the builds. of_flux: the Flux objects in files."""
+    for build in builds:
+        own = {
+            (each.kind, each.name): (each.path, each.line)
+            for each in of_flux
+            if each.path in build.read and build.is_generated
+        }
+        for content in build.objects:
+            made = BuiltDocument(build.file, 1, content, build)
+            path, line = own.get((made.kind, made.name), (build.file, 1))
+            yield replace(made, path=path, line=line)
 
 
 def values_of_config_map(content: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:

@@ -39,16 +39,20 @@ def chart_source(
 ) -> tuple[RemoteSource | None, str]:
     """(remote source of the chart, its folder there); None: in the tree. Raises NotAlone."""
     spec = part(release.content, "spec")
-    for key in ("postRenderers", "kubeConfig"):
-        if spec.get(key):
-            raise NotAlone(f"HelmRelease of Flux uses {key}")
+    if spec.get("postRenderers"):
+        raise NotAlone("HelmRelease of Flux uses postRenderers")
     chart, source_spec = chart_of(release), part(source.content, "spec") if source else {}
     if chart.get("valuesFiles"):
         raise NotAlone("HelmRelease of Flux uses valuesFiles")
     url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
-    if source is None or not url or "${" in f"{url}{name}{version}":
+    if source is None or not url:
         raise NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
+    if "${" in f"{url}{name}{version}":
+        raise NotAlone(
+            f"HelmRelease of Flux: its chart {' '.join([url, name, version])} has variables whose "
+            "values are not in this repository"
+        )
     if source.kind == "GitRepository":
         path = resolve("", name) or ""
         if around.same(url) and path in around.tree.charts:

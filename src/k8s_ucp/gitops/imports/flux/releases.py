@@ -29,6 +29,7 @@ from k8s_ucp.gitops.imports.flux.builds import (
     build_releases,
     documents_of,
     values_of_config_map,
+    with_kustomizations,
 )
 from k8s_ucp.gitops.imports.flux.charts import (
     FluxContext,
@@ -57,7 +58,7 @@ def read_flux(
     builds = _builds(of_files, around)
     read = {path for each in builds if not each.failure for path in each.read}
     ours: list[ArgoDocument] = [each for each in of_files if each.path not in read]
-    built = list(documents_of(builds, tree))
+    built = list(documents_of(builds, of_files))
     ours += [each for each in built if API in str(each.content.get("apiVersion"))]
     sources = [each for each in ours if each.kind in _SOURCES]
     releases: dict[str, list[ArgoDocument]] = {}
@@ -85,7 +86,7 @@ def read_flux(
             for each in same_name
             if isinstance(each, BuiltDocument)
         ]
-    yield from beside_builds(more, tree)
+    yield from beside_builds(more)
 
 
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
@@ -110,7 +111,8 @@ def _builds(of_flux: Sequence[ArgoDocument], around: FluxContext) -> list[FluxBu
     def elsewhere(document: ArgoDocument) -> bool:
         return _elsewhere(document, of_flux, around) is not None
 
-    return build_releases(around.tree, of_flux, around.environments, around.build, elsewhere)
+    tree = with_kustomizations(around.tree, of_flux, elsewhere)
+    return build_releases(tree, of_flux, around.environments, around.build, elsewhere)
 
 
 def _elsewhere(
@@ -139,7 +141,8 @@ def _folder(
             f"{_FLUX}; it deploys from another repository or branch", _of_folder(document, source)
         )
         return
-    deploys = any(within(other.path, path or "") for other in of_flux)
+    used = around.tree.closure([path]) if path in around.tree.kustomizations else {}
+    deploys = any(within(other.path, path or "") or other.path in used for other in of_flux)
     if path in around.tree.folders and not deploys:
         command = around.tree.origin.command(app_name(document.name), path or "")
         yield replace(document.refused(_FLUX, command), folder=path)
@@ -271,6 +274,11 @@ def _notes(
 ) -> Iterator[str]:
     if names := unfilled(values.values()):
         yield f"Flux would fill {names} in its values: write what they stand for"
+    if hubs := sorted({each for one in releases if (each := _kubeconfig(one))}):
+        yield (
+            f"Flux deploys it to the cluster in the Secret {', '.join(hubs)} (kubeConfig); here it "
+            "is deployed to the clusters of its environments"
+        )
     builds = [each.build for each in releases if isinstance(each, BuiltDocument)]
     if sops := encrypted(builds):
         yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
@@ -287,6 +295,12 @@ def _notes(
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
     if release and release != app_name(name):
         yield f"its release {release} will be called {app_name(name)}"
+
+
+def _kubeconfig(release: ArgoDocument) -> str:
+    """The Secret with the kubeconfig of the cluster that Flux deploys a release to."""
+    named = part(part(part(release.content, "spec"), "kubeConfig"), "secretRef")
+    return str(named.get("name") or "")
 
 
 def _changed(tree: RepositoryTree) -> frozenset[str]:

@@ -208,6 +208,87 @@ def test_variables_that_clusters_may_substitute_are_left_unresolved() -> None:
     assert "${HOST:=usual}" in web.notes[0]
 
 
+def variables_of(path: str, host: str) -> dict[str, str]:
+    return {path: dump_all([config_map("settings", HOST=host)])}
+
+
+@pytest.mark.parametrize(
+    ("files", "host"),
+    [
+        (variables_of("vars.yaml", "web.example.org"), "web.example.org"),
+        (
+            variables_of("clusters/stage/vars.yaml", "stage.example.org")
+            | variables_of("clusters/prod/vars.yaml", "prod.example.org"),
+            "prod.example.org",
+        ),
+        (variables_of("a.yaml", "a") | variables_of("b.yaml", "b"), "${HOST:=usual}"),
+    ],
+)
+def test_variables_come_from_config_maps_of_the_repository(
+    files: dict[str, str], host: str
+) -> None:
+    """Of several with the name, the one of the environment counts; else nobody knows which."""
+    post_build = {
+        "substituteFrom": [{"kind": "ConfigMap", "name": "settings"}],
+        "substitute": {"TAG": "2"},
+    }
+    files |= patched()
+    files["clusters/prod/web.yaml"] = of_flux(
+        "web", {"path": "./apps/base/web", "postBuild": post_build}
+    )
+    made = release({"host": "${HOST:=usual}", "tag": "${TAG}"})
+    [web] = found(files, build=makes({"apps/base/web": [made]})).findings
+    [text] = web.values.values()
+    assert text == f"host: {host}\nreplicas: 1\ntag: 2\n".encode()
+
+
+def test_flux_generates_the_kustomization_of_a_folder_that_has_none() -> None:
+    files = {
+        "system/charts.yaml": CHARTS,
+        "system/web/release.yaml": flux("HelmRelease", "web", RELEASE),
+        "system/web/README.yaml": "not: an object\n",
+        "system/more/kustomization.yaml": overlay("deeper"),
+        "system/more/deeper/kustomization.yaml": overlay("own.yaml"),
+        "system/more/deeper/own.yaml": CONFIG,
+        "flux.yaml": of_flux("web", {"path": "./system", "targetNamespace": "shop"}),
+    }
+    seen: list[Any] = []
+
+    def build(given: Mapping[str, bytes], folder: str) -> str:
+        seen.extend(documents(given[f"{folder}/kustomization.yaml"], ""))
+        return CHARTS + "---\n" + dump_all([release({"built": True})])
+
+    [web] = [each for each in found(files, build=build).findings if each.form == "helm"]
+    assert seen == [{"resources": ["charts.yaml", "more", "web/release.yaml"], "namespace": "shop"}]
+    assert web.where == "system/web/release.yaml:1"
+    assert web.values == {"": b"host: local\nreplicas: 1\nbuilt: true\n"}
+
+
+def test_releases_for_the_clusters_of_environments_are_imported_from_a_hub() -> None:
+    files = patched(*OURS)
+    config = {"kubeConfig": {"secretRef": {"name": "cluster-kubeconfig"}}}
+    made = {f"apps/{each}": [release({"host": each}, **config)] for each in OURS}
+    [web] = found(files, build=makes(made)).findings
+    assert web.environments == ("prod", "stage")
+    assert "Secret cluster-kubeconfig (kubeConfig)" in web.notes[0]
+
+
+def test_a_folder_with_releases_of_another_folder_is_not_suggested() -> None:
+    """Its objects would be Flux's, which no cluster here knows."""
+    files = patched("prod")
+    files["flux.yaml"] = of_flux("apps", {"path": "./apps/prod"})
+    there = found(files, build=makes({"apps/prod": [release({})]}))
+    assert [each.name for each in there.findings] == ["web"]
+    assert not there.refusals
+
+
+def test_a_version_that_only_clusters_know_is_named() -> None:
+    chart = {**RELEASE["chart"]["spec"], "version": "${VERSION}"}
+    files = {"a.yaml": CHARTS, "b.yaml": flux("HelmRelease", "web", {"chart": {"spec": chart}})}
+    [only] = found(files).refusals
+    assert "its chart https://c.example.org web ${VERSION} has variables" in only.reason
+
+
 @pytest.mark.parametrize("environments", [OURS, ("prod",)])
 def test_objects_beside_a_release_become_an_app_with_an_overlay_per_environment(
     environments: tuple[str, ...],
