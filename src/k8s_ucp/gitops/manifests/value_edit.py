@@ -1,8 +1,8 @@
 """Edits one value at a path of a YAML file, without changing anything else.
 
 A path consists of keys and positions (`image.tag`, `spec.containers.0.image`). Missing keys are
-added in the usual layout. As with images, the result is parsed and compared with the intended
-change before it is returned.
+added in the usual layout, and a list can be copied from another file. As with images, the result is
+parsed and compared with the intended change before it is returned.
 """
 
 from __future__ import annotations
@@ -59,6 +59,78 @@ def scalar_text(node: YamlNode) -> str:
     """The value of a scalar, "" for null."""
     null = node.style == "" and node.value.lower() in ("", "~", "null")
     return "" if null else node.value
+
+
+def list_of(path: Path) -> Path:
+    """The path of the outermost list that a path leads into; () if there is none."""
+    place = next((place for place, part in enumerate(path) if isinstance(part, int)), 0)
+    return path[:place]
+
+
+def with_list(text: str, path: Path, where: str, source: str, source_where: str) -> str:
+    """The text with the outermost list of a path, copied from another text if it has none.
+
+    Helm replaces lists as a whole, so one item alone can't be set in another file. Raises
+    NotEditable.
+    """
+    whole = list_of(path)
+    found = node_at(_first_root(source, source_where), whole)
+    if not whole or found is None or node_at(_first_root(text, where), whole) is not None:
+        return text
+    refused = NotEditable(
+        f"{where} has no {path_text(whole)}, and the list in {source_where} can't be copied to it "
+        "automatically",
+        next=f"copy the list {path_text(whole)} to {where} by hand, then promote again",
+    )
+    if found.kind != "list" or any(each.anchor or each.target for each in found.walk()):
+        raise refused
+    held = set_value(text, whole, _HELD, where)
+    root = _first_root(held, where)
+    parent, node = node_at(root, whole[:-1]), node_at(root, whole)
+    if parent is None or node is None or (parent.flow and not found.flow):
+        raise refused
+    start, copied = node.start, source[found.start : found.end]
+    if not found.flow:
+        line = line_start(held, node.start)
+        indent = re.match(r" *", held[line:])
+        start = held.rindex(":", line, node.start) + 1
+        copied = _moved(source, found, f"{indent[0] if indent else ''}  ", line_break(held))
+    new = held[:start] + copied + held[node.end :]
+    try:
+        after = _first_root(new, where)
+    except NotEditable as error:
+        raise refused from error
+    made = node_at(after, whole)
+    same = made is not None and made.shape(made, ()) == found.shape(found, ())
+    if (
+        not same
+        or not root
+        or not after
+        or _but([root], root, whole) != _but([after], after, whole)
+    ):
+        raise refused
+    return new
+
+
+_HELD = "ucp-copies-a-list-here"
+"""Holds the place of a list until it is copied."""
+
+
+def _moved(source: str, node: YamlNode, indent: str, ending: str) -> str:
+    """The lines of a block list, each after a line break and with another indentation."""
+    first = line_start(source, node.start)
+    column = node.start - first
+    last = LINE_BREAK.search(source, max(_end(node) - 1, 0))
+    lines = source[first : last.start() if last else len(source)].splitlines()
+    moved = [
+        f"{indent}{line[column:] if not line[:column].strip() else line.lstrip()}".rstrip(" ")
+        for line in lines
+    ]
+    return ending + ending.join(moved)
+
+
+def _first_root(text: str, where: str) -> YamlNode | None:
+    return next(iter(read_documents(text, where)), None)
 
 
 def set_value(text: str, path: Path, value: str, where: str, document: int = 0) -> str:

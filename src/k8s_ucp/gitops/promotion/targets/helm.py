@@ -2,17 +2,19 @@
 
 All layers that Argo CD merges are considered: the chart's own values, the environment's values
 files, and what `.argocd-source.yaml` sets. The last layer that sets a value is edited; a value that
-only the chart's own file sets is added to the environment's file.
+only the chart's own file sets is added to the environment's file, with its whole list if it is in
+one.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
-from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, text_at
+from k8s_ucp.gitops.manifests.value_edit import Path, list_of, node_at, path_text, text_at
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_documents
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
 from k8s_ucp.gitops.promotion.targets.kinds import (
@@ -55,9 +57,22 @@ class Values:
     parameters: dict[str, int]
     """Parameters that `.argocd-source.yaml` sets, which override all: {path: position}."""
 
+    def effective(self, path: Path) -> Sequence[_Layer]:
+        """The layers that a path is read from. Helm doesn't merge lists: the last one replaces
+        all others."""
+        whole = list_of(path)
+        if not whole:
+            return self.layers
+        holders = (
+            each
+            for each in reversed(self.layers)
+            if node_at(each.root, (*each.prefix, *whole)) is not None
+        )
+        return [*itertools.islice(holders, 1)]
+
     def text(self, path: Path) -> str | None:
         """The effective value at a path; None if it isn't set."""
-        for layer in reversed(self.layers):
+        for layer in reversed(self.effective(path)):
             found = text_at(layer.root, (*layer.prefix, *path))
             if found is not None:
                 return found
@@ -68,11 +83,16 @@ class Values:
         if path_text(path) in self.parameters:
             place = self.parameters[path_text(path)]
             return SETTINGS, ("helm", "parameters", place, "value")
-        for layer in reversed(self.layers):
+        for layer in reversed(self.effective(path)):
             inside = (*layer.prefix, *path)
             if node_at(layer.root, inside) is not None and layer.file != _DEFAULTS:
                 return layer.file, inside
         return self.own, path
+
+    def list_file(self, path: Path) -> str:
+        """The file to copy a path's list from before the path is set; "" if it needn't be."""
+        from_chart = any(each.file == _DEFAULTS for each in self.effective(path))
+        return _DEFAULTS if list_of(path) and from_chart and self.own != _DEFAULTS else ""
 
     def current(self, path: Path) -> str | None:
         """The effective value at a path, including parameters."""
@@ -117,6 +137,7 @@ def find_values(values: Values) -> list[Target]:
         path
         for layer in values.layers
         for path in candidates(node_at(layer.root, layer.prefix), ())
+        if layer in values.effective(path)
     )
     found = [value_target(values, "", (path,)) for path in paths]
     images = [each.image or each.name for each in found]
@@ -163,17 +184,20 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
         image, pin = parts or (name, NO_PIN)
         file, inside = values.spot(path)
-        return Reference(file, inside, image), pin, image
+        spot = Reference(file, inside, image, list_file=values.list_file(path))
+        return spot, pin, image
     file, inside = values.spot(path)
     digest = _digest_path(values, path)
     digest_file, digest_inside = values.spot(digest) if digest else ("", ())
     current = (values.current(digest) or "") if digest else ""
-    spot = Value(file, inside, digest_file, digest_inside, current)
-    return spot, value_pin(text or "", current), _repository(values, path)
+    lists = values.list_file(path)
+    value = Value(file, inside, digest_file, digest_inside, current, list_file=lists)
+    return value, value_pin(text or "", current), _repository(values, path)
 
 
 def _is_mapping(values: Values, path: Path) -> bool:
-    nodes = [node_at(each.root, (*each.prefix, *path)) for each in values.layers]
+    layers = values.effective(path)
+    nodes = [node_at(each.root, (*each.prefix, *path)) for each in layers]
     return any(node is not None and node.kind == "map" for node in nodes)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin, set_pin
-from k8s_ucp.gitops.manifests.value_edit import Path, path_text, set_value, text_at
+from k8s_ucp.gitops.manifests.value_edit import Path, path_text, set_value, text_at, with_list
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_documents
 
 Texts = Callable[[str], str]
@@ -36,6 +36,8 @@ class Value:
     digest_path: Path = ()
     digest: str = ""
     """The effective digest, wherever it is set."""
+    list_file: str = ""
+    """The file whose list has the value, if `file` doesn't have that list yet."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Reference:
     path: Path
     name: str
     document: int = 0
+    list_file: str = ""
+    """As for Value."""
 
 
 @dataclass(frozen=True)
@@ -132,14 +136,22 @@ def write(spot: Spot, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
     if isinstance(spot, Reference):
         value = spot.name + (f":{pin.tag}" if pin.tag else "")
         value += f"@{pin.digest}" if pin.digest else ""
-        new = set_value(text(spot.file), spot.path, value, where, spot.document)
-        return {spot.file: new}
+        before = _with_list(text(spot.file), spot.path, spot, text, folder)
+        return {spot.file: set_value(before, spot.path, value, where, spot.document)}
     if isinstance(spot, Version):
         return {spot.file: set_value(text(spot.file), spot.path, pin.tag, where)}
     if isinstance(spot, ChartFiles):
         # Replacing the chart's files also changes the version.
         return {}
     return _write_value(spot, text, pin, folder)
+
+
+def _with_list(before: str, path: Path, spot: Value | Reference, text: Texts, folder: str) -> str:
+    """A file's text, with the list that the value at a path is in."""
+    if not spot.list_file:
+        return before
+    source = f"{folder}/{spot.list_file}"
+    return with_list(before, path, f"{folder}/{spot.file}", text(spot.list_file), source)
 
 
 def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
@@ -150,6 +162,7 @@ def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, s
         before = texts.get(file, text(file))
         roots = read_documents(before, where)
         if text_at(roots[0] if roots else None, path) != value:
+            before = _with_list(before, path, spot, text, folder)
             texts[file] = set_value(before, path, value, where)
 
     if pin.digest and not spot.digest_path:

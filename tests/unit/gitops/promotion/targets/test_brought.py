@@ -84,6 +84,65 @@ class TestCharts:
             "# Values of web on stage, over those of its chart.\nimage:\n  tag: 2.0.0\n"
         )
 
+    def test_an_item_of_the_charts_list_is_set_with_the_whole_list(self) -> None:
+        """Helm replaces lists as a whole; the next promotion finds it there."""
+        defaults = (
+            "# chart\ncontainers:\n# first\n- name: web\n  image:\n"
+            "    repository: example.org/web\n    tag: '1'  # by CI\n- name: side\n"
+            "  image: side:3\n\nreplicas: 1\n"
+        )
+        there = chart("# stage\n{}\n", defaults)
+        assert images_of(there) == ["example.org/web", "side"]
+        first = written(promote(there, images={"example.org/web": Pin("2.0.0")}))
+        own = (
+            "# stage\ncontainers:\n  - name: web\n    image:\n      repository: example.org/web\n"
+            "      tag: '2.0.0'  # by CI\n  - name: side\n    image: side:3\n"
+        )
+        assert first == {"values-stage.yaml": own}
+        second = written(promote(chart(own, defaults), images={"side": Pin("4")}))
+        assert second == {"values-stage.yaml": own.replace("side:3", "side:4")}
+
+    def test_a_list_of_the_environment_replaces_the_charts(self) -> None:
+        """What the chart has beyond it is not deployed."""
+        defaults = "jobs:\n- image: {repository: a, tag: 1, digest: x}\n- image: b:1\n"
+        there = chart("jobs:\n- image: {repository: c, tag: 7}\n", defaults)
+        assert images_of(there) == ["c"]
+        assert written(promote(there)) == {
+            "values-stage.yaml": "jobs:\n- image: {repository: c, tag: 2.0.0}\n"
+        }
+
+    @pytest.mark.parametrize(
+        ("own", "defaults", "new"),
+        [
+            (
+                "replicas: 2\n",
+                "a: {jobs: [{image: 'web:1', x: 1}]}\n",
+                "replicas: 2\na:\n  jobs: [{image: 'web:2.0.0', x: 1}]\n",
+            ),
+            (
+                "a:\r\n  b: 1\r\n",
+                "a:\n    jobs:\n        -   image: web:1\n            run: |\n"
+                "              x\n\n              y\n",
+                "a:\r\n  b: 1\r\n  jobs:\r\n    -   image: web:2.0.0\r\n        run: |\r\n"
+                "          x\r\n\r\n          y\r\n",
+            ),
+        ],
+    )
+    def test_a_list_is_copied_as_it_is(self, own: str, defaults: str, new: str) -> None:
+        assert written(promote(chart(own, defaults)))["values-stage.yaml"] == new
+
+    @pytest.mark.parametrize(
+        ("own", "defaults"),
+        [
+            ("replicas: 2\n", "jobs:\n- &a {image: 'web:1'}\n"),
+            ("a: {b: 1}\n", "a:\n  jobs:\n  - image: web:1\n"),
+        ],
+    )
+    def test_a_list_that_is_not_copied_comes_with_what_to_do(self, own: str, defaults: str) -> None:
+        with pytest.raises(NotEditable) as caught:
+            promote(chart(own, defaults))
+        assert "copy the list" in str(caught.value.next)
+
     def test_a_digest_overrides_the_tag_until_a_tag_is_promoted(self) -> None:
         first = written(promote(chart(), SHA))["values-stage.yaml"]
         assert first == OWN + f"  digest: {SHA}\n"
