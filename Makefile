@@ -26,7 +26,7 @@ TELL_NETWORK := { echo "pip failed to install ucp's dependencies; next: check th
 start: .venv/ready $(CLOUD) ## install ucp into .venv, then run `ucp start` (ARGS="--yes" skips all questions)
 	@.venv/bin/ucp start $(ARGS) || code=$$?; $(TELL_PATH); exit $${code:-0}
 
-stop: .venv/ready ## stop the topology; keeps the repositories
+stop: .venv/ready ## stop the topology; its repositories are kept
 	@.venv/bin/ucp stop $(ARGS)
 
 status: .venv/ready ## show what runs where
@@ -93,7 +93,7 @@ image: .venv/ready ## build the reconciler image (ARGS="--base IMAGE --tag NAME"
 wheel: .venv/ready-dev ## build the wheel into dist/
 	@.venv/bin/python -m build --wheel --no-isolation
 
-clean: ## remove the virtual environment and build results; keeps all topologies
+clean: ## remove the virtual environment and build results; topologies are kept
 	@rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 help: ## list the targets

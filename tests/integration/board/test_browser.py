@@ -123,7 +123,7 @@ def test_page_shows_changes_and_reports_a_lost_core_and_a_lost_server(
     alert = "document.getElementById('alert').innerText"
     page.until(f"{alert}.includes('does not respond since')")
     since = page.run("new Date(1760000000000).toLocaleString()")
-    assert f"since {since}; this is what it said until then" in page.run(alert)
+    assert f"since {since}; the page shows its last known state" in page.run(alert)
     assert page.run("document.body.className") == "stale"
     assert page.run("document.querySelectorAll('.cell').length") == 4
     source.change("about", "", lost=False, lostSince=None)
@@ -135,7 +135,7 @@ def test_page_shows_changes_and_reports_a_lost_core_and_a_lost_server(
     well(page, server)
     server.shutdown()
     server.server_close()
-    page.until("/lost at .*, trying again/.test(document.getElementById('connection').textContent)")
+    page.until("/lost at .*, reconnecting/.test(document.getElementById('connection').textContent)")
 
 
 def test_promotion_is_confirmed_and_its_result_is_shown(page: Page, serve: Serve) -> None:

@@ -147,7 +147,7 @@ function rebuildGrid(environments, apps, rows) {
   }
   byId("grid-body").replaceChildren(body);
   byId("grid-empty").hidden = apps.length > 0;
-  byId("grid-empty").textContent = known.about[""].asked ? "No apps yet." : "Waiting for the first data.";
+  byId("grid-empty").textContent = known.about[""].asked ? "No apps yet." : "No data yet.";
   const target = cells.get(focused) || cells.values().next().value;
   if (target) target.tabIndex = 0;
   if (focused && cells.has(focused)) cells.get(focused).focus();
@@ -182,7 +182,7 @@ function applyFilter() {
   for (const [app, line] of lines) line.hidden = !wanted.get(app);
   const attention = counts.wait + counts.bad;
   const text = rows.length
-    ? `${rows.length} deployments: ${counts.good} well, ${attention} need attention, ${counts.newer} can be promoted`
+    ? `${rows.length} deployments: ${counts.good} healthy, ${attention} need attention, ${counts.newer} can be promoted`
     : "";
   if (byId("summary").textContent !== text) byId("summary").textContent = text;
 }
@@ -272,7 +272,7 @@ async function loadHistory() {
     byId("history"),
     ["When", "What", "From", "To", "By", "Commit"],
     found.map((each) => [when(each.time), KINDS[each.kind] || each.kind, each.from, each.to, each.by, each.commit]),
-    "No changes of its tags.",
+    "No tag changes.",
   );
 }
 
@@ -332,7 +332,7 @@ let drawnActions = "";
 function drawActions(row) {
   const found = choices(row);
   const shape = JSON.stringify([shownKey, found]);
-  if (shape === drawnActions || busy) return; // a button that is being asked about stays
+  if (shape === drawnActions || busy) return; // keep a button that waits for a confirmation
   drawnActions = shape;
   byId("commands").textContent = found.map((each) => each.command).join("\n");
   if (document.body.dataset.mode !== "write") {
@@ -389,7 +389,7 @@ async function change(body) {
 // The other sections: small tables, rebuilt when one of their rows changes
 
 const FEW = 10;
-const unfolded = new Set(); // lists that somebody wants to see all of
+const unfolded = new Set(); // lists that the user has expanded
 
 function drawTable(target, heads, rows, empty) {
   const shown = unfolded.has(target) ? rows : rows.slice(0, FEW);
@@ -458,7 +458,7 @@ const DRAW = {
       rowsOf("findings")
         .sort((a, b) => RANKS[a.severity] - RANKS[b.severity] || a.id.localeCompare(b.id))
         .map((row) => [stateWord(row.severity, WORST[row.severity]), row.message, row.next]),
-      known.about[""].asked ? "No problems found." : "Not asked yet.",
+      known.about[""].asked ? "No problems found." : "No data yet.",
     ),
   environments: () =>
     drawTable(
@@ -485,7 +485,7 @@ const DRAW = {
       rowsOf("components").map((row) => [
         row.name, row.version, row.placement, word(row.ready, "ready", "not ready"), row.why,
       ]),
-      "Not asked yet.",
+      "No data yet.",
     ),
   applications: () =>
     drawTable(
@@ -520,7 +520,7 @@ const DRAW = {
         conditionWord(row.ready),
         row.why,
       ]),
-      "No objects of Crossplane.",
+      "No Crossplane objects.",
     ),
   events: () =>
     drawTable(
@@ -550,7 +550,7 @@ function drawAbout() {
   const about = known.about[""];
   const problems = [];
   if (about.lost) {
-    const since = about.lostSince ? ` since ${clock(about.lostSince)}; this is what it said until then` : "";
+    const since = about.lostSince ? ` since ${clock(about.lostSince)}; the page shows its last known state` : "";
     problems.push(`The core cluster ${about.core.name} does not respond${since}.\nnext: ucp start, or ucp doctor`);
   }
   if (about.problem) problems.push(`The app repository can't be read: ${about.problem}`);
@@ -567,7 +567,7 @@ let mapTimer = null;
 function drawMap() {
   if (!byId("map-details").open || mapTimer) return;
   const image = element("img");
-  image.alt = "Repositories, core cluster and environments with their apps; the tables above tell the same.";
+  image.alt = "Repositories, core cluster and environments with their apps; the tables above contain the same data.";
   image.src = `map.svg?${Date.now()}`;
   image.addEventListener("load", () => byId("map-frame").replaceChildren(image));
   mapTimer = setTimeout(() => { mapTimer = null; }, 5000);
@@ -606,7 +606,7 @@ function showAge() {
   if (disconnectedSince) {
     text = stream.readyState === EventSource.CLOSED
       ? "disconnected: open the URL that `ucp board` printed last"
-      : `connection lost at ${clock(disconnectedSince)}, trying again`;
+      : `connection lost at ${clock(disconnectedSince)}, reconnecting`;
   }
   if (byId("connection").textContent !== text) byId("connection").textContent = text;
 }
