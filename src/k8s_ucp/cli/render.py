@@ -51,7 +51,7 @@ def render(
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, toolbox)
     if vendored:
         helm = installer.install(("helm",)).path("helm")
-        charts = vendor(topology, rendered.core, helm, heard=call.console.say)
+        charts = vendor(topology, rendered.core, helm, on_progress=call.console.say)
         after = render_all(
             call.workspace, topology, path.read_bytes(), manifests, toolbox, vendored=charts
         )

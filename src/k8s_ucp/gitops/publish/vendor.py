@@ -54,7 +54,7 @@ def vendor(
 ) -> dict[str, bytes]:
     """Manifests of the add-ons that the topology enables, by path in the core repository.
 
-    core: the files of its render, for the values. heard: called before each chart is fetched.
+    core: the files of its render, for the values. on_progress: called before each chart is fetched.
     Raises ChartFailed, ProgramMissing.
     """
     found: dict[str, bytes] = {}

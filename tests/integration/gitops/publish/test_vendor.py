@@ -84,7 +84,9 @@ def chart(url: str, **changes: str) -> Addon:
 
 def vendored(url: str, helm: Path, **changes: str) -> dict[str, bytes]:
     core = render(topology(), FACTS).core
-    return vendor(topology(), core, helm, heard=lambda line: None, chosen=[chart(url, **changes)])
+    return vendor(
+        topology(), core, helm, on_progress=lambda line: None, chosen=[chart(url, **changes)]
+    )
 
 
 def test_chart_is_rendered_for_each_environment(charts: str, helm: Path) -> None:
