@@ -332,7 +332,7 @@ let drawnActions = "";
 function drawActions(row) {
   const found = choices(row);
   const shape = JSON.stringify([shownKey, found]);
-  if (shape === drawnActions || busy) return; // keep a button that waits for a confirmation
+  if (shape === drawnActions || busy) return; // keep the disabled buttons until the request ends
   drawnActions = shape;
   byId("commands").textContent = found.map((each) => each.command).join("\n");
   if (document.body.dataset.mode !== "write") {

@@ -91,7 +91,7 @@ def _linked(
     found = {}
     for path, id in links.items():
         target = resolve(path.rpartition("/")[0], targets[id].decode("utf-8", "replace"))
-        if target in plain and not is_hidden(target):
+        if target is not None and target in plain and not is_hidden(target):
             found[path] = plain[target]
     return found
 

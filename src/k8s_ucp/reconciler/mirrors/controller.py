@@ -192,13 +192,17 @@ class MirrorsController(Controller):
         self, syncer: Syncer
     ) -> dict[str, tuple[Destination | None, Count, CopyProblem | None]]:
         known, unknown = self._index.targets_of(syncer)
+        forbidden = self._index.forbidden(syncer.key)
         found: dict[str, tuple[Destination | None, Count, CopyProblem | None]] = {
             each: (None, Count(), _NOT_REGISTERED) for each in unknown
         }
         for name in {*known, *self._counters.clusters(syncer.key)}:
             session = self._mirrors.sessions.get(name)
             away = session.away if session else _NOT_REGISTERED
-            found[name] = (known.get(name), self._counters.count(syncer.key, name), away)
+            count = self._counters.count(syncer.key, name)
+            if away is None and name in forbidden and not count.problems:
+                away = _not_allowed(forbidden[name])
+            found[name] = (known.get(name), count, away)
         return found
 
     def _add_finalizer(self, item: Object) -> Object:
@@ -257,6 +261,11 @@ class MirrorsController(Controller):
 
 
 _NOT_REGISTERED = CopyProblem("NotRegistered", "no app cluster with this name is registered")
+
+
+def _not_allowed(namespace: str) -> CopyProblem:
+    """A placeholder in the namespace of copies has led to this one."""
+    return CopyProblem("NamespaceForbidden", f"copies in namespace {namespace} are not allowed")
 
 
 def _lane(key: str) -> str:

@@ -55,6 +55,8 @@ class MirrorIndex:
         """By cluster and place, the one with precedence first."""
         self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
         """Number of desired places per (namespace, kind), by cluster."""
+        self._forbidden: dict[str, dict[tuple[str, str], str]] = {}
+        """Forbidden namespaces of copies, by source: (cluster, Syncer) -> namespace."""
         self._lock = threading.RLock()
 
     def set_source(self, key: str, source: CopySource | None) -> set[CopyKey]:
@@ -148,6 +150,16 @@ class MirrorIndex:
                     unknown.append(entry.cluster)
             return found, sorted(set(unknown))
 
+    def forbidden(self, syncer: str) -> dict[str, str]:
+        """Clusters in which a Syncer's copy would be in a forbidden namespace, with its name."""
+        with self._lock:
+            return {
+                cluster: namespace
+                for each in self._forbidden.values()
+                for (cluster, who), namespace in each.items()
+                if who == syncer
+            }
+
     def _index(self) -> None:
         self._named, self._selecting = {}, {}
         for syncer in sorted(self._syncers.values(), key=lambda each: each.precedence):
@@ -237,12 +249,19 @@ class MirrorIndex:
         self, key: str, entries: Iterable[SyncerEntry]
     ) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
         found: dict[CopyKey, tuple[SyncerEntry, ...]] = {}
+        forbidden: dict[tuple[str, str], str] = {}
         for entry in entries:
             for target in self._targets_of(entry):
                 place = place_of(entry, key, target)
-                if place is not None:
-                    copy_key = (target.cluster, place)
-                    found[copy_key] = (*found.get(copy_key, ()), entry)
+                namespace = place.split("/", 2)[1]
+                if forbidden_namespace(namespace):
+                    forbidden[target.cluster, entry.syncer] = namespace
+                    continue
+                copy_key = (target.cluster, place)
+                found[copy_key] = (*found.get(copy_key, ()), entry)
+        self._forbidden.pop(key, None)
+        if forbidden:
+            self._forbidden[key] = forbidden
         return found
 
     def _targets_of(self, entry: SyncerEntry) -> Iterator[Destination]:
@@ -256,8 +275,8 @@ class MirrorIndex:
                 yield target
 
 
-def place_of(entry: SyncerEntry, source: str, target: Destination) -> str | None:
-    """Place of a source's copy in a cluster; None if its namespace is forbidden."""
+def place_of(entry: SyncerEntry, source: str, target: Destination) -> str:
+    """Place of a source's copy in a cluster, even if its namespace is forbidden."""
     kind, namespace, name = source.split("/", 2)
 
     def filled(text: str) -> str:
@@ -270,7 +289,4 @@ def place_of(entry: SyncerEntry, source: str, target: Destination) -> str | None
             .replace("{environment}", target.environment)
         )
 
-    where = filled(entry.target_namespace)
-    if forbidden_namespace(where):
-        return None
-    return sys.intern(f"{kind}/{where}/{filled(entry.target_name)}")
+    return sys.intern(f"{kind}/{filled(entry.target_namespace)}/{filled(entry.target_name)}")

@@ -328,6 +328,23 @@ def test_invalid_entries_are_reported_and_skipped() -> None:
     assert "reconciler.sourceNamespaces" in found.mistakes[0]
 
 
+def test_forbidden_namespace_from_a_placeholder_is_reported() -> None:
+    index = MirrorIndex()
+    index.set_targets([STAGE, PROD])
+    item = secret({"a": "1"}, metadata={"name": "kube-db"})
+    index.set_source("Secret/src/kube-db", copies.source_of(item))
+    everywhere = {"sourceName": "kube-db", "targetCluster": None, "targetSelector": {}}
+    wrong = entry(**everywhere, targetNamespace="{name}")
+    assert index.set_syncer("src/one", syncer(wrong)) == set()
+    assert index.forbidden("src/one") == {"demo-stage": "kube-db", "demo-prod": "kube-db"}
+    assert index.forbidden("src/other") == {}
+    index.set_targets([STAGE])
+    assert list(index.forbidden("src/one")) == ["demo-stage"]
+    right = entry(**everywhere, targetNamespace="apps")
+    assert index.set_syncer("src/one", syncer(right)) == {("demo-stage", "Secret/apps/kube-db")}
+    assert index.forbidden("src/one") == {}
+
+
 def test_synced_copies_and_problems_are_counted() -> None:
     told: list[str] = []
     counters = SyncCounters(told.append)
