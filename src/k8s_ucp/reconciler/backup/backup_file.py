@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import PATH, Backup, dump, parse
 from k8s_ucp.backup_key import BackupKey
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 
@@ -44,7 +45,7 @@ class BackupFile:
     def save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
         """Apply `change` to the backup, commit and push it; None if nothing changed.
 
-        Returns the commit. Raises BadKey, and the errors of git/.
+        Returns the commit. Raises BadKey, UcpError if the branch is gone, and the errors of git/.
         """
         # Usually nothing has changed, which the clone shows without a request to the remote.
         if self.seen and change(known := self.read(self.seen, key)) == known:
@@ -57,6 +58,13 @@ class BackupFile:
         if tip is None:
             # The branch doesn't exist yet; the next start pushes it.
             return None
+        if f"refs/heads/{self.branch}" not in self.clone.remote_refs():
+            # A push would create it anew from what was fetched last, beside its renamed successor.
+            raise UcpError(
+                f"the core repository has no branch {self.branch} any more",
+                next=f"rename the branch back to {self.branch}, or set spec.git.branch in ucp.yaml "
+                "and run ucp start",
+            )
         known = self.read(tip, key)
         wanted = change(known)
         if wanted == known:

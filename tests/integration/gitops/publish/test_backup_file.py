@@ -16,6 +16,7 @@ import pytest
 from k8s_ucp.backup import PATH, Backup
 from k8s_ucp.backup_key import BackupKey, BadKey, key_for
 from k8s_ucp.context import StartContext
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.check_hook import ensure_check_hook
@@ -122,6 +123,15 @@ def test_concurrent_writers_of_the_same_content_create_one_commit(
         commits = list(pool.map(save, ("one", "two")))
     assert len([each for each in commits if each]) == 1
     assert len(Repository(world.folder.core_remote).history("main", PATH)) == 1
+
+
+def test_renamed_branch_is_not_created_again(world: World, key: BackupKey) -> None:
+    world.start()
+    Repository(world.folder.core_remote).git("branch", "-m", "main", "trunk")
+    before = world.refs()
+    with pytest.raises(UcpError, match="has no branch main any more"):
+        file(world).save(key, keep(STATE))
+    assert world.refs() == before
 
 
 def test_another_key_writes_nothing(world: World, key: BackupKey, tmp_path: Path) -> None:
