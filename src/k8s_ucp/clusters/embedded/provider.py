@@ -59,7 +59,6 @@ from k8s_ucp.clusters.embedded.processes import (
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
-from k8s_ucp.clusters.embedded.relocation import relocate
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -413,7 +412,7 @@ class EmbeddedProvider:
         folder.mark_running()
 
     def _start(self, folder: ClusterFolder, record: Record, until: float) -> None:
-        former = relocate(folder)
+        former = definition.relocate(folder)
         if former and not former.exists():
             self._ports.release(str(former))
         self._ports.claim(str(folder.root), record.ports)

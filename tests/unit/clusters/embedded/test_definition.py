@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.clusters.embedded.definition import relocate
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.relocation import relocate
 from k8s_ucp.errors import UcpError
 
 
