@@ -124,7 +124,7 @@ def _unsafe(environment: str, why: str) -> UcpError:
     return UcpError(
         f"the kubeconfig of {environment} in the core cluster could run programs or read files on "
         f"this machine: {why}",
-        next="get one from the cloud itself, such as with gcloud or aws",
+        next="get one with the command of the cloud itself",
     )
 
 
