@@ -332,9 +332,13 @@ class Workspace:
         if _machine() and identity.machine and _machine() != identity.machine:
             return None
         if identity.root != str(self.root):
-            there = Path(identity.root) / self._identity_file.relative_to(self.root)
-            original = _read_identity(there)
-            if original and original.id == identity.id and not _is_same(there, self._identity_file):
+            original_file = Path(identity.root) / self._identity_file.relative_to(self.root)
+            original = _read_identity(original_file)
+            if (
+                original
+                and original.id == identity.id
+                and not _is_same(original_file, self._identity_file)
+            ):
                 return None
         return identity
 

@@ -71,7 +71,7 @@ class _Following:
         self._lock = threading.Lock()
         self._examined: Examined | None = None
         self._core_lost = False
-        self._heard: float | None = None
+        self._last_seen: float | None = None
         """Time of the last response of the core."""
         self._look = threading.Event()
         """Set to poll the state early."""
@@ -102,7 +102,7 @@ class _Following:
             examined, applications = self._examined, self._applications
             overview, events = self._overview, list(self._events.values())
             lost, problem, resources = self._core_lost, self._problem, self._resources
-            heard = self._heard
+            heard = self._last_seen
         topology = self._source.topology
         seen = examined.seen if examined else None
         if applications is not None:
@@ -131,7 +131,7 @@ class _Following:
         with self._lock:
             self._core_lost = not found.seen.core_ready
             if not self._core_lost:
-                self._heard = time.time()
+                self._last_seen = time.time()
             before = self._examined
             if self._core_lost and before is not None:
                 # The last known state is shown as outdated.
@@ -196,14 +196,14 @@ class _Following:
                 items.pop(_key(change.items[0]), None)
             else:
                 items[_key(change.items[0])] = change.items[0]
-            self._tell(keep, items)
+            self._update(keep, items)
             if cut:
                 cut = False
                 self._look.set()
 
-    def _tell(self, keep: Callable[[Any], None], items: Mapping[str, Object]) -> None:
+    def _update(self, keep: Callable[[Any], None], items: Mapping[str, Object]) -> None:
         with self._lock:
-            self._heard = time.time()
+            self._last_seen = time.time()
             keep(dict(items))
         self._changed()
 

@@ -163,11 +163,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif body is None:
             self._answer(413, b"too large\n")
         elif board.run is None:
-            self._tell(actions.Outcome(False, "the board is read-only\n  next: ucp board --write"))
+            self._answer_outcome(
+                actions.Outcome(False, "the board is read-only\n  next: ucp board --write")
+            )
         else:
             with board.acting:
                 outcome = actions.attempt(board.run, body)
-            self._tell(outcome)
+            self._answer_outcome(outcome)
 
     def _body(self) -> bytes | None:
         """The body; None if it is too large, or its length is unknown."""
@@ -249,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         self._answer(403, b"forbidden: open the URL that `ucp board` printed last\n")
 
-    def _tell(self, outcome: actions.Outcome) -> None:
+    def _answer_outcome(self, outcome: actions.Outcome) -> None:
         data = {"ok": outcome.ok, "message": outcome.message}
         self._answer(200, json.dumps(data).encode(), "application/json")
 

@@ -116,13 +116,13 @@ class SimulatedCloud:
             self._number += 1
             self.recording.append(self._number, request)
             answer = self._played(self._number, call, request)
-            self._tell(_entry(self._number, call, answer, answered=not lost))
+            self._record(_entry(self._number, call, answer, answered=not lost))
         if lost:
             return _drop(environ)
         start(f"{answer.status} -", answer.headers)
         return [answer.body]
 
-    def _tell(self, entry: CloudLedgerEntry) -> None:
+    def _record(self, entry: CloudLedgerEntry) -> None:
         self.ledger.append(entry)
         what = f"{entry.region} {entry.service}:{entry.operation} {entry.id or '-'}"
         LOG.info("%d %s %d", entry.number, what, entry.status)
@@ -166,7 +166,7 @@ class SimulatedCloud:
                 continue
             answer = self._played(each.number, call, each.request)
             if call.changes and each.number not in replayed:
-                self._tell(_entry(each.number, call, answer, answered=False))
+                self._record(_entry(each.number, call, answer, answered=False))
 
     def reset(self) -> None:
         """Empty the cloud; this process serves nothing more.
@@ -177,7 +177,7 @@ class SimulatedCloud:
         """
         self._moto.acquire()
         self._emptied = True
-        self._tell(CloudLedgerEntry(self._number + 1, time.time(), "", "ucp", RESET, "", 200))
+        self._record(CloudLedgerEntry(self._number + 1, time.time(), "", "ucp", RESET, "", 200))
         self.recording.clear()
         self._restart()
 

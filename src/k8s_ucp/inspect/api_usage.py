@@ -39,8 +39,8 @@ def deprecated_uses(metrics: str) -> list[DeprecatedUse]:
     found = []
     for each in _METRIC.finditer(metrics):
         labels = dict(_LABEL.findall(each["labels"]))
-        group, version, resource, gone = (labels.get(name, "") for name in _USE)
-        found.append(DeprecatedUse(group, version, resource, gone))
+        group, version, resource, removed_in = (labels.get(name, "") for name in _USE)
+        found.append(DeprecatedUse(group, version, resource, removed_in))
     return sorted(set(found), key=lambda each: each.name)
 
 

@@ -49,22 +49,22 @@ def trouble(item: Object) -> str:
 
 def reason(item: Object) -> str:
     """Why an Application isn't Synced and Healthy, as far as Argo CD knows."""
-    if said := _failure(item):
-        return said
+    if failure := _failure(item):
+        return failure
     operation = _status(item).get("operationState") or {}
     message = shortened(str(operation.get("message") or ""))
     running = message if operation.get("phase") == "Running" else ""
     if running and not _REPEATS.match(running):
         return running
     resources = _status(item).get("resources") or []
-    stays = kept(item)
-    unwell = [_unwell(each) for each in resources if _health(each) in _UNWELL]
+    retained = kept(item)
+    unhealthy = [_unhealthy(each) for each in resources if _health(each) in _UNHEALTHY]
     differing = [_shown(each) for each in resources if each.get("status") == "OutOfSync"]
     parts = [
         f"{what}: {some_of(names, _SHOWN)}"
         for what, names in (
-            ("not healthy", unwell),
-            ("out of sync with git", [each for each in differing if each not in stays]),
+            ("not healthy", unhealthy),
+            ("out of sync with git", [each for each in differing if each not in retained]),
         )
         if names
     ]
@@ -89,15 +89,15 @@ def _conditions(item: Object) -> list[dict[str, Any]]:
 def troubles(items: Iterable[Object]) -> list[str]:
     """What is wrong with each Application that isn't settled, if anything is known."""
     return [
-        f"Application {each['metadata']['name']}: {said}"
+        f"Application {each['metadata']['name']}: {problem}"
         for each in items
-        if not is_settled(each) and (said := trouble(each))
+        if not is_settled(each) and (problem := trouble(each))
     ]
 
 
 ENDLESS = "without spec.duration it runs until its analyses end, or for ever"
 """Of an Experiment of Argo Rollouts, which Argo CD reports as Progressing while it runs."""
-_UNWELL = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
+_UNHEALTHY = ("Degraded", "Missing", "Unknown", "Suspended", "Progressing")
 
 
 def _is_cause(condition: dict[str, Any]) -> bool:
@@ -134,12 +134,12 @@ def _health(resource: dict[str, Any]) -> str:
     return str((resource.get("health") or {}).get("status") or "")
 
 
-def _unwell(resource: dict[str, Any]) -> str:
+def _unhealthy(resource: dict[str, Any]) -> str:
     """An object that isn't healthy, with Argo CD's message."""
-    said = shortened(str((resource.get("health") or {}).get("message") or ""))
+    message = shortened(str((resource.get("health") or {}).get("message") or ""))
     if _key(resource)[:2] == ("argoproj.io", "Experiment") and _health(resource) == "Progressing":
-        said = f"{said}; {ENDLESS}" if said else ENDLESS
-    return f"{_shown(resource)} ({said})" if said else _shown(resource)
+        message = f"{message}; {ENDLESS}" if message else ENDLESS
+    return f"{_shown(resource)} ({message})" if message else _shown(resource)
 
 
 def kept(item: Object) -> list[str]:

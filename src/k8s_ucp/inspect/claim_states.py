@@ -35,10 +35,10 @@ def collect(core: Kube | None, names: Collection[str]) -> Mapping[str, ClaimStat
 
 def claim_states(seen: ClusterSnapshot, names: Collection[str]) -> Mapping[str, ClaimState]:
     """State of these claims, in the terms of `ucp status`. Pure."""
-    there, why = {claim_name(each): each for each in seen.claims}, claim_reasons(seen)
+    claims, why = {claim_name(each): each for each in seen.claims}, claim_reasons(seen)
 
     def state(name: str) -> ClaimState:
-        claim = there.get(name)
+        claim = claims.get(name)
         if claim is None:
             return ClaimState("missing", "not on the core cluster yet: see its Application")
         if claim["metadata"].get("deletionTimestamp"):

@@ -26,8 +26,8 @@ class ClusterDeletion:
     def has_begun(self) -> bool:
         """Whether the cluster, or a part of it, is being deleted already. Raises KubeError."""
         local = self.kube.find(LOCAL_CLUSTER, self.cluster, names.CLUSTERS_NAMESPACE)
-        there = [*self.resources, *([local] if local else [])]
-        return any("deletionTimestamp" in each["metadata"] for each in there)
+        objects = [*self.resources, *([local] if local else [])]
+        return any("deletionTimestamp" in each["metadata"] for each in objects)
 
     def left(self) -> str:
         """What still exists, each with its last error; "" once everything is deleted.

@@ -61,19 +61,19 @@ def _prices(topology: Topology) -> Iterator[tuple[str, tuple[float, str, bool]]]
         if PROVIDERS[provider].managed:
             price = _most_specific(costs.clusters, provider, _cluster_facts(environment))
             if price:
-                told = price.monthly, costs.currency, is_simulated(topology, provider)
-                yield f"cluster {cluster}", told
-                yield f"Cluster {cluster}", told
-                yield f"KubernetesCluster {cluster}", told
+                priced = price.monthly, costs.currency, is_simulated(topology, provider)
+                yield f"cluster {cluster}", priced
+                yield f"Cluster {cluster}", priced
+                yield f"KubernetesCluster {cluster}", priced
         for each in topology.spec.databases:
             if environment.name not in (each.environments or [environment.name]):
                 continue
             price = _most_specific(costs.databases, each.provider, _database_facts(each))
             if price:
                 simulated = each.provider in topology.spec.clouds.simulated
-                told = price.monthly, costs.currency, simulated
-                yield f"database {each.name} of {environment.name}", told
-                yield f"Postgres {each.name}-{environment.name}", told
+                priced = price.monthly, costs.currency, simulated
+                yield f"database {each.name} of {environment.name}", priced
+                yield f"Postgres {each.name}-{environment.name}", priced
 
 
 def _cluster_facts(environment: Environment) -> dict[str, str]:

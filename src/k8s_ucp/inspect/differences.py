@@ -58,7 +58,7 @@ def differences(
     """Environments first, then apps, other Applications and files."""
     environments = list(_environments(topology, committed, seen))
     apps = list(_apps(topology, committed, seen))
-    told = {each.object for each in (*environments, *apps)}
+    covered = {each.object for each in (*environments, *apps)}
     core = topology.core_cluster
     away = Difference(f"cluster {core}", "declared", "declared", "not responding", "ucp start")
     return [
@@ -66,7 +66,7 @@ def differences(
         *environments,
         *apps,
         *_others(seen),
-        *_files(committed, told),
+        *_files(committed, covered),
     ]
 
 
@@ -74,30 +74,35 @@ def _environments(
     topology: Topology, committed: Committed, seen: ClusterSnapshot
 ) -> Iterator[Difference]:
     declared = {each.name: each for each in topology.spec.environments}
-    there = {environment_of(each): each for each in (*seen.registrations, *seen.clusters)}
+    existing = {environment_of(each): each for each in (*seen.registrations, *seen.clusters)}
     rows = {each["name"]: each for each in status.summarize(topology, seen)["environments"]}
     for name in [*rows, *sorted({*committed.environments} - rows.keys())]:
-        said, row = declared.get(name), rows.get(name)
+        environment, row = declared.get(name), rows.get(name)
         provider = row["cluster"]["provider"] if row else ""
-        wanted = said.state == "running" if said else name in committed.environments
+        wanted = environment.state == "running" if environment else name in committed.environments
         if not seen.core_ready:
             cluster, runs = UNKNOWN, wanted
-        elif name in there and row:
+        elif name in existing and row:
             runs = True
             cluster = "draining" if row["state"] == "draining" else "running"
         else:
             cluster, runs = ABSENT, False
-        if said and name in committed.environments and runs == wanted and cluster != "draining":
+        if (
+            environment
+            and name in committed.environments
+            and runs == wanted
+            and cluster != "draining"
+        ):
             continue
-        if said is None and name in committed.environments:
+        if environment is None and name in committed.environments:
             advice = f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml"
-        elif name not in committed.environments and said:
+        elif name not in committed.environments and environment:
             advice = "ucp start"
         else:
             advice = "ucp status; if it persists: ucp doctor"
         yield Difference(
             f"environment {name}",
-            f"{said.cluster.provider}, {said.state}" if said else ABSENT,
+            f"{environment.cluster.provider}, {environment.state}" if environment else ABSENT,
             "declared" if name in committed.environments else ABSENT,
             cluster,
             advice,
@@ -185,7 +190,7 @@ def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
             yield Difference(name, "", "declared", _deployed(each), "ucp doctor")
 
 
-def _files(committed: Committed, told: Collection[str]) -> Iterator[Difference]:
+def _files(committed: Committed, covered: Collection[str]) -> Iterator[Difference]:
     """Changed files that belong to no environment or app in `told`."""
     for path, change in sorted(committed.changes.items()):
         found = _FOLDERS.match(path)
@@ -194,7 +199,7 @@ def _files(committed: Committed, told: Collection[str]) -> Iterator[Difference]:
             f"environment {environment}",
             f"app {found['app'] if found else ''} on {environment}",
         }
-        if not objects & {*told}:
+        if not objects & {*covered}:
             topology = ABSENT if change == "delete" else "rendered"
             repository = ABSENT if change == "create" else "an earlier render"
             yield Difference(path, topology, repository, "", "ucp start")

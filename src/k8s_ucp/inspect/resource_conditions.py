@@ -51,7 +51,7 @@ class Cause:
 
 def first_cause(resources: Iterable[Object]) -> Cause | None:
     """The root cause among unready resources, as far as it can be told."""
-    found = [(*said, each) for each in resources if (said := _state(each))]
+    found = [(*ranked, each) for each in resources if (ranked := _state(each))]
     if not found:
         return None
     rank, message, resource = min(found, key=lambda each: each[0])
@@ -65,11 +65,11 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
     for type in ("Synced", "LastAsyncOperation"):
         condition = find(item, type) or {}
         if condition.get("status") == "False":
-            said = str(condition.get("message") or condition.get("reason"))
+            message = str(condition.get("message") or condition.get("reason"))
             if condition.get("reason") == "ReconcilePaused":
-                return _Rank.REPORTS_STATE, said
-            waits = WAITS_FOR_ANOTHER.search(said)
-            return _Rank.REFERS_TO_ANOTHER if waits else _Rank.FAILED, said
+                return _Rank.REPORTS_STATE, message
+            waits = WAITS_FOR_ANOTHER.search(message)
+            return _Rank.REFERS_TO_ANOTHER if waits else _Rank.FAILED, message
     if is_true(item, "Ready"):
         return None
     ready = find(item, "Ready")
@@ -77,8 +77,8 @@ def _state(item: Object) -> tuple[_Rank, str] | None:
         # Crossplane writes both conditions at once.
         seen = find(item, "Synced") is not None
         return (_Rank.UNDER_WAY, "not ready yet") if seen else (_Rank.UNSEEN, "not reconciled yet")
-    if said := str(ready.get("message") or ""):
-        return _Rank.FAILED if NEXT_STEP in said else _Rank.REPORTS_STATE, said
+    if message := str(ready.get("message") or ""):
+        return _Rank.FAILED if NEXT_STEP in message else _Rank.REPORTS_STATE, message
     return _Rank.UNDER_WAY, str(ready.get("reason") or "not ready yet")
 
 
@@ -95,9 +95,9 @@ def stuck(
         references = (spec.get("crossplane") or {}).get("resourceRefs") or []
         parts = [part for part in (find(one) for one in references) if part]
         words = [
-            f"{part['kind']} {part['metadata']['name']}: {said}"
+            f"{part['kind']} {part['metadata']['name']}: {message}"
             for part in parts
-            if (said := last_error(part))
+            if (message := last_error(part))
         ]
         if not each["metadata"].get("deletionTimestamp"):
             words.insert(0, "it was not deleted: it is not from the team's repository")

@@ -48,9 +48,9 @@ class UnscheduledPods:
 
         The rollout of a Deployment needs one more, since old pods stay until new ones are ready.
         """
-        there = _AVAILABLE.search(self.message)
+        available = _AVAILABLE.search(self.message)
         more = self.owner.startswith("ReplicaSet ")
-        return max((int(there[1]) if there else 0) + len(self.pods) + more, self.replicas)
+        return max((int(available[1]) if available else 0) + len(self.pods) + more, self.replicas)
 
     def __str__(self) -> str:
         many = len(self.pods) > 1

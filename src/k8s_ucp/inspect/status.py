@@ -304,32 +304,32 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
     old = notes_are_old(seen)
     for note in seen.notes.values():
         if condition := first_of(note, names.CLUSTER_CONDITIONS, "False"):
-            told = f"{condition['reason']}: {condition['message']}"
+            message = f"{condition['reason']}: {condition['message']}"
         elif old:
-            told = "unknown: the reconciler, which checks it, is not running"
+            message = "unknown: the reconciler, which checks it, is not running"
         else:
             continue
-        found[note["owner"]["name"].removesuffix("-kubeconfig")] = told
+        found[note["owner"]["name"].removesuffix("-kubeconfig")] = message
     for environment, cause in environment_causes(seen).items():
         found[f"environment {environment}"] = str(cause)
-    found |= {f"claim {name}": said for name, said in claim_reasons(seen).items()}
+    found |= {f"claim {name}": problem for name, problem in claim_reasons(seen).items()}
     for item in seen.applications:
         if is_settled(item):
-            stays = ", ".join(kept(item))
-            said = stays and f"removed from git, but kept: {stays}"
+            retained = ", ".join(kept(item))
+            problem = retained and f"removed from git, but kept: {retained}"
         else:
-            said = reason_and_pods(item, seen.unscheduled)
-        if said := said or trouble(item):
-            found[item["metadata"]["name"]] = said
+            problem = reason_and_pods(item, seen.unscheduled)
+        if problem := problem or trouble(item):
+            found[item["metadata"]["name"]] = problem
     return found
 
 
 def why_environment(row: Status, why: Mapping[str, str]) -> str:
     """Why an environment of `summarize` is not ready. why: result of `reasons`."""
-    said = why.get(row["cluster"]["name"]) or why.get(f"environment {row['name']}", "")
+    reason = why.get(row["cluster"]["name"]) or why.get(f"environment {row['name']}", "")
     known = row["state"] != "running" or row["cluster"]["registered"]
-    if said or known or row["cluster"]["provider"] not in cloud_providers():
-        return said
+    if reason or known or row["cluster"]["provider"] not in cloud_providers():
+        return reason
     return "not created on the core cluster yet: see the Application clusters"
 
 

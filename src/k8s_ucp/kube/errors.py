@@ -85,8 +85,8 @@ def plain(error: BaseException, seconds: float) -> str:
         for kind, words in _WORDS:
             if isinstance(each, kind):
                 time = f"within {seconds:g} s" if seconds else "in time"
-                return words.format(time=time, said=_said(each))
-    return _said(error)
+                return words.format(time=time, said=_text_of(each))
+    return _text_of(error)
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -116,7 +116,7 @@ _WORDS: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def _said(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     """The text of an error without the object addresses that urllib3 adds."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message or "not trusted"

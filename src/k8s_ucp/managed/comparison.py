@@ -12,13 +12,15 @@ _REFERENCES = ("Ref", "Refs", "Selector")
 def differences(item: Mapping[str, Any]) -> list[str]:
     """`field: declared X, the cloud has Y` for each field that the cloud reports differently."""
     declared = (item.get("spec") or {}).get("forProvider") or {}
-    told = (item.get("status") or {}).get("atProvider") or {}
-    return list(_between(declared, told))
+    at_provider = (item.get("status") or {}).get("atProvider") or {}
+    return list(_between(declared, at_provider))
 
 
-def _between(declared: Mapping[str, Any], told: Mapping[str, Any], at: str = "") -> Iterator[str]:
+def _between(
+    declared: Mapping[str, Any], at_provider: Mapping[str, Any], at: str = ""
+) -> Iterator[str]:
     for name, value in declared.items():
-        other = told.get(name)
+        other = at_provider.get(name)
         if name.endswith(_REFERENCES) or other is None or value is None:
             continue
         if isinstance(value, Mapping) and isinstance(other, Mapping):

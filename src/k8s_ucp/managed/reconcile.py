@@ -85,7 +85,7 @@ class Result:
     """The same of the condition Ready; None leaves it unchanged."""
     at_provider: Mapping[str, Any] | None = None
     event: tuple[str, str, bool] | None = None
-    gone: bool = False
+    deleted: bool = False
     """The finalizer was removed, so the object may no longer exist."""
 
 
@@ -156,8 +156,8 @@ def _look(item: Object, external: External, store: Store, policies: Policies) ->
     _keep(item, store, seen, resolved.found, policies)
     if not seen.up_to_date and policies.may("Update"):
         external.update(declared)
-        return replace(_well(seen), again="soon", event=_note("UpdatedExternalResource", ""))
-    return _well(seen)
+        return replace(_observed(seen), again="soon", event=_note("UpdatedExternalResource", ""))
+    return _observed(seen)
 
 
 def _keep(
@@ -218,7 +218,7 @@ def _look_at_new(
         if not seen.exists:
             return created
         _keep(item, store, seen, {}, policies)
-        result = replace(_well(seen), event=created.event)
+        result = replace(_observed(seen), event=created.event)
         if not seen.up_to_date and policies.may("Update"):
             # Settings that the creation doesn't accept, such as the DNS of a VPC.
             external.update(declared)
@@ -244,7 +244,7 @@ def _delete(item: Object, external: External) -> Result | None:
 
 def _let_go(item: Object, store: Store) -> Result:
     store.write(item, ManagedChange(finalizer=False))
-    return Result("never", gone=True)
+    return Result("never", deleted=True)
 
 
 def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
@@ -255,7 +255,7 @@ def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
     return pending is not None and not any(each > pending for each in ended)
 
 
-def _well(seen: ExternalObservation) -> Result:
+def _observed(seen: ExternalObservation) -> Result:
     ready: tuple[Ready, str, str] = ("True", "Available", "")
     if not seen.ready:
         ready = ("False", "Unavailable", seen.why)

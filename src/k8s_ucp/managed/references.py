@@ -89,14 +89,14 @@ def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[Re
     return found
 
 
-def resolve(wanted: ReferenceLookup, there: Iterable[Object]) -> Any:
+def resolve(wanted: ReferenceLookup, existing: Iterable[Object]) -> Any:
     """The value of a field: one id, or a list of ids. there: objects of the kind.
 
     Raises ReferenceMissing if a selected object does not exist or has no id yet.
     """
     reference = wanted.reference
     objects = {
-        (each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in there
+        (each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in existing
     }
     if wanted.objects is not None:
         for place in wanted.objects:

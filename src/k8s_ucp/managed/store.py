@@ -69,15 +69,15 @@ class KubeStore:
             return
         metadata = item["metadata"]
         name, namespace = ref["name"], metadata.get("namespace")
-        there = self.kube.find(SECRET, name, namespace)
+        existing = self.kube.find(SECRET, name, namespace)
         data = {key: base64.b64encode(each.encode()).decode() for key, each in details.items()}
-        if there:
-            owners = there["metadata"].get("ownerReferences") or []
+        if existing:
+            owners = existing["metadata"].get("ownerReferences") or []
             if metadata["uid"] not in (each["uid"] for each in owners if each.get("controller")):
                 raise CloudFailed(
                     f"connection secret {name} already exists and is not controlled by this object"
                 )
-            if there.get("data") == data:
+            if existing.get("data") == data:
                 return
         owners = [controller_reference(item)]
         secret = SECRET.object(
@@ -89,8 +89,8 @@ class KubeStore:
         """Write a result to the status, if it differs."""
         status = item.get("status") or {}
         conditions = {each["type"]: each for each in status.get("conditions") or []}
-        told = {"Synced": result.synced, "Ready": result.ready}
-        for type, condition in told.items():
+        new = {"Synced": result.synced, "Ready": result.ready}
+        for type, condition in new.items():
             if condition:
                 conditions[type] = _condition(type, condition, conditions.get(type), self.now())
         wanted: Object = {"conditions": list(conditions.values())}
@@ -142,9 +142,9 @@ class KubeStore:
 def _patch_for(item: Object, change: ManagedChange) -> Object:
     """The change as a merge patch; empty if it has none."""
     metadata: Object = {"annotations": dict(change.annotations)} if change.annotations else {}
-    there = item["metadata"].get("finalizers") or []
-    if change.finalizer is not None and (FINALIZER in there) is not change.finalizer:
-        others = [each for each in there if each != FINALIZER]
+    finalizers = item["metadata"].get("finalizers") or []
+    if change.finalizer is not None and (FINALIZER in finalizers) is not change.finalizer:
+        others = [each for each in finalizers if each != FINALIZER]
         # The patch replaces the whole list, so it is valid for this version only.
         metadata["resourceVersion"] = item["metadata"]["resourceVersion"]
         metadata["finalizers"] = [*others, FINALIZER] if change.finalizer else others
@@ -155,9 +155,9 @@ def _patch_for(item: Object, change: ManagedChange) -> Object:
 
 
 def _condition(
-    type: str, told: tuple[str, str, str], before: Mapping[str, Any] | None, now: str
+    type: str, condition: tuple[str, str, str], before: Mapping[str, Any] | None, now: str
 ) -> Object:
-    status, reason, message = told
+    status, reason, message = condition
     same = before is not None and before["status"] == status
     return {
         "type": type,

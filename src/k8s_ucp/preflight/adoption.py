@@ -89,7 +89,7 @@ def check_adopted(context: StartContext) -> None:
     with opened_core(context) as core:
         for name in adopt:
             found = AdoptedComponent(name, core.kube).found()
-            _check_there(context, core, found)
+            _check_installation(context, core, found)
             _check_version(found, relied_on(context.topology)[name])
             _check_kinds(core.kube, found)
             if name == argocd.NAME:
@@ -109,7 +109,7 @@ def kubectl(context: TopologyView) -> str:
     return f"kubectl --context {context.topology.spec.core.context}"
 
 
-def _check_there(context: StartContext, core: AdoptedCore, found: Installation) -> None:
+def _check_installation(context: StartContext, core: AdoptedCore, found: Installation) -> None:
     traits = TRAITS[found.name]
     where = f"the cluster of context {context.topology.spec.core.context}"
     without = f"remove {found.name} from --adopt and from spec.core.adopt in ucp.yaml"

@@ -63,11 +63,11 @@ def check_collisions(context: StartContext) -> None:
 
 def rendered(context: StartContext) -> list[Manifest]:
     """Objects that the topology's Applications apply to the core in kinds of adopted components."""
-    whole = render_all(
+    repositories = render_all(
         context.workspace, context.topology, context.topology_file, context.manifests, None
     )
     wanted = ("bootstrap/", "projects/", SETS, "providers/", "api/", "platform/reconciler/")
-    core = {path: text for path, text in whole.core.items() if path.startswith(wanted)}
+    core = {path: text for path, text in repositories.core.items() if path.startswith(wanted)}
     return read(only_yaml(core))
 
 
@@ -84,10 +84,10 @@ def _taken(context: StartContext, core: AdoptedCore, manifests: Iterable[Manifes
     wanted = sorted(entries | shared)
     with ThreadPoolExecutor(WORKERS, "taken") as pool:
         found = list(pool.map(lambda each: find(core.kube, each), wanted))
-    there = [(each, item) for each, item in zip(wanted, found, strict=True) if item]
+    existing = [(each, item) for each, item in zip(wanted, found, strict=True) if item]
     taken = [
         str(each)
-        for each, item in there
+        for each, item in existing
         if (each in entries and not core.is_ours(item)) or tracker(item) not in ("", *keepers)
     ]
     return [*taken, *_same_packages(core, manifests)]
@@ -99,12 +99,12 @@ def _same_packages(core: AdoptedCore, manifests: Iterable[Manifest]) -> list[str
     if not ours:
         return []
     try:
-        there = core.kube.list_all(PROVIDER)
+        providers = core.kube.list_all(PROVIDER)
     except NotFound:
         return []
     return [
         f"Provider {each['metadata']['name']} (the package {package})"
-        for each in there
+        for each in providers
         if (package := package_of(str(each["spec"]["package"]))) in ours.values()
         and each["metadata"]["name"] not in ours
     ]
@@ -120,21 +120,21 @@ def package_of(reference: str) -> str:
     """A package without version and registry, so that mirrors compare as equal."""
     path = reference.partition("@")[0]
     head, colon, tail = path.rpartition(":")
-    whole = head if colon and "/" not in tail else path
-    return whole.rpartition("/")[2]
+    path_without_tag = head if colon and "/" not in tail else path
+    return path_without_tag.rpartition("/")[2]
 
 
 def _registered(context: StartContext, core: AdoptedCore) -> Iterator[str]:
     topology = context.topology
     names = {topology.app_cluster(each.name) for each in topology.spec.environments}
     for secret in core.kube.list_all(SECRET, argocd.NAMESPACE, labels=f"{SECRET_TYPE}=cluster"):
-        there = Registration.of(secret)
-        where = f"Secret {there.name} in {argocd.NAMESPACE}"
-        if there.cluster in names and there.labels.get(TOPOLOGY) != topology.name:
-            yield f"{where}, which registers {there.cluster}"
-        elif there.access[0] == ITSELF[0] and there.cluster != ITSELF[1]:
+        registration = Registration.of(secret)
+        where = f"Secret {registration.name} in {argocd.NAMESPACE}"
+        if registration.cluster in names and registration.labels.get(TOPOLOGY) != topology.name:
+            yield f"{where}, which registers {registration.cluster}"
+        elif registration.access[0] == ITSELF[0] and registration.cluster != ITSELF[1]:
             yield (
-                f"{where}, which names the in-cluster destination {there.cluster} instead "
+                f"{where}, which names the in-cluster destination {registration.cluster} instead "
                 f"of {ITSELF[1]}"
             )
 

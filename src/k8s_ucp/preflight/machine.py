@@ -68,8 +68,8 @@ def check_versions(context: StartContext) -> None:
     refuse_unknown_kubernetes(topology, running)
     newer = newer_pins(topology, context.state)
     for name, wanted in relied_on(topology).items():
-        kept, brought = newer.get(name, ("", ""))
-        if kept and (wanted or "").removeprefix("v") == brought:
+        kept, newest = newer.get(name, ("", ""))
+        if kept and (wanted or "").removeprefix("v") == newest:
             raise UsageError(
                 f"spec.{name}.version is {wanted}, but {topology.name} runs {kept}",
                 next=f"ucp upgrade {name}",
@@ -81,9 +81,9 @@ def check_versions(context: StartContext) -> None:
                 f"it moves to {running.get(tool)}"
             )
     if newer:
-        told = ", ".join(f"{tool} {old} (now {new})" for tool, (old, new) in newer.items())
+        versions = ", ".join(f"{tool} {old} (now {new})" for tool, (old, new) in newer.items())
         context.notes.append(
-            f"{topology.name} keeps the versions that it runs: {told}; see `ucp upgrade --plan`"
+            f"{topology.name} keeps the versions that it runs: {versions}; see `ucp upgrade --plan`"
         )
 
 
@@ -92,7 +92,7 @@ def refuse_unknown_kubernetes(topology: Topology, running: Mapping[str, str]) ->
 
     running: versions by tool.
     """
-    brought = running.get("kubernetes") or CATALOGUE["kubernetes"].version
+    available = running.get("kubernetes") or CATALOGUE["kubernetes"].version
     spec = topology.spec
     clusters = [
         ("spec.core", spec.core.provider, spec.core.version),
@@ -104,11 +104,11 @@ def refuse_unknown_kubernetes(topology: Topology, running: Mapping[str, str]) ->
     for where, provider, version in clusters:
         wanted = (version or "").removeprefix("v")
         pinned = PROVIDERS[provider].pinned_version
-        if pinned and wanted and not f"{brought}.".startswith(f"{wanted}."):
+        if pinned and wanted and not f"{available}.".startswith(f"{wanted}."):
             raise UsageError(
                 f"{where}: Kubernetes {version} is not available for {provider} "
-                f"clusters; available: {brought}",
-                next=f"set version: {brought}, or remove the key",
+                f"clusters; available: {available}",
+                next=f"set version: {available}, or remove the key",
             )
 
 
@@ -135,18 +135,18 @@ def check_simulator(context: StartContext) -> None:
 def check_folders(context: TopologyView) -> None:
     """Check that workspace and cache are writable and have space."""
     for folder in (context.workspace.root, cache_folder()):
-        there = _existing(folder)
-        if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
+        existing = _existing(folder)
+        if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
             raise UcpError(
-                f"the folder {there} is not writable"
-                + ("" if there == folder else f", so {folder} can't be created"),
+                f"the folder {existing} is not writable"
+                + ("" if existing == folder else f", so {folder} can't be created"),
                 next=advise_writable(folder),
             )
-        free = shutil.disk_usage(there).free // 10**6
+        free = shutil.disk_usage(existing).free // 10**6
         if free < FREE_MEGABYTES:
             raise UcpError(
-                f"not enough disk space for {there}: {free} MB free, {FREE_MEGABYTES} MB needed",
-                next=f"free disk space (df -h '{there}')",
+                f"not enough disk space for {existing}: {free} MB free, {FREE_MEGABYTES} MB needed",
+                next=f"free disk space (df -h '{existing}')",
             )
 
 

@@ -55,7 +55,7 @@ class Builder:
     store: ToolStore
     running: process.RunningPrograms
 
-    def build(self, recipe: Recipe, name: str, partial: Path, heard: OnProgress) -> Path:
+    def build(self, recipe: Recipe, name: str, partial: Path, on_progress: OnProgress) -> Path:
         """Compile in `partial`; returns the folder in it that is to become the entry.
 
         Raises UcpError with the last lines of the output; the entry's log has all of it.
@@ -74,15 +74,15 @@ class Builder:
                     print(line, file=log, flush=True)
 
             run = _Run(self, tool, partial, write)
-            heard(Phase.MODULES, "")
+            on_progress(Phase.MODULES, "")
             if tool.edits or tool.keep:
                 module = run.download()
                 keep(tool, module, entry / "module")
                 if tool.edits:
                     replace_by_edited_copy(tool, module, work)
-            packages = run.packages(heard)
-            heard(Phase.COMPILING, "")
-            run.compile(entry / "bin", packages, heard)
+            packages = run.packages(on_progress)
+            on_progress(Phase.COMPILING, "")
+            run.compile(entry / "bin", packages, on_progress)
         return entry
 
 
@@ -101,12 +101,12 @@ class _Run:
         folder = self._go(["list", "-m", "-f", "{{.Dir}}", self.tool.module], MODULES_DEADLINE)
         return Path(folder.strip())
 
-    def packages(self, heard: OnProgress) -> Mapping[str, int]:
+    def packages(self, on_progress: OnProgress) -> Mapping[str, int]:
         """The weight of each package to compile. Listing them downloads their modules."""
 
         def line(text: str) -> None:
             if text.startswith("go: downloading "):
-                heard(Phase.MODULES, text.removeprefix("go: downloading "))
+                on_progress(Phase.MODULES, text.removeprefix("go: downloading "))
 
         fields = r'{{.ImportPath}}{{"\t"}}{{.Dir}}{{range .GoFiles}}{{"\t"}}{{.}}{{end}}'
         listed = ["list", "-deps", "-f", fields, *self.tool.programs.values()]
@@ -116,15 +116,17 @@ class _Run:
             for package, folder, *names in (each.split("\t") for each in lines if "\t" in each)
         }
 
-    def compile(self, folder: Path, packages: Mapping[str, int], heard: OnProgress) -> None:
+    def compile(self, folder: Path, packages: Mapping[str, int], on_progress: OnProgress) -> None:
         """Compile all programs of the tool into `folder`, under their own names."""
         begun: set[str] = set()
 
         def line(text: str) -> None:
             if text in packages:
                 begun.add(text)
-                told = f"{len(begun)} of {len(packages)} packages"
-                heard(Phase.COMPILING, told, sum(packages[each] for each in begun) // 1000)
+                progress = f"{len(begun)} of {len(packages)} packages"
+                on_progress(
+                    Phase.COMPILING, progress, sum(packages[each] for each in begun) // 1000
+                )
 
         self._go(
             [

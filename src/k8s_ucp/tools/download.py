@@ -202,7 +202,7 @@ class _Transfer:
 
     def write(self, response: Response, have: int, until: float) -> None:
         length = response.headers.get("Content-Length", "")
-        whole = have + int(length) if length.isdigit() else None
+        total = have + int(length) if length.isdigit() else None
         if version := _version(response):
             self.validator.write_text(version, "ascii")
         with self.part.open("ab" if have else "wb") as file:
@@ -210,15 +210,15 @@ class _Transfer:
             while chunk := response.raw.read1(CHUNK, decode_content=False):
                 file.write(chunk)
                 have += len(chunk)
-                self.progress(have, whole)
+                self.progress(have, total)
                 if self.ended():
                     raise self.given_up()
                 if time.monotonic() > until:
                     raise DeadlineExceeded(
                         f"download of {shown(self.url)}", self.limits.deadline, f"{have} bytes"
                     )
-        if whole is not None and have != whole:
-            raise _Again(f"incomplete response: {have} of {whole} bytes")
+        if total is not None and have != total:
+            raise _Again(f"incomplete response: {have} of {total} bytes")
 
     def given_up(self) -> UcpError:
         return UcpError(f"download of {shown(self.url)} canceled")

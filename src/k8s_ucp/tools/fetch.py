@@ -48,7 +48,7 @@ class ReleaseFetcher:
     source: ModuleSource
     running: process.RunningPrograms
 
-    def fetch(self, recipe: Recipe, name: str, partial: Path, heard: OnProgress) -> Path:
+    def fetch(self, recipe: Recipe, name: str, partial: Path, on_progress: OnProgress) -> Path:
         """Fetch into `partial`; returns the folder in it that is to become the entry.
 
         The next call resumes interrupted downloads. Raises WrongHash, NotReached, NotServed,
@@ -64,14 +64,19 @@ class ReleaseFetcher:
                     print(line, file=log, flush=True)
 
             for asset in recipe.assets:
-                self._asset(asset, downloads / asset.file, entry / "bin", heard, write)
+                self._asset(asset, downloads / asset.file, entry / "bin", on_progress, write)
             if recipe.tool.keep:
-                self._kept_files(recipe, downloads, entry / "module", heard, write)
+                self._kept_files(recipe, downloads, entry / "module", on_progress, write)
         shutil.rmtree(downloads, ignore_errors=True)
         return entry
 
     def _asset(
-        self, asset: Asset, file: Path, folder: Path, heard: OnProgress, log: Callable[[str], None]
+        self,
+        asset: Asset,
+        file: Path,
+        folder: Path,
+        on_progress: OnProgress,
+        log: Callable[[str], None],
     ) -> None:
         locked = self.locks.get(asset.url)
         wanted, who = locked or (self._published(asset), asset.checksums)
@@ -79,7 +84,7 @@ class ReleaseFetcher:
             download.fetch_file(
                 asset.url,
                 file,
-                progress=_teller(heard, asset.file),
+                progress=_progress_of(on_progress, asset.file),
                 ended=lambda: self.running.ended,
             )
         found = file_hash(file)
@@ -110,7 +115,7 @@ class ReleaseFetcher:
         recipe: Recipe,
         downloads: Path,
         to: Path,
-        heard: OnProgress,
+        on_progress: OnProgress,
         log: Callable[[str], None],
     ) -> None:
         tool, folder = recipe.tool, recipe.module_folder
@@ -123,7 +128,7 @@ class ReleaseFetcher:
             wanted,
             self.source,
             archive,
-            progress=_teller(heard, f"files of {tool.module}"),
+            progress=_progress_of(on_progress, f"files of {tool.module}"),
             ended=lambda: self.running.ended,
         )
         log(f"{tool.module} {version} {wanted} (go.sum)")
@@ -189,9 +194,9 @@ def _put_program(file: Path, path: str, target: Path, asset: Asset) -> None:
     target.chmod(0o755)
 
 
-def _teller(heard: OnProgress, what: str) -> download.Progress:
+def _progress_of(on_progress: OnProgress, what: str) -> download.Progress:
     def progress(here: int, whole: int | None) -> None:
         size = f" of {whole / 10**6:.0f}" if whole else ""
-        heard(Phase.DOWNLOADING, f"{what}: {here / 10**6:.0f}{size} MB")
+        on_progress(Phase.DOWNLOADING, f"{what}: {here / 10**6:.0f}{size} MB")
 
     return progress

@@ -233,17 +233,17 @@ class Installer:
         return self._store.find(recipe.tool.name, recipe.digest)
 
     def _toolbox(self, entries: Iterable[StoreEntry | None]) -> Toolbox:
-        there = [entry for entry in entries if entry]
+        found = [entry for entry in entries if entry]
         return Toolbox(
             programs={
                 program: self._store.program(entry.name, program)
-                for entry in there
+                for entry in found
                 for program in entry.sha256
             },
             modules={
-                entry.tool: self._store.module(entry.name) for entry in there if entry.keeps_module
+                entry.tool: self._store.module(entry.name) for entry in found if entry.keeps_module
             },
-            entries={entry.tool: entry.name for entry in there},
+            entries={entry.tool: entry.name for entry in found},
         )
 
     def _tidy(self) -> None:

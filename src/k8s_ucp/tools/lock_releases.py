@@ -30,18 +30,18 @@ def renew(catalogue: Mapping[str, Tool] = CATALOGUE, path: Path = COMMITTED) -> 
     texts = {
         url: download.fetch_text(url) for url in dict.fromkeys(each.checksums for each in assets)
     }
-    told = {each.url: _told(each, texts[each.checksums]) for each in assets}
-    changed = [url for url in told if locked.get(url, told[url]) != told[url]]
+    published = {each.url: _published_sha256(each, texts[each.checksums]) for each in assets}
+    changed = [url for url in published if locked.get(url, published[url]) != published[url]]
     if changed:
         raise UcpError(
             f"published checksums differ from the locked ones: {', '.join(changed)}",
             next="find out why: a published release must not change",
         )
-    path.write_text(json.dumps(told, indent=1, sort_keys=True) + "\n", "utf-8")
-    return f"{len(told)} files are locked, {len(told.keys() - locked.keys())} of them new"
+    path.write_text(json.dumps(published, indent=1, sort_keys=True) + "\n", "utf-8")
+    return f"{len(published)} files are locked, {len(published.keys() - locked.keys())} of them new"
 
 
-def _told(asset: Asset, text: str) -> str:
+def _published_sha256(asset: Asset, text: str) -> str:
     found = published_checksum(text, asset.file)
     if found is None:
         raise UcpError(f"{asset.checksums} has no sha256 of {asset.file}")

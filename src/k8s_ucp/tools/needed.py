@@ -39,10 +39,10 @@ def refuse_other_versions(topology: Topology, running: Mapping[str, str]) -> Non
     components have their own versions, known only from their cluster.
     """
     for name, version in relied_on(topology).items():
-        brought, wanted = CATALOGUE[name].version, (version or "").removeprefix("v")
-        kept = running.get(name) or brought
-        if wanted and name not in topology.spec.core.adopt and wanted not in (brought, kept):
+        available, wanted = CATALOGUE[name].version, (version or "").removeprefix("v")
+        kept = running.get(name) or available
+        if wanted and name not in topology.spec.core.adopt and wanted not in (available, kept):
             raise UsageError(
-                f"spec.{name}.version is {version}, but this version of ucp installs {brought}",
+                f"spec.{name}.version is {version}, but this version of ucp installs {available}",
                 next=f"use a version of ucp that installs {version}, or set the key to {kept}",
             )

@@ -106,8 +106,8 @@ class ToolStore:
             entry = StoreEntry(**about)
         except (OSError, ValueError, TypeError):
             return None
-        whole = all(os.access(self.program(name, each), os.X_OK) for each in entry.sha256)
-        return entry if whole else None
+        complete = all(os.access(self.program(name, each), os.X_OK) for each in entry.sha256)
+        return entry if complete else None
 
     def find(self, tool: str, digest: str) -> StoreEntry | None:
         """An entry of the same recipe built with another compiler; used if there is no compiler."""

@@ -256,12 +256,12 @@ def _put_in(
     if text and not text.endswith("\n"):
         text += line_end(text)
     indent = indentation_of_lists(_at(text, ("spec",)))
-    there = child(_at(text, way), key, missing=None)
-    if items_of(there):
+    existing = child(_at(text, way), key, missing=None)
+    if items_of(existing):
         for each in items:
             text = append_item(text, _at(text, (*way, key)), _block(each), _flow(each))
         return text
-    if there is not None:
+    if existing is not None:
         text = remove_key(text, _at(text, way), key)
     flow = f"[{', '.join(map(_flow, items))}]"
     block = [f"{key}: {flow}"]

@@ -146,7 +146,7 @@ def test_the_account_is_disconnected_before_the_finalizer_is_removed(policies: l
     there.item["metadata"]["deletionTimestamp"] = there.now()
     for _ in range(2):
         result = reconcile(there.item, cloud, there, disconnect=disconnect)
-    assert result.gone
+    assert result.deleted
     assert finalizers[0] == [FINALIZER]
     assert there.item["metadata"]["finalizers"] == []
 
@@ -169,7 +169,7 @@ def test_a_resource_is_created_updated_and_deleted() -> None:
 
     there.item["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert look(there, cloud).ready == ("False", "Deleting", "")
-    assert look(there, cloud).gone
+    assert look(there, cloud).deleted
     assert (cloud.resources, there.item["metadata"]["finalizers"]) == ({}, [])
 
 
@@ -324,7 +324,7 @@ def test_a_resource_that_may_not_be_deleted_outlives_its_object(spec: dict[str, 
         "finalizers": [FINALIZER],
     }
 
-    assert look(there, cloud).gone
+    assert look(there, cloud).deleted
     assert list(cloud.resources) == ["r-1"]
     assert there.item["metadata"]["finalizers"] == []
 
@@ -386,6 +386,6 @@ def test_exactly_one_resource_is_created_and_deleted_despite_crashes_and_lost_ca
     assert len(cloud.resources) == 1
 
     there.item["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    while not look(there, cloud).gone:
+    while not look(there, cloud).deleted:
         pass
     assert cloud.resources == {}

@@ -79,7 +79,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
 
     admin: the core's kubeconfig file; those of app clusters are beside it.
     """
-    said = reason(item)
+    problem = reason(item)
     labels = item["metadata"].get("labels") or {}
     team = labels.get(f"{names.GROUP}/team")
     repository = "apps" if f"{names.GROUP}/app" in labels else "core"
@@ -96,8 +96,10 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
         if topology.spec.addons.argo_rollouts
         else "set addons: {argo-rollouts: true} in ucp.yaml, then ucp start",
     }
-    found = next((text for pattern, text in _OF_APPLICATION if re.search(pattern, said, re.I)), "")
-    if not found and said.startswith("out of sync with git") and _is_kustomized(item):
+    found = next(
+        (text for pattern, text in _OF_APPLICATION if re.search(pattern, problem, re.I)), ""
+    )
+    if not found and problem.startswith("out of sync with git") and _is_kustomized(item):
         found = "{kubectl} diff -k {file} (what differs, where that folder is up to date)"
     return (found or "{kubectl} get events,pods").format(**words)
 
@@ -165,12 +167,12 @@ _OF_APPLICATION = (
 
 def of_resource(cause: Cause, admin: str) -> str:
     """How to fix a cloud resource. admin: the core's kubeconfig file."""
-    item, said = cause.resource, cause.message
+    item, message = cause.resource, cause.message
     if cause.next:
         return cause.next
     if not cause.failed:
         return "wait until it is created; ucp status shows what it waits for"
-    if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, said)), ""):
+    if found := next((text for pattern, text in _OF_RESOURCE if re.search(pattern, message)), ""):
         return found
     return f"kubectl --kubeconfig {shlex.quote(admin)} {kubectl_words('describe', item)}"
 

@@ -114,10 +114,10 @@ def collect(
                 for name, path in (app_clusters or {}).items()
             },
         }
-        answers = {name: each.result() for name, each in asked.items()}
-    objects = {name: found for name, (found, _) in answers.items()}
+        results = {name: each.result() for name, each in asked.items()}
+    objects = {name: found for name, (found, _) in results.items()}
     objects[core] = [*objects[core], *seen.applications, *seen.clusters]
-    certificates = [each for _, found in answers.values() for each in found]
+    certificates = [each for _, found in results.values() for each in found]
     return Examined(
         topology, seen, now, leases.result(), objects=objects, certificates=certificates, **more
     )
@@ -442,11 +442,11 @@ def _applications(found: Examined) -> Iterator[Finding]:
             continue
         bad = health == "Degraded" or bool(trouble(each))
         pods = pods_of(each, found.seen.unscheduled)
-        said = "; ".join(filter(None, (reason(each), *map(str, pods))))
+        reasons = "; ".join(filter(None, (reason(each), *map(str, pods))))
         yield Finding(
             f"application/{name}",
             "error" if bad else "warning",
-            f"Application {name} is {sync} and {health}{said and f': {said}'}",
+            f"Application {name} is {sync} and {health}{reasons and f': {reasons}'}",
             nodes_needed(pods) or of_application(each, found.topology, found.admin),
         )
 

@@ -36,7 +36,7 @@ def digest(auth_info: AuthInfo) -> str:
         auth_info.authority or "",
         str(auth_info.cluster.get("tls-server-name") or ""),
         auth_info.plugin or "",
-        auth_info.said,
+        auth_info.plugin_args,
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -50,28 +50,29 @@ def proven(source: KubeconfigSource, auth_info: AuthInfo) -> AuthInfo:
         raise NoAccess("NotNamedByOwner", source.disowned)
     if source.owner.local_cluster:
         return _of_local_cluster(source, auth_info)
-    told = source.known
-    if not told.servers:
+    expected = source.known
+    if not expected.servers:
         # Such a cluster can be reached with the kubeconfig's own credentials only.
         return auth_info
-    if address(auth_info.server) not in map(address, told.servers):
-        says = " or ".join(told.servers)
+    if address(auth_info.server) not in map(address, expected.servers):
+        servers = " or ".join(expected.servers)
         raise _differs(
-            source, f"refers to {auth_info.server}, but the owner's status specifies {says}"
+            source, f"refers to {auth_info.server}, but the owner's status specifies {servers}"
         )
     if (
-        told.authority
+        expected.authority
         and auth_info.authority
-        and _plain(auth_info.authority) != _plain(told.authority)
+        and _plain(auth_info.authority) != _plain(expected.authority)
     ):
         raise _differs(source, "has another CA than the owner's status")
-    if auth_info.plugin is not None and auth_info.way not in (None, cloud_of(told.provider)):
+    if auth_info.plugin is not None and auth_info.way not in (None, cloud_of(expected.provider)):
         raise _differs(
             source,
-            f"uses the credential plugin {auth_info.plugin}, but the cluster is of {told.provider}",
+            f"uses the credential plugin {auth_info.plugin}, "
+            f"but the cluster is of {expected.provider}",
         )
     cluster = {"server": auth_info.server}
-    authority = told.authority or auth_info.authority
+    authority = expected.authority or auth_info.authority
     if authority:
         cluster["certificate-authority-data"] = authority
     return replace(auth_info, cluster=cluster)

@@ -169,14 +169,14 @@ class RegisteredClusters:
             for name in {each.cluster for each in (was, now) if each}:
                 if now is None:
                     self._drop(name)
-                self._tell(name)
+                self._notify(name)
 
     def _source_changed(self, before: Object | None, after: Object | None) -> None:
         metadata: Mapping[str, Any] = (after or before or {})["metadata"]
         key = f"{metadata['namespace']}/{metadata['name']}"
         for each in self.all():
             if each.source == key:
-                self._tell(each.cluster)
+                self._notify(each.cluster)
 
     def _drop(self, cluster: str) -> None:
         with self._lock:
@@ -184,7 +184,7 @@ class RegisteredClusters:
         if known:
             known[1].close()
 
-    def _tell(self, cluster: str) -> None:
+    def _notify(self, cluster: str) -> None:
         for listener in self._listeners:
             listener(cluster)
 

@@ -128,9 +128,9 @@ def remove(kube: Kube, topology: str, *, timeout: float) -> None:
             if _is_of(each, topology):
                 metadata = each["metadata"]
                 kube.delete(kind, metadata["name"], metadata["namespace"], uid=metadata["uid"])
-    whole = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
-    if whole and is_ours(whole):
-        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
+    binding = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+    if binding and is_ours(binding):
+        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=binding["metadata"]["uid"])
 
 
 def probe(kube: Kube, namespaces: tuple[str, ...], *, timeout: float) -> None:
@@ -193,9 +193,9 @@ def _withdraw(kube: Kube, source: KubeconfigSource, topology: str) -> None:
     """Revoke rights that another profile, or a longer list of namespaces, had granted."""
     if not source.scoped:
         return
-    whole = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
-    if whole and is_ours(whole):
-        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=whole["metadata"]["uid"])
+    binding = kube.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
+    if binding and is_ours(binding):
+        kube.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY, uid=binding["metadata"]["uid"])
     for kind in (ROLE_BINDING, ROLE):
         for each in kube.list_all(kind, labels=f"{names.MANAGED_BY}={names.OURS}"):
             metadata = each["metadata"]

@@ -121,8 +121,8 @@ def _labelled_by_name(secret: Object) -> Object:
     """Add the labels that the name implies; existing labels win."""
     metadata = secret["metadata"]
     environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")
-    told = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment}
-    labels = {**told, **(metadata.get("labels") or {})}
+    implied = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: environment}
+    labels = {**implied, **(metadata.get("labels") or {})}
     return {**secret, "metadata": {**metadata, "labels": labels}}
 
 
@@ -213,9 +213,9 @@ def _disowned(secret: Object, ref: OwnerRef, owner: Object) -> str:
         where = _text(reference.get("namespace")) or owner["metadata"].get("namespace") or ""
     if (wanted, where) == (name, namespace):
         return ""
-    says = f"writes its kubeconfig to Secret {where}/{wanted}" if wanted else "writes none"
+    actual = f"writes its kubeconfig to Secret {where}/{wanted}" if wanted else "writes none"
     return (
-        f"its owner {ref.kind} {ref.name} {says}; to use the Secret, add the label "
+        f"its owner {ref.kind} {ref.name} {actual}; to use the Secret, add the label "
         f"{names.KUBECONFIG_LABEL} and remove the owner reference"
     )
 
@@ -227,7 +227,7 @@ def _known(
     at = (cluster.get("status") or {}).get("atProvider") or {}
     notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
     provider = cluster_provider(ref.api_version, ref.kind)
-    servers, authority = _told_servers(at), _told_authority(at)
+    servers, authority = _servers_of_status(at), _authority_of_status(at)
     distrust = ""
     if not ref.local_cluster and not _is_person_s(ref):
         distrust = _distrust(ref, provider, servers, authority)
@@ -260,13 +260,13 @@ def _distrust(ref: OwnerRef, provider: str, servers: tuple[str, ...], authority:
     return ""
 
 
-def _told_servers(at: Mapping[str, Any]) -> tuple[str, ...]:
+def _servers_of_status(at: Mapping[str, Any]) -> tuple[str, ...]:
     """Google, AWS and DigitalOcean report an endpoint, Azure a public and a private name."""
     found = (_text(at.get(name)) for name in ("endpoint", "fqdn", "privateFqdn"))
     return tuple(each for each in found if each)
 
 
-def _told_authority(at: Mapping[str, Any]) -> str:
+def _authority_of_status(at: Mapping[str, Any]) -> str:
     for name, key in (("masterAuth", "clusterCaCertificate"), ("certificateAuthority", "data")):
         found = at.get(name)
         # Older versions of the providers have a list with one item.

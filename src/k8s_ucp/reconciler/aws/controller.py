@@ -123,7 +123,7 @@ class AwsController(Controller):
         if result.event:
             reason, message, warning = result.event
             self._events.record(item, reason, message, warning=warning)
-        if not result.gone:
+        if not result.deleted:
             try:
                 store.show(item, result)
             except NotFound:
@@ -240,19 +240,19 @@ class AwsController(Controller):
             for wanted in wanted_of(item, self._stores[name].references):
                 store = self._watches[_NAMES[wanted.reference.kind]].store
                 if wanted.objects is None:
-                    there = store.all()
+                    objects = store.all()
                 else:
                     found = (store.get("/".join(place)) for place in wanted.objects)
-                    there = [each for each in found if each]
-                resolve(wanted, there)
+                    objects = [each for each in found if each]
+                resolve(wanted, objects)
         except ReferenceMissing:
             return False
         return True
 
     def _without(self, name: str, condition: str) -> list[Object]:
         """Objects of a kind without a condition, to be reconciled when an obstacle may be gone."""
-        there = self._watches[name].store.all()
-        return [each for each in there if not is_true(each, condition)]
+        items = self._watches[name].store.all()
+        return [each for each in items if not is_true(each, condition)]
 
 
 def _backings(runtime: Runtime) -> Mapping[str, Backing]:

@@ -62,8 +62,8 @@ class Usages:
             },
         )
         # If the informer lags, the usage is applied again, which changes nothing.
-        there = self.watch.store.get(f"{metadata['namespace']}/{uid}")
-        if there is None or _differs(there, usage):
+        existing = self.watch.store.get(f"{metadata['namespace']}/{uid}")
+        if existing is None or _differs(existing, usage):
             self._kube.apply(usage, manager=MANAGER)
         with self._lock:
             self._known[uid] = ref
@@ -115,10 +115,10 @@ class Usages:
 
     def _set_finalizer(self, item: Object, kind: Kind, *, present: bool) -> Object:
         metadata = item["metadata"]
-        there = metadata.get("finalizers") or []
-        if (FINALIZER in there) is present:
+        finalizers = metadata.get("finalizers") or []
+        if (FINALIZER in finalizers) is present:
             return item
-        others = [each for each in there if each != FINALIZER]
+        others = [each for each in finalizers if each != FINALIZER]
         change = {
             "resourceVersion": metadata["resourceVersion"],
             "finalizers": [*others, FINALIZER] if present else others,
@@ -153,9 +153,9 @@ class Usages:
                 self._known.pop(before["metadata"]["name"], None)
 
 
-def _differs(there: Object, usage: Object) -> bool:
+def _differs(existing: Object, usage: Object) -> bool:
     parts = ("providerConfigRef", "resourceRef")
-    return any(there.get(each) != usage[each] for each in parts)
+    return any(existing.get(each) != usage[each] for each in parts)
 
 
 def _place(usage: Object) -> str:

@@ -69,10 +69,10 @@ class CoreState:
         if not self._looked_at(section, key):
             return False
         namespace, name = key.split("/")
-        there = self.kube.find(SECRET, name, namespace)
-        return there is None or (
+        secret = self.kube.find(SECRET, name, namespace)
+        return secret is None or (
             section == SOURCES
-            and names.KUBECONFIG_LABEL not in (there["metadata"].get("labels") or {})
+            and names.KUBECONFIG_LABEL not in (secret["metadata"].get("labels") or {})
         )
 
     def restored(self) -> frozenset[str]:
@@ -113,14 +113,14 @@ class CoreState:
         for key, external_name in given.items():
             label, namespace, name = _place(key)
             kind = served.get(label)
-            there = self._declared(kind, namespace, name) if kind else None
-            if kind is None or there is None:
+            resource = self._declared(kind, namespace, name) if kind else None
+            if kind is None or resource is None:
                 missing.add(key)
                 continue
-            named = (there["metadata"].get("annotations") or {}).get(EXTERNAL_NAME)
-            if named is None or (named != external_name and _only_composed(there)):
+            named = (resource["metadata"].get("annotations") or {}).get(EXTERNAL_NAME)
+            if named is None or (named != external_name and _only_composed(resource)):
                 change = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}}
-                self.kube.patch(kind, there["metadata"]["name"], namespace, change)
+                self.kube.patch(kind, resource["metadata"]["name"], namespace, change)
                 missing |= {key} if named else set()
         return frozenset(missing)
 
@@ -133,17 +133,17 @@ class CoreState:
 
     def _declared(self, kind: Kind, namespace: str | None, name: str) -> Object | None:
         """The managed resource whose `_declared_name` is this name."""
-        there = self.kube.find(kind, name, namespace)
-        if there is not None and _declared_name(there) == name:
-            return there
+        resource = self.kube.find(kind, name, namespace)
+        if resource is not None and _declared_name(resource) == name:
+            return resource
         items = self.kube.list_all(kind, namespace, labels=COMPOSITE)
         return next((each for each in items if _declared_name(each) == name), None)
 
     def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
         namespace, name = key.split("/")
-        there = self.kube.find(SECRET, name, namespace)
-        if there is not None and (
-            section == SOURCES or password_secret.KEY in (there.get("data") or {})
+        secret = self.kube.find(SECRET, name, namespace)
+        if secret is not None and (
+            section == SOURCES or password_secret.KEY in (secret.get("data") or {})
         ):
             return False
         if self.kube.find(NAMESPACE, namespace) is None:

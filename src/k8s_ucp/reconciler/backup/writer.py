@@ -81,7 +81,7 @@ class BackupWriter:
         self._core: CoreState | None = None
         self._written = float("-inf")
         """Time of the last commit by the clock."""
-        self._told = ""
+        self._logged = ""
         make_private_folder(self._where.folder)
 
     def write(self) -> None:
@@ -97,12 +97,12 @@ class BackupWriter:
             return
         except UcpError as error:
             note_failure(self._where.folder, error.message)
-            if error.message != self._told:
+            if error.message != self._logged:
                 self._log.warning("not backed up", error=error.message)
-            self._told = error.message
+            self._logged = error.message
             return
         forget_failure(self._where.folder)
-        self._told = ""
+        self._logged = ""
         if commit:
             self._log.info("backed up", commit=commit[:8])
 
@@ -135,12 +135,12 @@ class BackupWriter:
         if (where.clone / ".git").exists() and not (own / ".git").exists():
             # Read what starts and stops wrote, without a request to the remote. Once we have
             # written something ourselves, the user's clone may be outdated.
-            theirs = BackupFile(Repository(where.clone), where.branch)
-            known = theirs.read(theirs.seen, key)
+            shared = BackupFile(Repository(where.clone), where.branch)
+            known = shared.read(shared.seen, key)
             if change(known) == known:
                 return None
-        ours = BackupFile(make_clone(own, where.url, branch=where.branch), where.branch)
-        commit = ours.save(key, change)
+        own_file = BackupFile(make_clone(own, where.url, branch=where.branch), where.branch)
+        commit = own_file.save(key, change)
         if commit:
             self._written = self._clock()
         return commit

@@ -145,7 +145,7 @@ class LocalClustersController(Controller):
         config = provider.kubeconfig(name)
         shared = provider.kubeconfig(name, reach=self._settings.reach)
         # Before the Secret is written, since registration requires this digest to match.
-        self._vouch(item, digest_of(shared))
+        self._record_digest(item, digest_of(shared))
         if not self._kubeconfigs.write(item, config, shared, state.version):
             secret = names.kubeconfig_secret(name)
             message = f"Secret {secret} already exists and was not created by ucp"
@@ -236,7 +236,7 @@ class LocalClustersController(Controller):
             LOCAL_CLUSTER, metadata["name"], metadata["namespace"], {"metadata": change}
         )
 
-    def _vouch(self, item: Object, digest: str) -> None:
+    def _record_digest(self, item: Object, digest: str) -> None:
         """Record the kubeconfig's digest where authors of Secrets can't write."""
         metadata = item["metadata"]
         if (metadata.get("annotations") or {}).get(names.KUBECONFIG_DIGEST, "") == digest:

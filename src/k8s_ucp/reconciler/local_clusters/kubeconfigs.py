@@ -43,10 +43,10 @@ class Kubeconfigs:
         if compare(found, wanted) is not SecretState.CURRENT:
             # The informer shows sources only, and may lag, so check the live object.
             found = self._kube.find(SECRET, metadata["name"], metadata["namespace"])
-            there = compare(found, wanted)
-            if there is SecretState.FOREIGN:
+            state = compare(found, wanted)
+            if state is SecretState.FOREIGN:
                 return False
-            if there is not SecretState.CURRENT:
+            if state is not SecretState.CURRENT:
                 self._write_secret(found, wanted)
         self._write_file(item["metadata"]["name"], config)
         return True

@@ -156,8 +156,8 @@ class MirrorsController(Controller):
 
     def _report(self, item: Object, syncer: Syncer) -> float | None:
         now = time.monotonic()
-        told = (item.get("status") or {}).get("observedGeneration")
-        if told == syncer.generation and not syncer.leaving and self._mirrors.settling():
+        observed = (item.get("status") or {}).get("observedGeneration")
+        if observed == syncer.generation and not syncer.leaving and self._mirrors.settling():
             # Nothing has changed since before the restart; don't report the interim state.
             return STATUS_SECONDS
         with self._lock:
@@ -175,10 +175,10 @@ class MirrorsController(Controller):
         if self._status.write(item, [condition], status):
             self._written_at[syncer.key] = time.monotonic()
             if (before or {}).get("reason") != condition.reason:
-                self._say(item, condition)
+                self._report_condition(item, condition)
         return None
 
-    def _say(self, item: Object, condition: Condition) -> None:
+    def _report_condition(self, item: Object, condition: Condition) -> None:
         self._runtime.log.info(
             "mirror",
             syncer=f"{item['metadata']['namespace']}/{item['metadata']['name']}",

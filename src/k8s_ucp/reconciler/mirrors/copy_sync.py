@@ -94,18 +94,18 @@ class Copier:
         refusal = session.refusal(place.namespace)
         if refusal:
             problem = CopyProblem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
-            self._tell(visit, problem)
+            self._count(visit, problem)
             return None
         if not session.ready(place):
-            self._tell(visit, False)
+            self._count(visit, False)
             return None
         try:
             return self._bring(visit)
         except Conflict:
-            self._tell(visit, False)
+            self._count(visit, False)
             return SOON
         except (Unreachable, Unauthorized):
-            self._tell(visit, False)
+            self._count(visit, False)
             raise
         except KubeError as error:
             return self._refused(visit, error)
@@ -125,25 +125,25 @@ class Copier:
         match action:
             case InSync() | NoCopy():
                 self._altered.pop(visit.key, None)
-                self._tell(visit, isinstance(action, InSync))
+                self._count(visit, isinstance(action, InSync))
                 return None
             case CopyFailed(problem):
-                self._tell(visit, problem)
+                self._count(visit, problem)
                 return TROUBLE_SECONDS if problem.reason in _OTHERS else None
             case Remove() | Orphan():
                 return self._remove(visit, action)
         want = wanted_digest(action.source, action.desired.entry)
         known = self._altered.get(visit.key)
         if known and known[0] == want and _got(action) == known[1]:
-            self._tell(visit, _ALTERED)
+            self._count(visit, _ALTERED)
             return TROUBLE_SECONDS
         got = visit.session.writer().perform(visit.place, action)
         if got is not None and got.digest != want:
             self._altered[visit.key] = (want, got.digest)
-            self._tell(visit, _ALTERED)
+            self._count(visit, _ALTERED)
             return TROUBLE_SECONDS
         self._altered.pop(visit.key, None)
-        self._tell(visit, True)
+        self._count(visit, True)
         return None
 
     def _remove(self, visit: _Visit, action: Remove | Orphan) -> float | None:
@@ -156,7 +156,7 @@ class Copier:
             return UNSURE_SECONDS if verdict is DeletionVerdict.UNSURE else TROUBLE_SECONDS
         visit.session.writer().perform(visit.place, action)
         self._altered.pop(visit.key, None)
-        self._tell(visit, action.problem or False)
+        self._count(visit, action.problem or False)
         self._log.info(
             "copy released" if isinstance(action, Orphan) else "copy removed",
             cluster=visit.session.cluster,
@@ -170,21 +170,21 @@ class Copier:
         behind = (found.syncer, f"{visit.place.kind}/{found.source}")
         if desired is None or (desired.entry.syncer, desired.source) != behind:
             return self._guard.check(found, visit.session.cluster, visit.place)
-        gone = self._guard.live_source(desired.source) is None
-        return DeletionVerdict.NOTHING if gone else DeletionVerdict.UNSURE
+        deleted = self._guard.live_source(desired.source) is None
+        return DeletionVerdict.NOTHING if deleted else DeletionVerdict.UNSURE
 
     def _refused(self, visit: _Visit, error: KubeError) -> float:
         lacks_rights = isinstance(error, Forbidden) and names.MIRROR_IDENTITY in error.message
         if lacks_rights or isinstance(error, NotFound):
             # The namespace, or our rights in it, were deleted; the session checks them first.
             visit.session.invalidate()
-            self._tell(visit, False)
+            self._count(visit, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
-        self._tell(visit, CopyProblem(reason, f"the cluster rejected it: {error.message}"))
+        self._count(visit, CopyProblem(reason, f"the cluster rejected it: {error.message}"))
         return TROUBLE_SECONDS
 
-    def _tell(self, visit: _Visit, state: State) -> None:
+    def _count(self, visit: _Visit, state: State) -> None:
         states: dict[str, State] = {}
         if visit.desired:
             states[visit.desired.entry.syncer] = state

@@ -197,11 +197,11 @@ def _adoption(
     digest: bytes,
     type: str,
 ) -> Action:
-    there = f"{place.kind} {place.namespace}/{place.name} already exists"
+    exists = f"{place.kind} {place.namespace}/{place.name} already exists"
     if not desired.entry.adopt:
         return _trouble(
             "Taken",
-            f"{there} and was not created by ucp; delete it, choose another "
+            f"{exists} and was not created by ucp; delete it, choose another "
             "targetName, or set conflictPolicy: Adopt",
         )
     other_type = place.kind == "Secret" and found.type != (type or "Opaque")
@@ -212,14 +212,14 @@ def _adoption(
 
 def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
     """It would have to be deleted and created again, but belongs to someone else."""
-    there = f"{place.kind} {place.namespace}/{place.name} already exists"
+    exists = f"{place.kind} {place.namespace}/{place.name} already exists"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
         return _trouble(
             "TypeDiffers",
-            f"{there} with type {found.type}, but the source has {type or 'Opaque'}; "
+            f"{exists} with type {found.type}, but the source has {type or 'Opaque'}; "
             "types are immutable: delete it by hand",
         )
-    return _trouble("Immutable", f"{there} and is immutable: delete it by hand to have it copied")
+    return _trouble("Immutable", f"{exists} and is immutable: delete it by hand to have it copied")
 
 
 def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:

@@ -73,10 +73,10 @@ class SyncCounters:
         """Drop a cluster that is no longer registered."""
         with self._lock:
             self._states.pop(cluster, None)
-            gone = [pair for pair in self._counts if pair[1] == cluster]
-            for pair in gone:
+            pairs = [pair for pair in self._counts if pair[1] == cluster]
+            for pair in pairs:
                 del self._counts[pair]
-        for syncer, _ in gone:
+        for syncer, _ in pairs:
             self._changed(syncer)
 
     def count(self, syncer: str, cluster: str) -> Count:
@@ -138,13 +138,15 @@ def status_of(
 ) -> dict[str, Any]:
     """The whole status. targets: by cluster, with None for a cluster that isn't registered."""
     now = stamp(clock())
-    told = {each["cluster"]: each for each in (item.get("status") or {}).get("targets") or []}
+    targets_before = {
+        each["cluster"]: each for each in (item.get("status") or {}).get("targets") or []
+    }
     rows, behind = [], []
     for cluster, (target, count, away) in sorted(targets.items()):
         condition = target_condition(count, away)
         if condition.status != "True":
             behind.append(cluster)
-        before = {"metadata": item["metadata"], "status": told.get(cluster) or {}}
+        before = {"metadata": item["metadata"], "status": targets_before.get(cluster) or {}}
         rows.append(
             {
                 "cluster": cluster,

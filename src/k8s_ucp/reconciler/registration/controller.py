@@ -200,7 +200,7 @@ class RegistrationController(Controller):
         message = f"Argo CD has a new token ({decision.why})"
         event = ("TokenRenewed", message) if standing else None
         again = token.renew_at(source.cluster)
-        return self._well(source, token.expires_at, again, event=event)
+        return self._succeeded(source, token.expires_at, again, event=event)
 
     def _create(self, secret: Object) -> Refuse | None:
         try:
@@ -242,9 +242,9 @@ class RegistrationController(Controller):
             return self._register(key, again)
         except KubeError as error:
             return self._unreached(key, error, standing=True, source=source)
-        return self._well(source, existing.expires_at, existing.renew_at)
+        return self._succeeded(source, existing.expires_at, existing.renew_at)
 
-    def _well(
+    def _succeeded(
         self,
         source: KubeconfigSource,
         expires_at: float,

@@ -60,7 +60,7 @@ class Deregistration:
         if applications and now - since < SETTLED:
             message = "waiting for ApplicationSets to release the cluster"
             return _outcome("False", "Draining", message, PAUSE)
-        if decision.gone:
+        if decision.owner_deleted:
             self._deregister(key, existing, "its declaration was deleted")
             return RegistrationOutcome()
         message = "all its Applications are deleted"

@@ -71,7 +71,7 @@ class Deregister:
     """Drain and deregister the cluster."""
 
     existing: Registration
-    gone: bool
+    owner_deleted: bool
     """The owner no longer exists, so that the cluster Secret is deleted at the end."""
     forgotten: bool = False
     """By `ucp clusters forget`, so that it isn't expected to respond."""
@@ -83,7 +83,9 @@ class Deregister:
         If a person deleted a labeled kubeconfig Secret, the cluster may still be alive.
         """
         owner = self.existing.owner
-        return self.forgotten or (self.gone and owner is not None and owner.kind != "Secret")
+        return self.forgotten or (
+            self.owner_deleted and owner is not None and owner.kind != "Secret"
+        )
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class Keep:
     existing: Registration
 
 
-_NOTHING_THERE = "the kubeconfig Secret does not exist, or no longer has a valid owner or label"
+_NO_SOURCE = "the kubeconfig Secret does not exist, or no longer has a valid owner or label"
 
 NOT_NAMED = "NotNamedByOwner"
 """Reported on the Secret, since its alleged owner may have nothing to do with it."""
@@ -139,9 +141,9 @@ def decide(seen: Observation) -> Decision:
     # A source must not affect the registration of another source.
     ours = existing is not None and existing.ours and seen.ours
     if existing and ours and seen.forgotten:
-        return Deregister(existing, gone=True, forgotten=True)
+        return Deregister(existing, owner_deleted=True, forgotten=True)
     if existing and ours and seen.fate is not Fate.ALIVE:
-        return Deregister(existing, gone=seen.fate is Fate.GONE)
+        return Deregister(existing, owner_deleted=seen.fate is Fate.GONE)
     if seen.fate is not Fate.ALIVE:
         return NoAction()
     if seen.forgotten:
@@ -152,7 +154,7 @@ def decide(seen: Observation) -> Decision:
             standing=False,
         )
     if source is None:
-        return Refuse("KubeconfigMissing", _NOTHING_THERE, standing=ours)
+        return Refuse("KubeconfigMissing", _NO_SOURCE, standing=ours)
     if source.disowned:
         return Refuse(NOT_NAMED, source.disowned, standing=ours)
     reserved = _reserved(seen, source, standing=ours)

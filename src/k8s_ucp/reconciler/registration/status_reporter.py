@@ -63,26 +63,28 @@ class StatusReporter:
         self._notes: dict[str, str] | None = None
         self._lock = threading.Lock()
 
-    def set_conditions(self, key: str, owner: Object | None, told: Iterable[Condition]) -> bool:
+    def set_conditions(
+        self, key: str, owner: Object | None, conditions: Iterable[Condition]
+    ) -> bool:
         """Write the conditions of a source; True if they changed."""
         if owner is None:
             return False
         self._speak_of(key, owner["metadata"]["uid"])
-        told = [
+        conditions = [
             Condition(each.type, each.status, each.reason, without_secrets(each.message))
-            for each in told
+            for each in conditions
         ]
-        for each in told:
+        for each in conditions:
             if each.type == names.REGISTERED:
                 name = owner["metadata"]["name"].removesuffix("-kubeconfig")
                 self._metrics.registered.labels(name).set(each.status == "True")
         if owner["kind"] == "LocalCluster":
             before: Object = owner
-            news = self._status.write(owner, told)
+            news = self._status.write(owner, conditions)
         else:
             before = {"status": self._noted(key).get("status") or {}}
-            news = self._note(key, owner, told)
-        self._tell_turns(owner, before, told)
+            news = self._note(key, owner, conditions)
+        self._record_transitions(owner, before, conditions)
         return news
 
     def show(self, key: str, owner: Object | None, outcome: RegistrationOutcome) -> bool:
@@ -114,11 +116,13 @@ class StatusReporter:
             self._turns.pop(before, None)
         self._status.forget(before)
 
-    def _tell_turns(self, owner: Object, before: Object, told: Iterable[Condition]) -> None:
+    def _record_transitions(
+        self, owner: Object, before: Object, conditions: Iterable[Condition]
+    ) -> None:
         uid = owner["metadata"]["uid"]
         with self._lock:
             known = self._turns.setdefault(uid, {})
-        for each in told:
+        for each in conditions:
             found = status_conditions.find(before, each.type) or {}
             last = known.get(each.type) or (found.get("status", ""), found.get("reason", ""))
             known[each.type] = (each.status, each.reason)
@@ -127,10 +131,10 @@ class StatusReporter:
                 warning = bad and each.reason != "Leaving"
                 self._events.record(owner, each.reason, each.message, warning=warning)
 
-    def _note(self, key: str, owner: Object, told: list[Condition]) -> bool:
+    def _note(self, key: str, owner: Object, new: list[Condition]) -> bool:
         before = self._noted(key)
         seen: Object = {"metadata": owner["metadata"], "status": before.get("status") or {}}
-        conditions = status_conditions.written(seen, told, stamp(self._clock()))
+        conditions = status_conditions.written(seen, new, stamp(self._clock()))
         entry = {
             "owner": {
                 "apiVersion": owner["apiVersion"],

@@ -118,7 +118,7 @@ class Informer:
         self._listeners: list[Change] = []
         self._stop = threading.Event()
         self._failures = 0
-        self._heard = time.monotonic()
+        self._last_response = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"watch {self.name}", daemon=True)
 
     def listen(self, listener: Change) -> None:
@@ -137,7 +137,7 @@ class Informer:
 
     def silence(self) -> float:
         """Seconds since the last response or event of the server."""
-        return time.monotonic() - self._heard
+        return time.monotonic() - self._last_response
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -153,17 +153,17 @@ class Informer:
                 self._pause(error)
 
     def _list(self) -> str:
-        items, version = self._whole()
+        items, version = self._list_all()
         known = self.store.identifiers()
         missing = known - {identifier(each) for each in items}
         while missing:
             # An incomplete list must not delete anything: an object counts as deleted if two lists
             # in a row don't contain it.
-            items, version = self._whole()
+            items, version = self._list_all()
             still = known - {identifier(each) for each in items}
             for key in missing & still:
                 known.discard(key)
-                self._tell(self.store.drop(key), None)
+                self._notify(self.store.drop(key), None)
             missing = still - missing
         for item in items:
             self._put(item)
@@ -172,7 +172,7 @@ class Informer:
             self._log.info("watching", what=self.name, objects=len(items))
         return version
 
-    def _whole(self) -> tuple[list[Object], str]:
+    def _list_all(self) -> tuple[list[Object], str]:
         found = self._kube.list_with_version(
             self.selection.kind,
             self.selection.namespace,
@@ -199,10 +199,10 @@ class Informer:
                 seconds=seconds,
                 silence=seconds + 2,
             ):
-                self._heard = time.monotonic()
+                self._last_response = time.monotonic()
                 version = item["metadata"].get("resourceVersion", version)
                 if event == "DELETED":
-                    self._tell(self.store.drop(identifier(item)), None)
+                    self._notify(self.store.drop(identifier(item)), None)
                 elif event != "BOOKMARK":
                     self._seen(item)
             self._answered()
@@ -213,7 +213,7 @@ class Informer:
     def _seen(self, item: Object) -> None:
         kept = self._reduced(item)
         if kept is None:
-            self._tell(self.store.drop(identifier(item)), None)
+            self._notify(self.store.drop(identifier(item)), None)
         else:
             self._put(kept)
 
@@ -228,16 +228,16 @@ class Informer:
     def _put(self, kept: Object) -> None:
         before = self.store.put(kept)
         if before is None or _version(before) != _version(kept):
-            self._tell(before, kept)
+            self._notify(before, kept)
 
-    def _tell(self, before: Object | None, after: Object | None) -> None:
+    def _notify(self, before: Object | None, after: Object | None) -> None:
         if before is None and after is None:
             return
         for listener in self._listeners:
             listener(before, after)
 
     def _answered(self) -> None:
-        self._heard = time.monotonic()
+        self._last_response = time.monotonic()
         if self._failures:
             self._log.info("watching again", what=self.name)
         self._failures = 0

@@ -108,7 +108,7 @@ class Election:
         self._log = log
         self._turn = turn
         self._now = now
-        self._lasts = lease_seconds
+        self._lease_seconds = lease_seconds
         self._standing = LeaseState(holder, lease_seconds)
         self._renewed = 0.0
         self._leading = False
@@ -143,7 +143,7 @@ class Election:
             self._log.info("lease not released", lease=self.name, error=error.message)
 
     def _run(self) -> None:
-        scale = self._lasts / LEASE_SECONDS
+        scale = self._lease_seconds / LEASE_SECONDS
         while not self._stop.is_set():
             began = self._now()
             pause = RETRY
@@ -164,7 +164,7 @@ class Election:
 
     def _watch(self) -> None:
         """Step down in time, even while a renewal hangs on a silent connection."""
-        patience = GIVE_UP * self._lasts / LEASE_SECONDS
+        patience = GIVE_UP * self._lease_seconds / LEASE_SECONDS
         while not self._stop.is_set():
             left = self._renewed + patience - self._now() if self._leading else patience
             if left <= 0:
@@ -205,7 +205,7 @@ class Election:
     def _claim(self, *, held: bool) -> dict[str, object]:
         return {
             "holderIdentity": str(self._holder) if held else "",
-            "leaseDurationSeconds": max(1, round(self._lasts)),
+            "leaseDurationSeconds": max(1, round(self._lease_seconds)),
             "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         }
 

@@ -27,8 +27,8 @@ class BackOff:
 
     def delay(self, failures: int, chance: float) -> float:
         """The delay. failures: at least 1. chance: 0 to 1."""
-        whole = min(self.cap, self.start * 2.0 ** min(failures - 1, 60))
-        return whole * (1 - self.jitter * chance)
+        longest = min(self.cap, self.start * 2.0 ** min(failures - 1, 60))
+        return longest * (1 - self.jitter * chance)
 
 
 class RetryRate:

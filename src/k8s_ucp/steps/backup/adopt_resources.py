@@ -111,8 +111,8 @@ def adopt_resources(context: StartContext, report: Report) -> None:
             context.differing.append(f"{_named(each)} ({'; '.join(words)})")
     for each in (item for _, item in watch.seen if not _is_synced(item)):
         context.recreated.append(_named(each))
-    told = f"; {len(context.differing)} differ from git" if context.differing else ""
-    report(f"{len(found)} adopted{told}")
+    differing = f"; {len(context.differing)} differ from git" if context.differing else ""
+    report(f"{len(found)} adopted{differing}")
     _own(context, watch.seen)
     state.note_restored("restore-external-names", EXTERNAL_NAMES)
 
@@ -153,10 +153,10 @@ def unseen(item: Object) -> str:
     condition = find(item, "Synced")
     if condition is None:
         return "not observed yet"
-    said = str(condition.get("message") or condition.get("reason") or "")
-    if condition["status"] == "True" or _ABSENT.search(said):
+    message = str(condition.get("message") or condition.get("reason") or "")
+    if condition["status"] == "True" or _ABSENT.search(message):
         return ""
-    return said or "not observed yet"
+    return message or "not observed yet"
 
 
 def _is_synced(item: Object) -> bool:

@@ -80,9 +80,9 @@ def abandon_core(context: StartContext, lost: Iterable[str], why: str) -> None:
     """Record what may be lost with a core that could not be asked."""
     since = stamp(time.time())
     core = context.topology.core_cluster
-    said = f"{core} is not responding ({why})"
+    reason = f"{core} is not responding ({why})"
     AbandonedRecord(context.state.abandoned).add(
-        AbandonedResource(each, said, since) for each in lost
+        AbandonedResource(each, reason, since) for each in lost
     )
 
 

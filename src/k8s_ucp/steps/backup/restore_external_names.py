@@ -47,8 +47,8 @@ def restore_external_names(context: StartContext, report: Report) -> None:
         state.note_restored("restore-external-names", EXTERNAL_NAMES)
         return
     folder = f"bootstrap/{context.topology.spec.core.provider}"
-    there = context.published.core.clone.listing(context.published.core.commit, folder)
-    wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in there]
+    files = context.published.core.clone.listing(context.published.core.commit, folder)
+    wanted = [each for each in APPLICATIONS if f"{folder}/{each}.yaml" in files]
     wanted += _claims_of_teams(context, names)
 
     def look() -> str:

@@ -54,8 +54,8 @@ def find_tools(context: StartContext) -> tuple[Toolbox, Toolbox | None]:
     """
     needed = needed_tools(context.topology)
     newest = _installer(context, {})
-    brought = None if newest.missing(needed) else newest.find(needed)
-    return _installer(context, kept_tools(context)).find(needed), brought
+    newest_tools = None if newest.missing(needed) else newest.find(needed)
+    return _installer(context, kept_tools(context)).find(needed), newest_tools
 
 
 def find_entries(context: StartContext, entries: Mapping[str, str]) -> Toolbox:
@@ -80,11 +80,11 @@ def kept_tools(context: StartContext) -> Mapping[str, str]:
 def _installer(
     context: StartContext,
     kept: Mapping[str, str],
-    heard: Callable[[ToolProgress], None] = lambda _: None,
+    on_progress: Callable[[ToolProgress], None] = lambda _: None,
 ) -> Installer:
     return Installer(
         cache_folder(),
-        heard,
+        on_progress,
         source=ProgramSource(context.topology.spec.tools.source),
         programs=context.cancel.programs,
         kept=kept,
@@ -94,7 +94,7 @@ def _installer(
 def _install(context: StartContext, kept: Mapping[str, str], report: Report) -> Toolbox:
     going: dict[str, str] = {}
 
-    def heard(progress: ToolProgress) -> None:
+    def on_progress(progress: ToolProgress) -> None:
         if progress.phase is Phase.INSTALLED:
             going.pop(progress.tool, None)
         else:
@@ -102,7 +102,7 @@ def _install(context: StartContext, kept: Mapping[str, str], report: Report) -> 
         left = [about(progress.left)] if progress.left and going else []
         report(" | ".join([*left, *going.values()]))
 
-    return _installer(context, kept, heard).install(needed_tools(context.topology))
+    return _installer(context, kept, on_progress).install(needed_tools(context.topology))
 
 
 def _foresee_images(context: StartContext) -> Iterator[Foreseen]:

@@ -119,12 +119,12 @@ class _Removal:
             self._release(kind, item)
         self._delete_all([*applications, *(each for each in objects if not _is_shell(each))])
         self._delete_all(kinds)
-        self._await_gone(kinds, "deletion of ucp's CRDs")
+        self._await_deletion(kinds, "deletion of ucp's CRDs")
         self.report("namespaces")
         for each in shared:
             self._give_back(each)
         self._delete_all(namespaces)
-        self._await_gone(namespaces, "deletion of ucp's namespaces")
+        self._await_deletion(namespaces, "deletion of ucp's namespaces")
 
     @property
     def kube(self) -> Kube:
@@ -170,7 +170,7 @@ class _Removal:
                 # doesn't restore finalizers.
                 for each in made:
                     self._release(APPLICATION, each)
-            self._await_gone(items, f"deletion of ucp's {kind.plural}")
+            self._await_deletion(items, f"deletion of ucp's {kind.plural}")
 
     def _end(self, workloads: Sequence[Object]) -> None:
         """Delete workloads, and wait until their pods are gone."""
@@ -235,14 +235,16 @@ class _Removal:
                     propagation=propagation,
                 )
 
-    def _await_gone(self, items: Sequence[Object], what: str) -> None:
+    def _await_deletion(self, items: Sequence[Object], what: str) -> None:
         def left() -> str:
-            there = [
+            existing = [
                 (each, now)
                 for each in items
                 if (now := find(self.kube, LedgerEntry.of(each))) is not None
             ]
-            same = [now for each, now in there if now["metadata"]["uid"] == each["metadata"]["uid"]]
+            same = [
+                now for each, now in existing if now["metadata"]["uid"] == each["metadata"]["uid"]
+            ]
             return "; ".join(map(_what_keeps, same[:SHOWN]))
 
         self._wait(what, left)
@@ -276,9 +278,9 @@ def _is_shell(item: Object) -> bool:
 def _what_keeps(item: Object) -> str:
     """Name of an object that is being deleted, and why it still exists, as the server reports."""
     conditions = (item.get("status") or {}).get("conditions") or []
-    said = [
+    messages = [
         str(each.get("message"))
         for each in conditions
         if each["status"] == "True" and each["type"] not in ("Established", "NamesAccepted")
     ]
-    return f"{item['metadata']['name']}: {said[0][:200] if said else 'being deleted'}"
+    return f"{item['metadata']['name']}: {messages[0][:200] if messages else 'being deleted'}"

@@ -100,14 +100,14 @@ def stop_clusters(context: StartContext, report: Report) -> None:
     ends: dict[str, Callable[[str], None]] = {}
     removed: list[str] = []
     for maker in context.providers.values():
-        there = maker.names()
-        ends.update(dict.fromkeys(there, maker.stop))
+        clusters = maker.names()
+        ends.update(dict.fromkeys(clusters, maker.stop))
         if maker.info.removed_by_stop:
-            ends.update(dict.fromkeys(there, maker.delete))
-            removed += there
+            ends.update(dict.fromkeys(clusters, maker.delete))
+            removed += clusters
         elif _loses_data(context, maker):
-            ends.update(dict.fromkeys(there, partial(_stop_and_delete, maker)))
-            removed += there
+            ends.update(dict.fromkeys(clusters, partial(_stop_and_delete, maker)))
+            removed += clusters
     known = [each for each in known_clusters(context) if each not in ends]
     for maker in _here(context):
         # Its folder was deleted while it was running: no data is left to keep.

@@ -57,14 +57,14 @@ def make_app_clusters(context: StartContext, report: Report) -> None:
     Simulated clusters are created within a second or two anyway.
     """
     requests = _with_nodes(context)
-    said: dict[str, str] = {}
+    progress: dict[str, str] = {}
 
     def make(maker: ClusterProvider, request: ClusterRequest) -> None:
-        def heard(line: str) -> None:
-            said[request.name] = line
-            report("; ".join(f"{name}: {words}" for name, words in sorted(said.items())))
+        def on_line(line: str) -> None:
+            progress[request.name] = line
+            report("; ".join(f"{name}: {words}" for name, words in sorted(progress.items())))
 
-        maker.create(request, heard)
+        maker.create(request, on_line)
 
     if requests:
         with ThreadPoolExecutor(len(requests), "make") as pool:

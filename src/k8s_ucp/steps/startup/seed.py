@@ -80,8 +80,8 @@ def platform_kinds(context: StartContext) -> list[Manifest]:
     Definitions that people changed are left out, since only Crossplane can validate them.
     """
     core = context.published.core
-    rendered, there = core.clone.read(RENDERED, "api"), core.read("api")
-    same = {path: text for path, text in there.items() if rendered.get(path) == text}
+    rendered, current = core.clone.read(RENDERED, "api"), core.read("api")
+    same = {path: text for path, text in current.items() if rendered.get(path) == text}
     return _kinds_of(same)
 
 
@@ -121,9 +121,11 @@ def settled(stored: Mapping[str, str], names: Collection[str]) -> bool:
 
 def _is_settled(kind: Mapping[str, Any]) -> bool:
     metadata = kind["metadata"]
-    said = {each["type"]: each["status"] for each in kind.get("status", {}).get("conditions") or ()}
+    conditions = {
+        each["type"]: each["status"] for each in kind.get("status", {}).get("conditions") or ()
+    }
     return (
-        said.get("Established") == "True"
+        conditions.get("Established") == "True"
         and {each["manager"] for each in metadata["managedFields"]} <= _MANAGERS
         and not metadata.keys() & {"deletionTimestamp", "ownerReferences", "finalizers"}
     )
@@ -131,11 +133,11 @@ def _is_settled(kind: Mapping[str, Any]) -> bool:
 
 def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
     core = context.published.core
-    rendered, there = core.clone.read(RENDERED, "platform", "api"), core.read("platform", "api")
-    files = there.keys() & {each.source for each in kinds}
+    rendered, current = core.clone.read(RENDERED, "platform", "api"), core.read("platform", "api")
+    files = current.keys() & {each.source for each in kinds}
     # Changed definitions are not among `kinds`.
     files |= {each for each in rendered if each.endswith(DEFINITION)}
-    return any(there.get(each) != rendered.get(each) for each in files)
+    return any(current.get(each) != rendered.get(each) for each in files)
 
 
 def _key_of(context: StartContext) -> str:

@@ -51,7 +51,9 @@ def check_declared_versions(context: StartContext) -> None:
     """Versions in ucp.yaml are what a person wants, so they must agree. Raises UsageError."""
     spec = context.topology.spec
     engines = relied_on(context.topology).items()
-    declared = {name: (f"spec.{name}.version", said) for name, said in engines}
+    declared = {
+        name: (f"spec.{name}.version", declared_version) for name, declared_version in engines
+    }
     declared[CORE] = ("spec.core.version", spec.core.version)
     for each in spec.environments:
         declared[each.name] = (f"cluster.version of environment {each.name}", each.cluster.version)
@@ -79,15 +81,15 @@ def check_kubernetes(context: StartContext) -> None:
                     "skips a minor version",
                     next="upgrade to the minor version in between first, with an older ucp",
                 )
-            gone = [
+            removed = [
                 each.name
                 for each in kubernetes_findings(context, part)
                 if each.is_removed_in(move.after)
             ]
-            if gone:
+            if removed:
                 raise UcpError(
                     f"APIs in use on {part.cluster} were removed in Kubernetes {move.after}: "
-                    f"{some_of(gone)}",
+                    f"{some_of(removed)}",
                     next="move what uses them to a newer version of these APIs; the API server "
                     "counts from its start, ucp stop and ucp start begin anew",
                 )

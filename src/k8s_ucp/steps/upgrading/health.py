@@ -52,8 +52,8 @@ class HealthObservation:
 
     def reasons(self) -> dict[str, str]:
         """Why something is not healthy, by its name."""
-        said = {f"program {name}": each.message for name, each in self.programs.items()}
-        return {**status.reasons(self.snapshot), **said}
+        of_programs = {f"program {name}": each.message for name, each in self.programs.items()}
+        return {**status.reasons(self.snapshot), **of_programs}
 
     def runs(self, names: Collection[str]) -> dict[str, str]:
         """Current runs of the programs that count, by name. names: result of `healthy`."""
@@ -122,10 +122,10 @@ def no_longer_healthy(
     found = []
     for name in sorted(set(before) - now):
         kind, _, short = name.partition(" ")
-        said = why.get(name) or why.get(short) or why.get(f"{kind} {short}", "")
-        if kind == "application" and short in old and not said:
-            said = "not refreshed yet"
-        found.append(f"{name}{f': {said}' if said else ' is not well'}")
+        reason = why.get(name) or why.get(short) or why.get(f"{kind} {short}", "")
+        if kind == "application" and short in old and not reason:
+            reason = "not refreshed yet"
+        found.append(f"{name}{f': {reason}' if reason else ' is not well'}")
     return found
 
 

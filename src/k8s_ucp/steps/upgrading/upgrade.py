@@ -104,12 +104,12 @@ def _why_kept(context: StartContext, part: UpgradePart) -> str:
 
 
 def _deprecated(removed_in: str) -> str:
-    gone = (
+    removal = (
         f"it is removed in Kubernetes {removed_in}"
         if removed_in
         else "no release that removes it is known"
     )
-    return f"deprecated, and in use: {gone}"
+    return f"deprecated, and in use: {removal}"
 
 
 def losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
@@ -149,8 +149,8 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
 
     If not, roll it back and raise UcpError. moved: may be empty after an interruption.
     """
-    told = ", ".join(map(str, moved)) or f"finished with {_running(context, part)}"
-    report(told)
+    changes = ", ".join(map(str, moved)) or f"finished with {_running(context, part)}"
+    report(changes)
     before = context.toolbox
     try:
         _exchange(context, part, before.exchanged(part.tools, context.pins), moved, report)
@@ -160,7 +160,7 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
     except UcpError as error:
         _go_back(context, part, before, moved, report, error)
     _settle(context, part)
-    context.moved.append(f"{part.name}: {told}")
+    context.moved.append(f"{part.name}: {changes}")
 
 
 def _exchange(

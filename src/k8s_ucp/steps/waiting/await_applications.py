@@ -209,8 +209,8 @@ def not_yet(
     missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
-            said = reason_and_pods(item, unscheduled)
-            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{said and f' ({said})'}")
+            reason = reason_and_pods(item, unscheduled)
+            missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{reason and f' ({reason})'}")
         elif name in waiting:
             missing.append(f"{name}: not refreshed since the start")
     return missing

@@ -58,8 +58,8 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
 
 def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
     """Databases in clouds."""
-    there = context.kube if context.core_responds() else None
-    claimed = {each["metadata"]["name"] for each in composites(there)} if there else set()
+    kube = context.kube if context.core_responds() else None
+    claimed = {each["metadata"]["name"] for each in composites(kube)} if kube else set()
     for each in context.topology.spec.databases:
         for environment in context.topology.spec.environments:
             names = each.environments or (environment.name,)
@@ -145,8 +145,8 @@ def unregistered(
 
     causes: returns what their clusters wait for; called if one is missing.
     """
-    there = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
-    missing = [each for each in wanted if each not in there]
+    registered = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
+    missing = [each for each in wanted if each not in registered]
     known = causes() if missing else {}
     return [
         f"{each}: being created, not registered yet{f' ({known[each]})' if each in known else ''}"
@@ -194,9 +194,11 @@ def running_environments(context: StartContext) -> list[str]:
 
 def all_environments(context: StartContext) -> list[str]:
     """Those of the topology in their order, then those that only the repository has."""
-    there = context.published.core.environments()
+    declared = context.published.core.environments()
     known = [each.name for each in context.topology.spec.environments]
-    return [each for each in known if each in there] + [each for each in there if each not in known]
+    return [each for each in known if each in declared] + [
+        each for each in declared if each not in known
+    ]
 
 
 def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
@@ -229,7 +231,7 @@ def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
         for kind in (names.READY, names.REGISTERED):
             condition = find(item, kind)
             if condition is None or condition["status"] != "True":
-                said = condition["message"] if condition else f"not {kind.lower()} yet"
-                missing.append(f"{name}: {said}")
+                message = condition["message"] if condition else f"not {kind.lower()} yet"
+                missing.append(f"{name}: {message}")
                 break
     return missing

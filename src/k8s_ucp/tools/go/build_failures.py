@@ -50,28 +50,28 @@ def no_room(message: str) -> UcpError:
 def explain(error: CommandFailed, tool: Tool, source: ModuleSource, log: Path) -> UcpError:
     """The explained error. `source` hides the proxy's address in quoted output."""
     lines = [line for line in source.hide(error.output).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith("go: downloading ")]
-    output = "\n".join(told)
-    tail = "\n".join(f"  {line}" for line in told[-_TAIL:])
+    messages = [line for line in lines if not line.startswith("go: downloading ")]
+    output = "\n".join(messages)
+    tail = "\n".join(f"  {line}" for line in messages[-_TAIL:])
     what = f"{tool.name} {tool.version}"
 
-    def says(signs: tuple[str, ...]) -> bool:
+    def mentions(signs: tuple[str, ...]) -> bool:
         return any(sign in output for sign in signs)
 
-    if says(_NO_ROOM):
+    if mentions(_NO_ROOM):
         return no_room(f"disk full while building {what}:\n{tail}")
-    if says(_CHANGED):
+    if mentions(_CHANGED):
         return UcpError(
             f"checksum mismatch for a Go module of {what} (go.sum):\n{tail}",
             next=f"do not use it; find out who changed it (modules come from {source.setting})",
         )
-    compiling = any(line.startswith("# ") for line in told)
-    if says(_NO_NETWORK) and not compiling:
+    compiling = any(line.startswith("# ") for line in messages)
+    if mentions(_NO_NETWORK) and not compiling:
         return UcpError(
             f"failed to download the Go modules of {what} from {source.setting}:\n{tail}",
             next="check the network and GOPROXY, then run the command again",
         )
-    if error.code < 0 and not told:
+    if error.code < 0 and not messages:
         return UcpError(
             f"the compiler was killed (signal {-error.code}) while building {what}",
             next="check for lack of memory (dmesg), then run the command again",

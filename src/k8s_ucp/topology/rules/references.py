@@ -99,8 +99,8 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
     environments = dict.fromkeys(each.name for each in spec.environments)
     databases = {each.name: frozenset(each.environments or environments) for each in spec.databases}
     missing_in = {
-        name: [each for each in environments if each not in there]
-        for name, there in databases.items()
+        name: [each for each in environments if each not in environments_of]
+        for name, environments_of in databases.items()
     }
     for index, app in enumerate(spec.apps):
         for key in ("values", "overlays"):

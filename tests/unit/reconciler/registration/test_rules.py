@@ -185,7 +185,7 @@ def test_a_source_that_is_deleted_or_being_deleted_is_deregistered(
     one = source()
     changes: dict[str, Any] = {} if with_secret else {"source": None, "auth_info": None}
     decision = decide(seen(**changes, fate=fate, existing=registration(one)))
-    assert decision == Deregister(registration(one), gone=gone)
+    assert decision == Deregister(registration(one), owner_deleted=gone)
 
 
 SETTINGS = Settings(kubeconfig=None, machine="here", topology="demo")
@@ -195,7 +195,7 @@ def leave(owner: str = "LocalCluster", **changes: Any) -> Deregister:
     one = registration(source())
     assert one.owner
     existing = replace(one, owner=replace(one.owner, kind=owner))
-    return Deregister(existing, **{"gone": False, **changes})
+    return Deregister(existing, **{"owner_deleted": False, **changes})
 
 
 def test_a_drain_waits_five_minutes_for_a_cluster_that_does_not_respond() -> None:
@@ -215,11 +215,11 @@ def test_a_drain_on_a_responding_cluster_has_its_own_time_limit() -> None:
 @pytest.mark.parametrize(
     ("decision", "dead"),
     [
-        (leave(gone=True), True),
-        (leave("Cluster", gone=True), True),
-        (leave(forgotten=True, gone=True), True),
-        (leave("Secret", forgotten=True, gone=True), True),
-        (leave("Secret", gone=True), False),
+        (leave(owner_deleted=True), True),
+        (leave("Cluster", owner_deleted=True), True),
+        (leave(forgotten=True, owner_deleted=True), True),
+        (leave("Secret", forgotten=True, owner_deleted=True), True),
+        (leave("Secret", owner_deleted=True), False),
         (leave(), False),
     ],
 )

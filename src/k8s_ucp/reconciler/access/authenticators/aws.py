@@ -165,12 +165,12 @@ def _take_on(role: str, keys: Keys, region: str, cloud: Cloud) -> Keys:
 
 
 def _region(auth_info: AuthInfo) -> str:
-    told = auth_info.argument("--region") or auth_info.cluster_info.region
-    if not told:
+    region = auth_info.argument("--region") or auth_info.cluster_info.region
+    if not region:
         # https://<id>.<..>.<region>.eks.amazonaws.com
         host = urlsplit(auth_info.server).hostname or ""
-        told = host.split(".")[-4] if ".eks.amazonaws." in host and host.count(".") > 4 else ""
-    return told if _REGION.fullmatch(told) else ""
+        region = host.split(".")[-4] if ".eks.amazonaws." in host and host.count(".") > 4 else ""
+    return region if _REGION.fullmatch(region) else ""
 
 
 def _encoded(text: str) -> str:

@@ -86,10 +86,10 @@ class AuthInfo:
     @property
     def arguments(self) -> list[str]:
         """Arguments of the credential plugin; none if only the owner's status counts."""
-        return self.said if self.cluster_info.as_a_whole else []
+        return self.plugin_args if self.cluster_info.as_a_whole else []
 
     @property
-    def said(self) -> list[str]:
+    def plugin_args(self) -> list[str]:
         """Arguments of the credential plugin, whether they are trusted or not."""
         wanted = self.user.get("exec")
         found = wanted.get("args") if isinstance(wanted, Mapping) else None

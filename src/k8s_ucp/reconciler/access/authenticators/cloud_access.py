@@ -90,8 +90,10 @@ class CloudAccess:
             answer = None
         if status >= 300 or not isinstance(answer, dict):
             word = answer.get("error") or answer.get("id") if isinstance(answer, dict) else ""
-            said = f" ({word[:80]})" if isinstance(word, str) and word else ""
-            raise NoAccess("TokenRefused", f"the token endpoint of {host} returned {status}{said}")
+            error_code = f" ({word[:80]})" if isinstance(word, str) and word else ""
+            raise NoAccess(
+                "TokenRefused", f"the token endpoint of {host} returned {status}{error_code}"
+            )
         return answer
 
     def send(

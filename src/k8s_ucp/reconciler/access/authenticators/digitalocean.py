@@ -60,8 +60,8 @@ def _take(text: str, cluster: str, authority: str | None, cloud: Cloud) -> tuple
     token = answer.get("token")
     if not isinstance(token, str) or not token:
         raise NoAccess("TokenRefused", "the response of DigitalOcean contains no token")
-    told = answer.get("certificate_authority_data")
-    if isinstance(told, str) and authority and told.split() != authority.split():
+    returned = answer.get("certificate_authority_data")
+    if isinstance(returned, str) and authority and returned.split() != authority.split():
         raise NoAccess(
             "SourceDiffers",
             "the CA in the kubeconfig differs from that of the DigitalOcean cluster "

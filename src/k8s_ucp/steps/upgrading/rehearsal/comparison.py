@@ -38,7 +38,7 @@ def compare(
     """
     removed_kinds = sorted(set(before.versions) - set(after.versions))
     used = [each for each in removed_kinds if before.counts.get(each)]
-    versions = list(_gone_versions(before, after))
+    versions = list(_removed_versions(before, after))
     missed = [name for kind, name in versions if before.counts.get(kind) and kind in before.stored]
     return CopyDifference(
         lost=tuple(_lost(before, after)),
@@ -101,7 +101,9 @@ def _unreadable(before: ClusterInventory, after: ClusterInventory) -> Iterator[s
             yield f"{kind}: {why}"
 
 
-def _gone_versions(before: ClusterInventory, after: ClusterInventory) -> Iterator[tuple[str, str]]:
+def _removed_versions(
+    before: ClusterInventory, after: ClusterInventory
+) -> Iterator[tuple[str, str]]:
     """(kind, removed version as people write it) of kinds that still exist."""
     for kind, versions in sorted(before.versions.items()):
         for version in versions:

@@ -76,13 +76,13 @@ class Rehearsal:
         _maker(context, original, _running(context, original)).copy(
             original.cluster, folder, COPY, timeout=COPY_SECONDS
         )
-        self._await_well(context, report, seconds=SETTLE_SECONDS, steady=0.0)
+        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0)
 
     def _record(self, context: StartContext, report: Report) -> None:
         for part in chosen(context):
             for each in moves(context, part):
-                told = {"part": part.name, "tool": each.tool}
-                self.findings.moves.append({**told, "from": each.before, "to": each.after})
+                move = {"part": part.name, "tool": each.tool}
+                self.findings.moves.append({**move, "from": each.before, "to": each.after})
             self.findings.one_way += losses(context, part)
         kube = _copy_of(context)
         try:
@@ -113,7 +113,7 @@ class Rehearsal:
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.patience))
             seconds = min(context.patience, CLUSTER_SECONDS)
-            self._await_well(context, report, seconds=seconds, steady=STEADY_SECONDS)
+            self._await_health(context, report, seconds=seconds, steady=STEADY_SECONDS)
         except Cancelled:
             raise
         except UcpError as error:
@@ -140,7 +140,7 @@ class Rehearsal:
             else:
                 taken.append(each)
         self.renewed.update(each.name for each in taken)
-        self._heard(kube)
+        self._keep_warnings(kube)
         try:
             wait_served(kube, taken, timeout=SETTLE_SECONDS)
         except DeadlineExceeded as error:
@@ -164,10 +164,10 @@ class Rehearsal:
         found.peak_megabytes = _elsewhere(context).peak_megabytes(COPY)
         found.seconds = time.monotonic() - self.began
 
-    def _heard(self, kube: Kube) -> None:
+    def _keep_warnings(self, kube: Kube) -> None:
         self.findings.warnings = sorted({*self.findings.warnings, *kube.warnings})
 
-    def _await_well(
+    def _await_health(
         self, context: StartContext, report: Report, *, seconds: float, steady: float
     ) -> None:
         """Wait until all programs of the copy are healthy, and steady. Raises DeadlineExceeded."""
