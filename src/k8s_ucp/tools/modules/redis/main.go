@@ -1,9 +1,8 @@
-// Command redis-server is an in-memory Redis server based on miniredis, which Argo CD's own
-// headless mode uses, too. It replaces the real redis-server on platforms for which no wheel
-// contains it.
+// Command redis-server answers Redis clients from memory, with miniredis, the server that Argo CD's
+// own headless mode runs on. It stands in where no wheel with the real redis-server exists.
 //
-// Like redis-server, it reads bind, port and requirepass from a redis.conf, from stdin ("-") or
-// from arguments of the form --name value. It ignores other directives and stores nothing on disk.
+// It reads bind, port and requirepass as redis-server does: from a redis.conf, from stdin ("-") or
+// from --name value arguments. Other directives are ignored: it keeps nothing on disk.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// settings are directives of redis.conf and their values.
+// settings of redis.conf that matter for a server that keeps nothing.
 type settings map[string]string
 
 func main() {
@@ -60,7 +59,7 @@ func run(arguments []string) error {
 		case <-stop:
 			return nil
 		case now := <-tick.C:
-			// miniredis's clock, which expires keys, advances only when told to.
+			// miniredis's clock stands still unless it is moved; keys expire by it.
 			server.FastForward(now.Sub(last))
 			last = now
 		}
@@ -104,7 +103,7 @@ func (wanted settings) lines(source io.Reader) error {
 	return scanner.Err()
 }
 
-// set uses only the first value: miniredis listens on a single address.
+// set takes the first value only: a second bind address has no place here.
 func (wanted settings) set(name string, values []string) {
 	wanted[strings.ToLower(name)] = strings.Trim(values[0], `"'`)
 }
