@@ -167,6 +167,7 @@ def play(moves: list[tuple[int, str, float]]) -> list[Core]:
             for each in cores:
                 each.tick(now, look=True)
                 each.write(now)
+        now += 0.001  # What writes before and after an action doesn't write at the same time.
         match action:
             case "start" | "takeover":
                 core.start(now, takeover=action == "takeover")
