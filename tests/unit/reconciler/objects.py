@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import auth_info_of
+from k8s_ucp.reconciler.access.cluster_clients import parse_auth_info
 from k8s_ucp.reconciler.access.cluster_secret import Registration, build
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe
@@ -109,7 +109,7 @@ def source(owner: Object | None = None, content: Any = None) -> KubeconfigSource
 
 
 def auth_info(of: KubeconfigSource) -> AuthInfo:
-    return auth_info_of(of)
+    return parse_auth_info(of)
 
 
 def cluster_secret(

@@ -60,7 +60,7 @@ class Registration:
             environment=labels.get(names.ENVIRONMENT),
             draining=labels.get(names.DRAINING),
             draining_since=notes.get(names.DRAINING_SINCE),
-            renew_at=tokens.renew_at(
+            renew_at=tokens.renewal_time(
                 notes.get(names.TOKEN_ISSUED), notes.get(names.TOKEN_EXPIRES), data.get("name", "")
             ),
             expires_at=parse_stamp(notes.get(names.TOKEN_EXPIRES)) or 0.0,

@@ -45,7 +45,7 @@ class Token:
 
     def renew_at(self, whose: str) -> float:
         """When it is due for renewal, in seconds since the epoch. whose: see the function."""
-        return renew_at(stamp(self.issued_at), stamp(self.expires_at), whose)
+        return renewal_time(stamp(self.issued_at), stamp(self.expires_at), whose)
 
 
 def request(
@@ -81,7 +81,7 @@ def _life(text: str) -> float | None:
     return life if life > 0 else None
 
 
-def renew_at(issued: str | None, expires: str | None, whose: str) -> float:
+def renewal_time(issued: str | None, expires: str | None, whose: str) -> float:
     """When the token with these two times is due for renewal, in seconds since the epoch.
 
     whose: name of the cluster, for a jitter that is the same for the same times. Returns 0 (always

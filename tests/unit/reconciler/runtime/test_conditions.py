@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from k8s_ucp import names
 from k8s_ucp.reconciler.access import service_accounts
 from k8s_ucp.reconciler.access.owners import same_but_status
-from k8s_ucp.reconciler.access.tokens import JITTER, renew_at
+from k8s_ucp.reconciler.access.tokens import JITTER, renewal_time
 from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
 from k8s_ucp.reconciler.runtime.logs import Log
@@ -58,13 +58,13 @@ def test_status_changes_trigger_a_controller_only_for_watched_conditions() -> No
     st.integers(min_value=600, max_value=10_000_000),
 )
 def test_a_token_is_renewed_within_its_lifetime(issued: float, lifetime: int) -> None:
-    due = renew_at(stamp(issued), stamp(issued + lifetime), "demo-stage")
+    due = renewal_time(stamp(issued), stamp(issued + lifetime), "demo-stage")
     assert issued - 1 <= due <= issued + lifetime
     assert lifetime * (2 / 3 - JITTER) - 2 <= due - issued <= lifetime * 2 / 3 + 2
 
 
 def test_tokens_of_clusters_registered_together_are_renewed_at_different_times() -> None:
-    due = {renew_at(BEFORE, stamp(4_000_000_000), f"demo-{each}") for each in range(10)}
+    due = {renewal_time(BEFORE, stamp(4_000_000_000), f"demo-{each}") for each in range(10)}
     assert len(due) == 10
 
 
@@ -73,7 +73,7 @@ def test_tokens_of_clusters_registered_together_are_renewed_at_different_times()
     [(None, BEFORE), (BEFORE, None), ("soon", "later"), (BEFORE, BEFORE)],
 )
 def test_a_token_of_unknown_age_is_due_for_renewal(issued: str | None, expires: str | None) -> None:
-    assert renew_at(issued, expires, "demo-stage") == 0
+    assert renewal_time(issued, expires, "demo-stage") == 0
 
 
 @given(st.integers(min_value=0, max_value=4_000_000_000))
