@@ -197,10 +197,11 @@ def _look(clone: Repository, branch: str, repository: str) -> dict[str, str]:
 def _renamed(repository: str, branch: str, heads: Sequence[str]) -> UcpError:
     """A branch that was published to is gone; a new one would lack versions, edits and backup."""
     return UcpError(
-        f"the {repository} repository has no branch {branch} any more, although ucp has published "
-        f"to it; its branches: {some_of(heads)}",
+        f"the {repository} repository has no branch {branch}, although ucp has published to this "
+        f"repository; its branches: {some_of(heads)}",
         next=(
-            f"rename the branch back to {branch}; or set spec.git.branch in ucp.yaml to its new "
-            "name, which must be the same in the core and the app repository"
+            f"if a branch was renamed, rename it back to {branch}, or set spec.git.branch in "
+            "ucp.yaml to its new name, in the core and the app repository alike; to move to a new "
+            f"branch, push it first: git push origin {heads[0]}:refs/heads/{branch}"
         ),
     )
