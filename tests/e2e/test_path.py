@@ -266,8 +266,11 @@ def test_support_bundle_contains_states_and_logs_but_no_secret(demo: World) -> N
     }
     core.create(secret)
     file = demo.workspace / "bundle.tar.gz"
+    file.unlink(missing_ok=True)
     try:
-        demo.ucp("doctor", "--bundle", str(file))
+        code, _, said = demo.run_here("doctor", "--bundle", str(file))
+        # Where all are slow, it may find an API server that doesn't respond in time.
+        assert code in (0, 1), said
         secrets = core.list_all(SECRET)
     finally:
         core.delete(SECRET, "canary", "default")
@@ -719,6 +722,7 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
         assert code in expected, f"{words}: {code}\n{said}"
         public += [out, said]
     bundle = demo.home / "bundle.tar.gz"
+    bundle.unlink(missing_ok=True)
     demo.run_here("doctor", "--bundle", str(bundle))
     with tarfile.open(bundle) as archive:
         members = (archive.extractfile(each) for each in archive)
