@@ -125,7 +125,7 @@ def no_longer_healthy(
         reason = why.get(name) or why.get(short) or why.get(f"{kind} {short}", "")
         if kind == "application" and short in old and not reason:
             reason = "not refreshed yet"
-        found.append(f"{name}{f': {reason}' if reason else ' is not well'}")
+        found.append(f"{name}{f': {reason}' if reason else ' is not healthy'}")
     return found
 
 
@@ -183,7 +183,7 @@ def await_previous_health(context: StartContext, report: Report) -> None:
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more
         lasted = steady.seconds(seen.runs(context.healthy_before), time.monotonic())
-        return "" if lasted >= STEADY_SECONDS else f"well for {lasted:.0f} s"
+        return "" if lasted >= STEADY_SECONDS else f"healthy for {lasted:.0f} s"
 
     context.wait(
         f"{context.topology.name} as healthy as before",

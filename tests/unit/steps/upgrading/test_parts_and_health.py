@@ -57,7 +57,7 @@ def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
     gone = status(applications=[], claims=[])
     assert no_longer_healthy(before, gone, {"echo-stage": "no cluster"}) == [
         "application echo-stage: no cluster",
-        "claim Postgres shop/db is not well",
+        "claim Postgres shop/db is not healthy",
     ]
     assert no_longer_healthy(before, status(), {}, old=["echo-stage"]) == [
         "application echo-stage: not refreshed yet"
