@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.cluster_provider import ProgramHealth
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
+from k8s_ucp.steps.upgrading.rehearsal import steps
 from k8s_ucp.steps.upgrading.rehearsal.comparison import compare, lost_values
 from k8s_ucp.steps.upgrading.rehearsal.inventory import (
     ClusterInventory,
@@ -19,7 +21,7 @@ from k8s_ucp.steps.upgrading.rehearsal.inventory import (
     is_fleeting,
 )
 from k8s_ucp.steps.upgrading.rehearsal.report import Findings, shortened
-from k8s_ucp.steps.upgrading.rehearsal.steps import check_copyable
+from k8s_ucp.steps.upgrading.rehearsal.steps import Rehearsal, check_copyable
 from k8s_ucp.workspace import Workspace
 from tests.unit.gitops.topologies import demo, on_clouds
 
@@ -33,6 +35,34 @@ def test_a_core_that_cannot_be_copied_is_refused_with_the_next_command(tmp_path:
         check_copyable(context)
     assert caught.value.next == "ucp start --plan"
     check_copyable(StartContext(Workspace.at(tmp_path), demo()))
+
+
+class EndedController:
+    """The provider of a copy whose controller ended itself, as it does on a slow machine."""
+
+    def __init__(self) -> None:
+        self.runs: list[str] = []
+
+    def copy(self, *_: object, **__: object) -> None:
+        """Nothing to do: the copy exists."""
+
+    def programs(self, _: str) -> dict[str, ProgramHealth]:
+        run = self.runs[-1] if self.runs else ""
+        return {"kube-controller-manager": ProgramHealth(run, "" if run else "not running")}
+
+    def start(self, name: str) -> None:
+        self.runs.append(name)
+
+
+def test_a_program_of_the_copy_that_ended_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = EndedController()
+    for name in ("_maker", "_elsewhere", "_running", "remove_copy"):
+        monkeypatch.setattr(steps, name, lambda *_: provider)
+    context = StartContext(Workspace.at(tmp_path), demo())
+    Rehearsal()._copy(context, lambda _: None)
+    assert len(provider.runs) == 1
 
 
 def item(uid: str, *, automatic: bool = False, **content: Any) -> Item:

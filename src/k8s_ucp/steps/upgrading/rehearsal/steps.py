@@ -76,7 +76,8 @@ class Rehearsal:
         _maker(context, original, _running(context, original)).copy(
             original.cluster, folder, COPY, timeout=COPY_SECONDS
         )
-        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0)
+        # On a slow machine a controller may end itself, and nothing else restarts it.
+        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0, restart=True)
 
     def _record(self, context: StartContext, report: Report) -> None:
         for part in chosen(context):
@@ -113,7 +114,9 @@ class Rehearsal:
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.patience))
             seconds = min(context.patience, CLUSTER_SECONDS)
-            self._await_health(context, report, seconds=seconds, steady=STEADY_SECONDS)
+            self._await_health(
+                context, report, seconds=seconds, steady=STEADY_SECONDS, restart=False
+            )
         except Cancelled:
             raise
         except UcpError as error:
@@ -168,9 +171,18 @@ class Rehearsal:
         self.findings.warnings = sorted({*self.findings.warnings, *kube.warnings})
 
     def _await_health(
-        self, context: StartContext, report: Report, *, seconds: float, steady: float
+        self,
+        context: StartContext,
+        report: Report,
+        *,
+        seconds: float,
+        steady: float,
+        restart: bool,
     ) -> None:
-        """Wait until all programs of the copy are healthy, and steady. Raises DeadlineExceeded."""
+        """Wait until all programs of the copy are healthy, and steady.
+
+        restart: start again those that have ended. Raises DeadlineExceeded, UcpError.
+        """
         lasting, maker = Steadiness(), _elsewhere(context)
 
         def look() -> str:
@@ -179,6 +191,8 @@ class Rehearsal:
                 f"{name}: {each.message}" for name, each in states.items() if each.message
             ]:
                 lasting.end()
+                if restart and not all(each.run for each in states.values()):
+                    maker.start(COPY)
                 return "; ".join(wrong)
             runs = {name: each.run for name, each in states.items()}
             lasted = lasting.seconds(runs, time.monotonic())
