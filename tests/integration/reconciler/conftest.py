@@ -48,6 +48,12 @@ class Planes:
     def config(self, name: str) -> dict[str, Any]:
         return self.provider.kubeconfig(name)
 
+    def start_what_ended(self) -> None:
+        """On a slow machine a controller may end itself; a topology's watcher would restart it."""
+        for name in self.provider.names():
+            if self.provider.state(name).message.startswith("not running"):
+                self.provider.start(name)
+
 
 @pytest.fixture(scope="package")
 def planes(toolbox: Toolbox) -> Iterator[Planes]:
@@ -102,6 +108,7 @@ def make_room(core: Kube) -> None:
 @pytest.fixture
 def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
     """An empty core cluster whose list of environments contains stage and prod."""
+    planes.start_what_ended()
     empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)
     provider = Standing({name: planes.config(name) for name in planes.apps})
