@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import ClusterRequest, Seed
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest, Seed
 from k8s_ucp.clusters import seeds
 from k8s_ucp.clusters.embedded import default_objects
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
@@ -97,6 +97,13 @@ def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kub
 
     eventually(is_ready, lambda: provider.state(name).message)
     return Kube(provider.kubeconfig(name))
+
+
+def start_what_ended(provider: ClusterProvider) -> None:
+    """Restart exited controllers, as a topology's watcher would on a slow machine."""
+    for name in provider.names():
+        if provider.state(name).message.startswith("not running"):
+            provider.start(name)
 
 
 def made_with(

@@ -47,6 +47,7 @@ from k8s_ucp.steps.waiting.await_applications import await_applications, not_yet
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
+from tests.control_planes import start_what_ended
 from tests.integration.gitops.older import write_older_layout
 from tests.unit.gitops.topologies import demo
 
@@ -81,13 +82,6 @@ class Running:
     @property
     def kube(self) -> Kube:
         return self.context.kube
-
-    def start_what_ended(self) -> None:
-        """Restart exited controllers, as a topology's watcher would on a slow machine."""
-        provider = self.context.provider
-        for name in provider.names():
-            if provider.state(name).message.startswith("not running"):
-                provider.start(name)
 
     def files(self, name: str) -> dict[str, bytes]:
         return Repository(self.context.gitops.root / f"{name}.git").read("main")
@@ -218,7 +212,7 @@ def test_crossplane_roles_for_people_are_filled(running: Running) -> None:
         return {group for rule in rules for group in rule["apiGroups"]}
 
     def is_filled(step: str) -> bool:
-        running.start_what_ended()
+        start_what_ended(running.context.provider)
         return "apiextensions.crossplane.io" in groups(step)
 
     for step in ("admin", "edit", "view", "browse"):

@@ -21,7 +21,7 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
-from tests.control_planes import made_with
+from tests.control_planes import made_with, start_what_ended
 from tests.end_of_run import ends_with_this_run
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
@@ -47,12 +47,6 @@ class Planes:
 
     def config(self, name: str) -> dict[str, Any]:
         return self.provider.kubeconfig(name)
-
-    def start_what_ended(self) -> None:
-        """On a slow machine a controller may end itself; a topology's watcher would restart it."""
-        for name in self.provider.names():
-            if self.provider.state(name).message.startswith("not running"):
-                self.provider.start(name)
 
 
 @pytest.fixture(scope="package")
@@ -108,7 +102,7 @@ def make_room(core: Kube) -> None:
 @pytest.fixture
 def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
     """An empty core cluster whose list of environments contains stage and prod."""
-    planes.start_what_ended()
+    start_what_ended(planes.provider)
     empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)
     provider = Standing({name: planes.config(name) for name in planes.apps})
