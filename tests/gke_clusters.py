@@ -28,9 +28,9 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.gke.provider import GkeProvider
 from k8s_ucp.kube import current_context
-from tests import stand_in_gcloud
+from tests import fake_gcloud
 from tests.backing_clusters import Backing, Behind
-from tests.stand_in_gcloud import FRESH, State
+from tests.fake_gcloud import FRESH, State
 
 PROJECT = "shop-1"
 EMAIL = "robot@shop-1.iam.gserviceaccount.com"
@@ -72,14 +72,14 @@ class Google:
         checkout = Path(__file__).parents[1]
         program.write_text(
             f"#!{sys.executable} -IS\nimport sys, pathlib\nsys.path.insert(0, {str(checkout)!r})\n"
-            "from tests.stand_in_gcloud import main\n"
+            "from tests.fake_gcloud import main\n"
             f"sys.exit(main(pathlib.Path({str(self.file)!r}), sys.argv[1:]))\n"
         )
         program.chmod(0o755)
 
     @contextlib.contextmanager
     def state(self) -> Iterator[State]:
-        with stand_in_gcloud.opened(self.file) as state:
+        with fake_gcloud.opened(self.file) as state:
             yield state
 
     def change(self, **changes: Any) -> None:
@@ -88,7 +88,7 @@ class Google:
 
     def seen(self) -> State:
         with self.state() as state:
-            stand_in_gcloud.settle(state)
+            fake_gcloud.settle(state)
             return json.loads(json.dumps(state))  # type: ignore[no-any-return]
 
     def clusters(self, owner: str | None = None) -> list[str]:

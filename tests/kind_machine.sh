@@ -42,11 +42,11 @@ made() {
     docker ps --all --format '{{.Names}}' |
         grep -E '^(ucp-[0-9a-f]{6,8}-.*-control-plane|bystander-[0-9a-f]{8})$' | sort
 }
-# A test that is cut off leaves it, and nodes would run again as soon as Docker does.
+# A test that is interrupted leaves it, and nodes would run again as soon as Docker does.
 remove_left() {
     local name
     for name in $(comm -13 <(echo "$before") <(made)); do
-        echo "left by a test that was cut off, removed: $name"
+        echo "left by a test that was interrupted, removed: $name"
         docker rm --force --volumes "$name" >/dev/null || true
         case $name in bystander-*)
             { docker network rm "$name" && docker volume rm "$name"; } >/dev/null || true ;;

@@ -21,7 +21,7 @@ CHAINS = (
         "tests/unit/test_provider_names.py",
     ),
     (
-        "tests/e2e/test_path.py",
+        "tests/e2e/test_lifecycle.py",
         "tests/e2e/test_promotion.py",
         "tests/e2e/test_faults.py",
         "tests/e2e/test_corpus.py",
@@ -30,7 +30,7 @@ CHAINS = (
     (
         "tests/e2e/test_walkthroughs.py",
         "tests/e2e/test_mirrors.py",
-        "tests/e2e/test_takeover.py",
+        "tests/e2e/test_migration.py",
     ),
     (
         "tests/integration/gitops/check/test_teams_fence.py",
@@ -53,12 +53,12 @@ one restart, and neither waits for long.
 
 QUICK = ("tests/unit/", "tests/golden/")
 LONG = (
-    "tests/e2e/test_path.py",
+    "tests/e2e/test_lifecycle.py",
     "tests/e2e/test_walkthroughs.py",
     "tests/integration/reconciler/",
     "tests/e2e/test_cloud.py",
-    "tests/integration/cli/test_running.py",
-    "tests/e2e/test_core_of_others.py",
+    "tests/integration/cli/test_running_topology.py",
+    "tests/e2e/test_existing_core.py",
     "tests/integration/gitops/promotion/test_kill.py",
     "tests/integration/gitops/test_argocd.py",
     "tests/e2e/test_adoption.py",

@@ -311,7 +311,7 @@ class ImageLoader(ClusterProvider, Protocol):
 
 
 @dataclass(frozen=True)
-class CutOffUpgrade:
+class InterruptedUpgrade:
     """An upgrade that was neither settled nor rolled back. Tool -> entry in the cache."""
 
     before: Mapping[str, str]
@@ -329,7 +329,7 @@ class UpgradingProvider(ClusterProvider, Protocol):
     def programs(self, name: str) -> Mapping[str, ProgramHealth]:
         """Health of each program of the control plane; empty if there is no cluster."""
 
-    def cut_off(self, name: str) -> CutOffUpgrade | None:
+    def interrupted_upgrade(self, name: str) -> InterruptedUpgrade | None:
         """The upgrade that was not completed; None if there is none. Raises UcpError."""
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.bench.telling import say
+from tests.bench.mirror_progress import say
 from tests.evidence import table, write
 from tests.unit.tools.test_forecast import is_right
 

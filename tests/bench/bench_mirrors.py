@@ -25,7 +25,7 @@ from tests.bench.mirror_clusters import (
     source,
     until,
 )
-from tests.bench.telling import SCALE, say, tell
+from tests.bench.mirror_progress import SCALE, say, tell
 from tests.evidence import table
 
 CHANGES = 300

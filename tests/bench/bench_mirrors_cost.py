@@ -23,7 +23,7 @@ from tests.bench.mirror_clusters import (
     versions,
     writes_since,
 )
-from tests.bench.telling import SCALE, say, tell
+from tests.bench.mirror_progress import SCALE, say, tell
 from tests.evidence import table
 
 IDLE_SECONDS = 600.0

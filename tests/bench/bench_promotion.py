@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.evidence import table, write
-from tests.integration.gitops.promotion import crowd
+from tests.integration.gitops.promotion import promoters
 from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp, plain_environment
 from tests.integration.gitops.promotion.conftest import Transport, open_transport
 
@@ -59,14 +59,14 @@ def _measured(name: str, rounds: int) -> Iterator[Sequence[object]]:
 def _timed(
     ucp: Ucp, folder: Path, transport: Transport, *, in_turn: bool
 ) -> tuple[float, list[int]]:
-    wishes = crowd.many_apps(PROMOTERS)
+    wishes = promoters.many_apps(PROMOTERS)
     place = folder / "git host" / f"{'turn' if in_turn else 'once'}.git"
-    repository = AppRepository(place, ucp.environment, crowd.apps_of(wishes))
-    promote = crowd.promote_in_turn if in_turn else crowd.promote_all
+    repository = AppRepository(place, ucp.environment, promoters.apps_of(wishes))
+    promote = promoters.promote_in_turn if in_turn else promoters.promote_all
     begun = time.monotonic()
     outcomes = promote(ucp, repository, transport, wishes)
     took = time.monotonic() - begun
-    crowd.prove_none_lost(repository, outcomes)
+    promoters.prove_none_lost(repository, outcomes)
     return took, [each.result.data["attempts"] for each in outcomes]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from k8s_ucp.kube import Kube
 from tests.conftest import CACHE
 from tests.e2e.test_faults import PROCESSES, named, well
-from tests.e2e.test_path import add_eu_to_apps, add_eu_to_core, image
+from tests.e2e.test_lifecycle import add_eu_to_apps, add_eu_to_core, image
 from tests.e2e.world import World, until
 from tests.evidence import table, write
 

@@ -27,7 +27,7 @@ from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, SYNCER, Kube, KubeError, Object
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.installer import Installer
-from tests.bench.telling import SCALE, say
+from tests.bench.mirror_progress import SCALE, say
 from tests.conftest import CACHE
 
 NAMES = ("one", "two", "three", "four")

@@ -14,7 +14,7 @@ from k8s_ucp.clusters.gke import settings as gke_settings
 from k8s_ucp.clusters.kind.config import LONGEST_NAME
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.backing_clusters import Backing, backing_clusters
-from tests.contracts.provider_desk import Desk, desk_of_its_own
+from tests.contracts.provider_harness import Desk, desk_of_its_own
 from tests.control_planes import PAUSE_IMAGE, ControlPlanes, control_planes
 from tests.fifth_provider import PlaygroundProvider
 from tests.gke_clusters import Google, google_before

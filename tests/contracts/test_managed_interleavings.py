@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.errors import UcpError
-from tests.contracts.provider_desk import Death, Desk, Killed, condition
+from tests.contracts.provider_harness import Death, Desk, Killed, condition
 from tests.integration.gitops.promotion.soak import Cases, SoakRecord
 
 pytestmark = pytest.mark.engines
@@ -151,7 +151,7 @@ RECORD = SoakRecord(
         "src/k8s_ucp/aws",
         "src/k8s_ucp/cloud",
         "src/k8s_ucp/reconciler/aws",
-        "tests/contracts/provider_desk.py",
+        "tests/contracts/provider_harness.py",
     ),
     told=told,
 )

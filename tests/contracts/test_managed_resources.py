@@ -25,7 +25,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET
 from k8s_ucp.managed.policies import ACTIONS
 from k8s_ucp.reconciler.manager import Manager
-from tests.contracts.provider_desk import (
+from tests.contracts.provider_harness import (
     Death,
     Desk,
     Killed,

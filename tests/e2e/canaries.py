@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import SECRET, Kube, Object
-from tests.living_files import paths_below
+from tests.changing_files import paths_below
 
 if TYPE_CHECKING:
     from tests.e2e.world import World

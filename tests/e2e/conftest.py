@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import CACHE
 from tests.e2e.canaries import leaks
-from tests.e2e.cluster_of_others import TheirCluster, their_cluster
+from tests.e2e.existing_cluster import TheirCluster, their_cluster
 from tests.e2e.kind_world import (
     KIND_FLAGS,
     KIND_NETWORK,

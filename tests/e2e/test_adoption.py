@@ -22,7 +22,10 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.names import REFRESH
 from tests.backing_clusters import merged
-from tests.components_of_others import (
+from tests.control_planes import eventually, namespace
+from tests.e2e.existing_cluster import CONTEXT, TheirCluster, describe
+from tests.e2e.world import World
+from tests.foreign_components import (
     application,
     install_argocd,
     install_crossplane,
@@ -30,9 +33,6 @@ from tests.components_of_others import (
     install_package,
     registration,
 )
-from tests.control_planes import eventually, namespace
-from tests.e2e.cluster_of_others import CONTEXT, TheirCluster, describe
-from tests.e2e.world import World
 from tests.integration.gitops.promotion.git_servers import HttpGit
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def test_existing_argo_cd_and_crossplane_are_used_and_left_unchanged(
 
     set_up_environment(world, kube, theirs)
 
-    cut_off_stop(world, kube)
+    interrupted_stop(world, kube)
     world.ucp("stop", "--yes")
     left = {f"Namespace /{APP.split('/')[1]}"}
     eventually(lambda: differing(theirs, before) == left, lambda: differing(theirs, before))
@@ -141,7 +141,7 @@ def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
     eventually(lambda: health(kube, "echo-stage") == ("Synced", "Healthy"), seconds=120)
 
 
-def cut_off_stop(world: World, kube: Kube) -> None:
+def interrupted_stop(world: World, kube: Kube) -> None:
     """Kill a stop right after Argo CD has lost the Applications that ucp created."""
     command = [*world.command, "--workspace", str(world.workspace), "stop", "--yes"]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}

@@ -21,7 +21,7 @@ from k8s_ucp.kube import NAMESPACE, SECRET, Kind, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.steps.backup.adopt_resources import ADOPTING
 from tests import quote_app
-from tests.e2e.killing import cut_somewhere
+from tests.e2e.interruption_points import cut_somewhere
 from tests.e2e.pages import follow, healthy
 from tests.e2e.world import World, until
 from tests.postgres_client import psql

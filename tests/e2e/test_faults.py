@@ -17,7 +17,7 @@ from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
-from tests.e2e.killing import cut_somewhere
+from tests.e2e.interruption_points import cut_somewhere
 from tests.e2e.world import World, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)

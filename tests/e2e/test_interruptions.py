@@ -34,10 +34,11 @@ from k8s_ucp.engine.pipeline import Plan
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
+from tests.changing_files import paths_below
 from tests.conftest import CACHE
 from tests.e2e.canaries import leaks, learn
 from tests.e2e.conftest import make_world
-from tests.e2e.killing import (
+from tests.e2e.interruption_points import (
     KILLED,
     MOMENTS,
     RETURN,
@@ -61,14 +62,13 @@ from tests.integration.gitops.promotion.git_servers import (
     serving,
 )
 from tests.integration.gitops.promotion.soak import Cases, SoakRecord
-from tests.living_files import paths_below
 
 CODE = (
     "src/k8s_ucp/plans.py",
     "src/k8s_ucp/engine",
     "tests/e2e/test_interruptions.py",
-    "tests/e2e/cut_off.py",
-    "tests/e2e/killing.py",
+    "tests/e2e/interrupted_command.py",
+    "tests/e2e/interruption_points.py",
 )
 TOPOLOGY = """\
 apiVersion: k8s-ucp.io/v1alpha1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.kube import NAMESPACE, SECRET, Object
-from tests.e2e.test_path import add_eu_to_core
+from tests.e2e.test_lifecycle import add_eu_to_core
 from tests.e2e.world import World, until
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, NAMESPACE, SECRET, Kind, Object
 from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.kind_world import containers_of
+from tests.e2e.test_lifecycle import answer
 from tests.e2e.test_mirrors import SYNCER, connection, password
-from tests.e2e.test_path import answer
 from tests.e2e.world import World, until
 from tests.integration.components.platform_api import POSTGRES, serve_platform_api
 from tests.unit.compositions.platform import claim, composed

@@ -19,7 +19,7 @@ from ruamel.yaml import YAML
 from k8s_ucp.cluster_provider import HTTP
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.kube import APPLICATION, Kind
-from tests.e2e.test_path import answer
+from tests.e2e.test_lifecycle import answer
 from tests.e2e.test_pods import POD, SECONDS, helpers, well
 from tests.e2e.world import World, until
 from tests.kind_images import ROLES, TAGS, make_ingress, make_quote

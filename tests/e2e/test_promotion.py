@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.kube import NAMESPACE, SERVICE_ACCOUNT, Kube
-from tests.e2e.killing import MOMENTS, cut_at_one_of, dice_of
+from tests.e2e.interruption_points import MOMENTS, cut_at_one_of, dice_of
 from tests.e2e.world import World, until
 
 ECHO = "ealen/echo-server"

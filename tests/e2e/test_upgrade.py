@@ -11,7 +11,7 @@ from k8s_ucp.kube import CRD
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from tests.conftest import CACHE
-from tests.e2e.killing import KILLED, cut, cut_somewhere
+from tests.e2e.interruption_points import KILLED, cut, cut_somewhere
 from tests.e2e.newer_ucp import installed, made_up, newer
 from tests.e2e.test_faults import host_placement, well
 from tests.e2e.world import World, until

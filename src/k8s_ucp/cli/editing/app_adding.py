@@ -154,7 +154,7 @@ def read_item(call: Invocation, topology: Topology, item: Mapping[str, Any]) -> 
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import manifest_files
     from k8s_ucp.gitops.render.app_manifests import read_app
-    from k8s_ucp.gitops.render.brought import form_of
+    from k8s_ucp.gitops.render.user_manifests import form_of
 
     app = parsed_item(item)
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))

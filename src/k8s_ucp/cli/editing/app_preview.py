@@ -38,7 +38,7 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
     from k8s_ucp.cli.app_sources import fetcher_of
     from k8s_ucp.gitops.manifests.forms import find_form
     from k8s_ucp.gitops.render.app_manifests import read_app
-    from k8s_ucp.gitops.render.brought import values_taken
+    from k8s_ucp.gitops.render.user_manifests import values_taken
 
     _, topology = _edited(call, edit)
     app = next(each for each in topology.spec.apps if each.name == name)

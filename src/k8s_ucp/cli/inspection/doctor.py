@@ -119,7 +119,7 @@ def examined(context: TopologyView) -> checks.Examined:
         destruction=None if seen.core_ready else read_destruction(context.state.destroyed),
         admin=str(context.state.kubeconfig(context.topology.core_cluster)),
         fence=_fence_of_others(context),
-        cut_off=[
+        interrupted=[
             (str(each), each.next)
             for each in journal.unfinished(context.state)[0]
             if each.state != "running"

@@ -112,12 +112,12 @@ def upgrade(
 
 def half_moved_parts(context: StartContext) -> list[str]:
     """Parts of an interrupted upgrade; none if the topology is stopped, which is refused later."""
-    from k8s_ucp.steps.upgrading.resume import cut_off_parts
+    from k8s_ucp.steps.upgrading.resume import interrupted_parts
 
     if context.in_pods or not context.placement.is_running():
         return []
     context.journal = Journal(context.state.unfinished_file(UPGRADE), UPGRADE)
-    return cut_off_parts(context, context.journal.resumed)
+    return interrupted_parts(context, context.journal.resumed)
 
 
 def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) -> None:

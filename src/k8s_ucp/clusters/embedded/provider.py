@@ -20,7 +20,7 @@ from k8s_ucp import process
 from k8s_ucp.cluster_provider import (
     ClusterRequest,
     ClusterState,
-    CutOffUpgrade,
+    InterruptedUpgrade,
     ProgramHealth,
     ProviderInfo,
     Reach,
@@ -272,14 +272,14 @@ class EmbeddedProvider:
         record = folder.record()
         return program_states(folder, record) if record else {}
 
-    def cut_off(self, name: str) -> CutOffUpgrade | None:
+    def interrupted_upgrade(self, name: str) -> InterruptedUpgrade | None:
         """The upgrade that was not completed; None if there is none. Raises UcpError."""
         folder = self._folder(name)
         before = programs.noted(folder)
         if before is None:
             return None
         exchanged = before.phase is ExchangePhase.EXCHANGED
-        return CutOffUpgrade(before.entries, programs.entries(folder), exchanged=exchanged)
+        return InterruptedUpgrade(before.entries, programs.entries(folder), exchanged=exchanged)
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with the programs of this provider and its own data.

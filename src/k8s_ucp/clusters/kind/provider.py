@@ -133,7 +133,7 @@ class KindProvider:
             if nodes:
                 self._nodes.start(nodes, timeout=_left(until))
                 note = self._read_note(nodes[0], until)
-                if note is None and not self._was_cut_off(name, nodes, until):
+                if note is None and not self._was_interrupted(name, nodes, until):
                     report(f"completing {name}, whose creation was interrupted")
                     note = {}
                 if note is not None:
@@ -227,7 +227,7 @@ class KindProvider:
                     raise
             time.sleep(PAUSE)
 
-    def _was_cut_off(self, name: str, nodes: Sequence[ContainerNode], until: float) -> bool:
+    def _was_interrupted(self, name: str, nodes: Sequence[ContainerNode], until: float) -> bool:
         """Nodes without a note: True if they were never in use; False if only the note is missing.
 
         Raises UcpError if neither can be proven.

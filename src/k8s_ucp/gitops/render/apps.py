@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.manifests.forms import is_kustomization, manifest_files, overlays
 from k8s_ucp.gitops.manifests.own import SHIPPED, images_in, service_port, without_tags
-from k8s_ucp.gitops.render.brought import (
+from k8s_ucp.gitops.render.kustomize_images import images_of
+from k8s_ucp.gitops.render.user_manifests import (
     base_of,
     form_of,
     generated_files,
     user_files,
     values_file,
 )
-from k8s_ucp.gitops.render.kustomize_images import images_of
 from k8s_ucp.gitops.render.values import databases
 from k8s_ucp.gitops.render.values.addons import INGRESS_CLASSES, gateway
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of

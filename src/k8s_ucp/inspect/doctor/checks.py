@@ -85,7 +85,7 @@ class Examined:
     """Progress of the destruction; None if there is none, or a start since."""
     fence: FenceRecord | None = None
     """The fence's current record in the core repository, if another core holds it."""
-    cut_off: Sequence[tuple[str, str]] = ()
+    interrupted: Sequence[tuple[str, str]] = ()
     """Interrupted runs: (description, command that continues it)"""
 
 
@@ -188,7 +188,7 @@ def _core(found: Examined) -> Iterator[Finding]:
 
 def _cut_off(found: Examined) -> Iterator[Finding]:
     """Interrupted runs, which may be the only cause of other findings."""
-    for number, (words, command) in enumerate(found.cut_off, 1):
+    for number, (words, command) in enumerate(found.interrupted, 1):
         yield Finding(f"run/{number}", "warning", words, command)
 
 
@@ -223,7 +223,7 @@ def _components(found: Examined) -> Iterator[Finding]:
     permit = found.seen.permit
     held_back = _WRITERS if permit and permit.why_stopped() else ()
     # An interrupted start may not have started the later components yet.
-    begun = any(command.startswith("ucp start") for _, command in found.cut_off)
+    begun = any(command.startswith("ucp start") for _, command in found.interrupted)
     for each in found.seen.components:
         # The guard has stopped it; starting it again would make two cores write.
         if not each.ready and each.name not in held_back:

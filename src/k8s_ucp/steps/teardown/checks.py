@@ -87,8 +87,8 @@ def _check_owned(found: OwnedObjects) -> None:
     ]
     if observed:
         raise UcpError(
-            "a start was cut off while it compared existing cloud resources with git; until it is "
-            "finished they are only observed, and would be kept in their clouds: "
+            "a start was interrupted while it compared existing cloud resources with git; until it "
+            "is finished they are only observed, and would be kept in their clouds: "
             f"{some_of(observed)}",
             next=(
                 "ucp start, then: ucp destroy; or accept that what you name is kept and billed: "

@@ -14,7 +14,7 @@ from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import StepState
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.start_on_host import with_rollouts
-from k8s_ucp.steps.upgrading.cut_off import HalfMoved, numbers
+from k8s_ucp.steps.upgrading.interrupted import PartialUpgrade, numbers
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.kept import read_kept
 from k8s_ucp.tools.toolbox import Toolbox, version_of
@@ -133,17 +133,19 @@ def maker(
     return cast(UpgradingProvider, made)
 
 
-def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) -> HalfMoved | None:
+def partial_upgrade(
+    context: StartContext, part: UpgradePart, run: RunRecord | None
+) -> PartialUpgrade | None:
     """State that an interrupted upgrade has left of a part. run: that upgrade, if known.
 
     Raises UcpError.
     """
     if part.cluster:
-        found = maker(context, part).cut_off(part.cluster)
+        found = maker(context, part).interrupted_upgrade(part.cluster)
         if found is None:
             return None
         before, now = versions(found.before), versions(found.now)
-        return HalfMoved(before, now, exchanged=found.exchanged, stays=True)
+        return PartialUpgrade(before, now, exchanged=found.exchanged, stays=True)
     if run is None or run.data.get(BACK) == part.name:
         return None
     states = {each.get("id"): each["state"] for each in run.steps}
@@ -154,7 +156,7 @@ def half_moved(context: StartContext, part: UpgradePart, run: RunRecord | None) 
     aimed: Mapping[str, str] = run.data.get(AIMED) or {}
     before = {tool: kept[tool] for tool in part.tools if tool in kept}
     now = {tool: aimed.get(tool, version) for tool, version in before.items()}
-    return HalfMoved(before, now, exchanged=True, stays=False)
+    return PartialUpgrade(before, now, exchanged=True, stays=False)
 
 
 def target_versions(part: UpgradePart) -> dict[str, str]:

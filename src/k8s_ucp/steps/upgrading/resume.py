@@ -8,22 +8,22 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import Report, Step
-from k8s_ucp.steps.upgrading.cut_off import CutOffDecision, HalfMoved, decide
 from k8s_ucp.steps.upgrading.health import await_previous_health, healthy, observe
+from k8s_ucp.steps.upgrading.interrupted import Decision, PartialUpgrade, decide
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CORE,
     HEALTHY,
     UpgradePart,
-    half_moved,
     moves,
+    partial_upgrade,
     parts,
     target_versions,
 )
 from k8s_ucp.steps.upgrading.upgrade import move, take_back
 
 
-def cut_off_parts(context: StartContext, run: RunRecord | None) -> list[str]:
+def interrupted_parts(context: StartContext, run: RunRecord | None) -> list[str]:
     """Names of the parts whose upgrade was interrupted. run: that upgrade, if known.
 
     Raises UcpError.
@@ -31,8 +31,8 @@ def cut_off_parts(context: StartContext, run: RunRecord | None) -> list[str]:
     return [
         part.name
         for part in parts(context.topology)
-        if decide(half_moved(context, part, run), target_versions(part))
-        is not CutOffDecision.NOTHING
+        if decide(partial_upgrade(context, part, run), target_versions(part))
+        is not Decision.NOTHING
     ]
 
 
@@ -49,24 +49,24 @@ def resume_part(part: UpgradePart) -> Step[StartContext]:
 def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
     what = part.what
     found, decision = _decided(context, part)
-    if decision is CutOffDecision.GO_ON:
+    if decision is Decision.RESUME:
         yield Foreseen("change", what, "its upgrade was interrupted: it continues")
-    elif decision is CutOffDecision.GO_BACK and found:
+    elif decision is Decision.ROLL_BACK and found:
         old = ", ".join(f"{tool} {version}" for tool, version in sorted(found.before.items()))
         yield Foreseen("change", what, f"its upgrade was interrupted: it is rolled back to {old}")
 
 
-def _decided(context: StartContext, part: UpgradePart) -> tuple[HalfMoved | None, CutOffDecision]:
-    found = half_moved(context, part, context.journal.resumed)
+def _decided(context: StartContext, part: UpgradePart) -> tuple[PartialUpgrade | None, Decision]:
+    found = partial_upgrade(context, part, context.journal.resumed)
     return found, decide(found, target_versions(part))
 
 
 def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     decision = _decided(context, part)[1]
-    if decision is CutOffDecision.NOTHING:
+    if decision is Decision.NOTHING:
         return
     context.healthy_before = frozenset(context.journal.data.get(HEALTHY) or ())
-    if decision is CutOffDecision.GO_ON:
+    if decision is Decision.RESUME:
         report("the upgrade continues")
         context.healthy_before = context.healthy_before or _own_health(part)
         move(context, part, moves(context, part), report)

@@ -22,8 +22,8 @@ from k8s_ucp.steps.preparation.tools_and_images import install_newest
 from k8s_ucp.steps.startup.apply_manifests import apply_foundation
 from k8s_ucp.steps.startup.start_on_host import start_argocd, start_crossplane, start_rollouts
 from k8s_ucp.steps.upgrading.checks import kubernetes_findings, newer_kinds, versions_of
-from k8s_ucp.steps.upgrading.cut_off import numbers
 from k8s_ucp.steps.upgrading.health import await_previous_health
+from k8s_ucp.steps.upgrading.interrupted import numbers
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CLUSTER_TOOLS,

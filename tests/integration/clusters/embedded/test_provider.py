@@ -29,6 +29,7 @@ from k8s_ucp.errors import DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.kube import NAMESPACE, Kube
 from k8s_ucp.process import ProcessIdentity, is_running
 from k8s_ucp.tools.toolbox import Toolbox
+from tests.changing_files import modes_below
 from tests.control_planes import (
     ControlPlanes,
     control_planes,
@@ -37,7 +38,6 @@ from tests.control_planes import (
     namespace,
     quiet,
 )
-from tests.living_files import modes_below
 
 pytestmark = pytest.mark.engines
 

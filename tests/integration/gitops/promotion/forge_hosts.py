@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from tests.integration.gitops.promotion.app_repository import AppRepository
-from tests.integration.gitops.promotion.git_servers import TOKEN, serving
-from tests.integration.gitops.promotion.git_servers import USER as GIT_USER
-from tests.integration.gitops.promotion.gitea_server import USER, Gitea
-from tests.integration.gitops.promotion.stand_ins import (
+from tests.integration.gitops.promotion.fake_forges import (
     Board,
     ForgeServer,
     GitHubHandler,
     GitLabHandler,
 )
+from tests.integration.gitops.promotion.git_servers import TOKEN, serving
+from tests.integration.gitops.promotion.git_servers import USER as GIT_USER
+from tests.integration.gitops.promotion.gitea_server import USER, Gitea
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from k8s_ucp.gitops.publish.repositories import Resolutions, resolutions_from
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import World
-from tests.integration.gitops.older import SETS, write_older_layout
+from tests.integration.gitops.older_repositories import SETS, write_older_layout
 from tests.unit.gitops.topologies import demo
 
 STAGE = "apps/echo/overlays/stage/kustomization.yaml"

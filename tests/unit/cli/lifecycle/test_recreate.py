@@ -115,7 +115,7 @@ def test_removing_anything_that_was_started_requires_a_confirmation(
     assert "the confirmation needs a terminal" in said
     assert "add --plan to see what is removed and lost for good; then --yes" in said
     assert file.read_text() == text
-    assert not Workspace.at(tmp_path).state("demo").root.exists(), "no run that was cut off"
+    assert not Workspace.at(tmp_path).state("demo").root.exists(), "no run that was interrupted"
     assert run([*at, words[0], "remove", "moon"]) in (1, 2)
     assert "confirmation" not in capsys.readouterr().err, "it does not exist"
 

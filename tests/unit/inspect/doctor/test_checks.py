@@ -126,10 +126,12 @@ def test_an_interrupted_start_is_to_be_rerun_before_logs_are_read() -> None:
     broken = ComponentStatus("argocd", "v1", ready=False, placement="host", message="refused")
     run = ("`ucp start` was interrupted", "ucp start")
     for seen in (examined(components=[broken]), examined(core_ready=False, components=[broken])):
-        found = findings(dataclasses.replace(seen, cut_off=[run]))
+        found = findings(dataclasses.replace(seen, interrupted=[run]))
         assert ("component/argocd", "ucp start") in {(each.id, each.next) for each in found}
         assert ("run/1", *run) in {(each.id, each.message, each.next) for each in found}
-    edit = dataclasses.replace(examined(components=[broken]), cut_off=[("edit", "ucp env add eu")])
+    edit = dataclasses.replace(
+        examined(components=[broken]), interrupted=[("edit", "ucp env add eu")]
+    )
     assert [each.next for each in findings(edit)] == ["ucp logs argocd", "ucp env add eu"]
 
 

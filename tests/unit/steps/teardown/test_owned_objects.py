@@ -188,7 +188,7 @@ def test_a_teardown_refuses_claims_and_applications_paused_by_an_interrupted_sta
         monkeypatch.setattr(owned_objects, "composites", lambda _: [only_observed(CLAIM)])
     else:
         monkeypatch.setattr(StartContext, "applications", lambda _: [application])
-    with pytest.raises(UcpError, match="cut off while it compared"):
+    with pytest.raises(UcpError, match="interrupted while it compared"):
         check_destroyable(context)
 
 

@@ -264,7 +264,7 @@ def _with_others(error: UcpError, others: Sequence[str]) -> UcpError:
 
 
 def _moved(finding: DiscoveredApp, request: ImportRequest, ours: Sequence[str]) -> MovedFolder:
-    """The folders in which `gitops/render/brought.py` writes the files."""
+    """The folders in which `gitops/render/user_manifests.py` writes the files."""
     targets = [f"apps/{finding.name}/base"]
     if finding.form != "kustomize":
         targets = [f"apps/{finding.name}/overlays/{each}" for each in ours]

@@ -15,11 +15,11 @@ from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SECRET
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
-from tests.e2e.cluster_of_others import CONTEXT, NAME, TheirCluster, describe
+from tests.e2e.existing_cluster import CONTEXT, NAME, TheirCluster, describe
 from tests.e2e.world import World
+from tests.fake_gcloud import FRESH
 from tests.gke_clusters import gate, google, key
 from tests.integration.gitops.promotion.git_servers import HttpGit
-from tests.stand_in_gcloud import FRESH
 
 if TYPE_CHECKING:
     pass

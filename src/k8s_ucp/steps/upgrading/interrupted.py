@@ -15,18 +15,18 @@ Versions = Mapping[str, str]
 """{tool: version}, without a leading v."""
 
 
-class CutOffDecision(Enum):
+class Decision(Enum):
     """The decision for one part of a topology."""
 
     NOTHING = "nothing"
     """It was not interrupted, or is finished."""
-    GO_ON = "go on"
+    RESUME = "resume"
     """Upgrade to the versions of this ucp, or keep those that it runs if they are newer."""
-    GO_BACK = "go back"
+    ROLL_BACK = "roll back"
 
 
 @dataclass(frozen=True)
-class HalfMoved:
+class PartialUpgrade:
     """A part whose upgrade neither succeeded nor was rolled back."""
 
     before: Versions
@@ -39,19 +39,17 @@ class HalfMoved:
     """A start keeps what it runs now (clusters), instead of rolling it back (components)."""
 
 
-def decide(found: HalfMoved | None, target_versions: Versions) -> CutOffDecision:
+def decide(found: PartialUpgrade | None, target_versions: Versions) -> Decision:
     """Decide what to do with a part. target_versions: the versions of this ucp."""
     if found is None or (found.exchanged and found.now == found.before):
-        return CutOffDecision.NOTHING
+        return Decision.NOTHING
     if not found.exchanged:
-        return CutOffDecision.GO_BACK
+        return Decision.ROLL_BACK
     if is_newer(target_versions, found.before) and not any_newer(found.now, target_versions):
-        return CutOffDecision.GO_ON
+        return Decision.RESUME
     # An older ucp keeps programs that are newer than its own, if they turn out healthy.
     return (
-        CutOffDecision.GO_ON
-        if found.stays and is_newer(found.now, found.before)
-        else CutOffDecision.GO_BACK
+        Decision.RESUME if found.stays and is_newer(found.now, found.before) else Decision.ROLL_BACK
     )
 
 

@@ -106,7 +106,7 @@ def cut(
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "tests.e2e.cut_off", point),
+            *(sys.executable, "-m", "tests.e2e.interrupted_command", point),
             *("--workspace", str(world.workspace), *words),
         ],
         env={**world.env, "PYTHONPATH": path, **variables},

@@ -27,7 +27,7 @@ from k8s_ucp.managed.reconcile import FINALIZER
 from k8s_ucp.reconciler.manager import Manager
 from k8s_ucp.tools.catalogue import Edit, Tool
 from k8s_ucp.tools.toolbox import Toolbox
-from tests.contracts.provider_desk import REGION, Desk, condition
+from tests.contracts.provider_harness import REGION, Desk, condition
 from tests.control_planes import control_planes, eventually, made
 from tests.integration.components.built import built
 

@@ -25,7 +25,7 @@ from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.kube import SECRET, SERVICE, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
-from tests.e2e.killing import repeatedly
+from tests.e2e.interruption_points import repeatedly
 from tests.e2e.world import World, until
 from tests.evidence import table, write
 
@@ -127,7 +127,7 @@ def test_new_core_finds_the_existing_cloud_resources_again(world: World) -> None
                 "Mutating calls are those of the cloud's own ledger."
             ),
         },
-        command="make soak ARGS=tests/e2e/test_leaving.py",
+        command="make soak ARGS=tests/e2e/test_cloud_teardown.py",
     )
     assert again <= 1.5 * first
 
@@ -243,7 +243,7 @@ def test_exactly_the_resources_that_can_not_be_deleted_are_reported(world: World
                 "Counts are the cloud's own ledger's."
             ),
         },
-        command="make soak ARGS=tests/e2e/test_leaving.py",
+        command="make soak ARGS=tests/e2e/test_cloud_teardown.py",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.steps.upgrading.cut_off import CutOffDecision, HalfMoved, Versions, decide, is_newer
+from k8s_ucp.steps.upgrading.interrupted import Decision, PartialUpgrade, Versions, decide, is_newer
 
 OLD = {"kubernetes": "1.34.9", "etcd": "3.6.1"}
 NEW = {"kubernetes": "1.35.4", "etcd": "3.6.1"}
@@ -13,38 +13,38 @@ NEWEST = {"kubernetes": "1.36.0", "etcd": "3.7.0"}
 
 def half(
     before: Versions, now: Versions, *, exchanged: bool = True, stays: bool = True
-) -> HalfMoved:
-    return HalfMoved(before, now, exchanged=exchanged, stays=stays)
+) -> PartialUpgrade:
+    return PartialUpgrade(before, now, exchanged=exchanged, stays=stays)
 
 
 def test_a_part_that_was_not_interrupted_needs_nothing() -> None:
-    assert decide(None, NEW) is CutOffDecision.NOTHING
+    assert decide(None, NEW) is Decision.NOTHING
     # The upgrade was complete, but not recorded in the journal.
-    assert decide(half(NEW, NEW), NEW) is CutOffDecision.NOTHING
+    assert decide(half(NEW, NEW), NEW) is Decision.NOTHING
 
 
 @pytest.mark.parametrize("stays", [True, False])
-@pytest.mark.parametrize("brought", [NEW, NEWEST])
+@pytest.mark.parametrize("target", [NEW, NEWEST])
 def test_an_interrupted_upgrade_continues_to_the_versions_of_this_ucp(
-    brought: Versions, stays: bool
+    target: Versions, stays: bool
 ) -> None:
-    assert decide(half(OLD, NEW, stays=stays), brought) is CutOffDecision.GO_ON
+    assert decide(half(OLD, NEW, stays=stays), target) is Decision.RESUME
 
 
 def test_a_part_is_rolled_back_if_no_newer_program_has_run() -> None:
     for now in (OLD, NEW, {"kubernetes": "1.34.9", "etcd": "3.7.0"}):
-        assert decide(half(OLD, now, exchanged=False), NEW) is CutOffDecision.GO_BACK
+        assert decide(half(OLD, now, exchanged=False), NEW) is Decision.ROLL_BACK
 
 
 def test_an_older_ucp_continues_a_newer_cluster_and_rolls_a_component_back() -> None:
-    for brought in (OLD, NEW):
-        assert decide(half(OLD, NEWEST), brought) is CutOffDecision.GO_ON
-        assert decide(half(OLD, NEWEST, stays=False), brought) is CutOffDecision.GO_BACK
+    for target in (OLD, NEW):
+        assert decide(half(OLD, NEWEST), target) is Decision.RESUME
+        assert decide(half(OLD, NEWEST, stays=False), target) is Decision.ROLL_BACK
 
 
 def test_a_part_with_mixed_versions_is_rolled_back_to_the_previous_ones() -> None:
     mixed = {"kubernetes": "1.33.0", "etcd": "3.7.0"}
-    assert decide(half(OLD, mixed), OLD) is CutOffDecision.GO_BACK
+    assert decide(half(OLD, mixed), OLD) is Decision.ROLL_BACK
 
 
 def test_a_set_of_versions_is_newer_only_if_none_is_older() -> None:

@@ -34,7 +34,8 @@ from k8s_ucp.kube import (
     SECRET,
     Kube,
 )
-from tests.e2e.environment_of_others import (
+from tests.changing_files import modes_below, paths_below
+from tests.e2e.existing_environment import (
     ENVIRONMENT,
     NAME,
     TheirEnvironment,
@@ -42,11 +43,10 @@ from tests.e2e.environment_of_others import (
     refuses_another_workspace,
     their_environment,
 )
-from tests.e2e.killing import RETURN, cut_at_one_of, dice_of, points_of_steps
+from tests.e2e.interruption_points import RETURN, cut_at_one_of, dice_of, points_of_steps
 from tests.e2e.test_faults import PROCESSES, host_placement, named, well
 from tests.e2e.world import World, until
 from tests.integration.board.sources import Client
-from tests.living_files import modes_below, paths_below
 from tests.terminal import run_in_terminal, seen
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """The versions that were pinned before today's: built by ucp's own installer, for upgrade tests.
 
-`python -m tests.pins_before` builds them in about 15 minutes into a cache of their own beside the
+`python -m tests.previous_pins` builds them in about 15 minutes into a cache of their own beside the
 cache that all tests share. Their go.mod and go.sum are derived from the programs' own go.mod.
 """
 

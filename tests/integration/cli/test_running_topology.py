@@ -29,7 +29,7 @@ from k8s_ucp.kube import EVENT, NAMESPACE, Kube
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 from tests.chromium import browser
-from tests.e2e.killing import SEED, cut, points, small_disk
+from tests.e2e.interruption_points import SEED, cut, points, small_disk
 from tests.e2e.world import World, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 from tests.integration.cli.passwords import BY_HAND, kept, key_file, password

@@ -1,4 +1,4 @@
-"""Runs a ucp command that is interrupted: `python -m tests.e2e.cut_off POINT WORDS…`.
+"""Runs a ucp command that is interrupted: `python -m tests.e2e.interrupted_command POINT WORDS…`.
 
 POINT: WHEN:STEP with a step of the command's plan, WHEN:STEP#2 for its second run in the same
 command; the step `command` is the whole command. before: the journal has the step as running, and
@@ -112,11 +112,11 @@ def prepare(point: str) -> Cut:
     launch, step = pipeline._Run.work, Journal.step
 
     def work(self: Any, each: Any) -> None:
-        def cut_off(world: Any, report: Any) -> None:
+        def interrupted(world: Any, report: Any) -> None:
             with at.around(each.id):
                 each.run(world, report)
 
-        launch(self, pipeline.Step(each.id, each.title, cut_off, each.foresee))
+        launch(self, pipeline.Step(each.id, each.title, interrupted, each.foresee))
 
     @contextmanager
     def noted(self: Any, title: str, id: str) -> Iterator[None]:

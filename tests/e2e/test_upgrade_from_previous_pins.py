@@ -1,6 +1,6 @@
 """An upgrade from the previous pins to today's on a running topology, and back if a part fails.
 
-The previous programs are real (tests/pins_before.py). A rollback starts from today's pins: the
+The previous programs are real (tests/previous_pins.py). A rollback starts from today's pins: the
 newer version is broken by one program.
 """
 
@@ -21,14 +21,14 @@ from k8s_ucp.steps.startup.apply_manifests import noted
 from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory, read_inventory
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.toolbox import Toolbox
-from tests import pins_before
+from tests import previous_pins
 from tests.conftest import CACHE
 from tests.e2e.newer_ucp import installed, made_up, newer
 from tests.e2e.test_upgrade import kubernetes_of, pods, versions
 from tests.e2e.world import World, until
 from tests.evidence import table, write
 
-BEFORE = pins_before.VERSIONS
+BEFORE = previous_pins.VERSIONS
 NOW = {name: CATALOGUE[name].version for name in BEFORE}
 CLUSTERS = ("core", "stage", "prod")
 TOPOLOGY = """\
@@ -144,7 +144,7 @@ class Observer:
 @pytest.fixture
 def before() -> Iterator[Toolbox]:
     """The previous programs, where an older ucp looks for them."""
-    with pins_before.ready() as toolbox:
+    with previous_pins.ready() as toolbox:
         yield toolbox
 
 
@@ -313,5 +313,5 @@ def write_evidence(
                 "and an older ucp starts it and leaves what is newer."
             ),
         },
-        command="make soak ARGS=tests/e2e/test_upgrade_from_pins_before.py",
+        command="make soak ARGS=tests/e2e/test_upgrade_from_previous_pins.py",
     )

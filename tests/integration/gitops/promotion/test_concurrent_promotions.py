@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.gitops.promotion import crowd
+from tests.integration.gitops.promotion import promoters
 from tests.integration.gitops.promotion.app_repository import AppRepository, Ucp
 from tests.integration.gitops.promotion.conftest import Transport
 
@@ -19,10 +19,10 @@ EVERY = [
 ]
 """The full matrix; `make test` runs each kind once, and each transport once."""
 
-WISHES: dict[str, Callable[[int], list[crowd.Wish]]] = {
-    "an app each": crowd.many_apps,
-    "one app": crowd.one_app,
-    "one app in sequence": lambda count: crowd.in_sequence(count, SEED),
+WISHES: dict[str, Callable[[int], list[promoters.Wish]]] = {
+    "an app each": promoters.many_apps,
+    "one app": promoters.one_app,
+    "one app in sequence": lambda count: promoters.in_sequence(count, SEED),
 }
 
 
@@ -40,12 +40,12 @@ def test_no_concurrent_promotion_is_lost(
     record: Callable[..., None],
 ) -> None:
     wishes = WISHES[kind](count)
-    repository = hosted(*crowd.apps_of(wishes))
+    repository = hosted(*promoters.apps_of(wishes))
 
-    outcomes = crowd.promote_all(ucp, repository, transport, wishes)
+    outcomes = promoters.promote_all(ucp, repository, transport, wishes)
 
-    crowd.prove_none_lost(repository, outcomes)
-    record(**crowd.counts(outcomes))
+    promoters.prove_none_lost(repository, outcomes)
+    record(**promoters.counts(outcomes))
 
 
 @pytest.mark.timeout(900)
@@ -62,17 +62,17 @@ def test_no_promotion_is_lost_while_people_push(
     tmp_path: Path,
     record: Callable[..., None],
 ) -> None:
-    wishes = crowd.mixed(count, SEED)
-    repository = hosted(*crowd.apps_of(wishes))
-    outcomes: list[crowd.Outcome] = []
+    wishes = promoters.mixed(count, SEED)
+    repository = hosted(*promoters.apps_of(wishes))
+    outcomes: list[promoters.Outcome] = []
 
-    people = crowd.with_people(
+    people = promoters.with_people(
         repository, tmp_path, people=2, pushes=max(2, count // 10),
-        work=lambda: outcomes.extend(crowd.promote_all(ucp, repository, transport, wishes)),
+        work=lambda: outcomes.extend(promoters.promote_all(ucp, repository, transport, wishes)),
     )  # fmt: skip
 
-    crowd.prove_none_lost(repository, outcomes, people)
-    record(**crowd.counts(outcomes), pushes_of_people=len(people))
+    promoters.prove_none_lost(repository, outcomes, people)
+    record(**promoters.counts(outcomes), pushes_of_people=len(people))
 
 
 def test_promotions_in_one_working_clone_take_turns(
@@ -82,7 +82,7 @@ def test_promotions_in_one_working_clone_take_turns(
     repository._git(tmp_path, "clone", "--quiet", repository.url, str(folder))
     inside = Transport("clone", lambda _: str(folder))
 
-    outcomes = crowd.promote_all(ucp, repository, inside, crowd.one_app(4))
+    outcomes = promoters.promote_all(ucp, repository, inside, promoters.one_app(4))
 
-    crowd.prove_none_lost(repository, outcomes)
+    promoters.prove_none_lost(repository, outcomes)
     assert repository._git(folder, "rev-parse", "HEAD").strip() == repository.tip
