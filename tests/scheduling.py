@@ -35,7 +35,7 @@ CHAINS = (
     (
         "tests/integration/gitops/check/test_teams_fence.py",
         "tests/integration/gitops/render/test_every_topology.py",
-        "tests/integration/gitops/check/test_accepted.py",
+        "tests/integration/gitops/check/test_api_server_accepts.py",
     ),
 )
 """Files whose tests run one after another, on one shared topology, server or tree."""

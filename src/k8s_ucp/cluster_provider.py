@@ -104,7 +104,7 @@ class ProviderInfo:
     """Properties of a provider, on which all other code bases its decisions; see providers.py."""
 
     name: str
-    maker: str = ""
+    factory: str = ""
     """`module:function` that creates its ClusterProvider (arguments: see clusters/local.py); empty
     if Crossplane creates all of its clusters."""
     core: bool = False
@@ -113,7 +113,7 @@ class ProviderInfo:
     """The cloud that bills for its clusters, by its name in clouds.py."""
     managed: ManagedCluster | None = None
     """For environments whose clusters Crossplane creates. Others' clusters are LocalClusters, which
-    the reconciler on this machine creates with the maker."""
+    the reconciler on this machine creates with the factory."""
     network: Network = Network.WORLD
     placement: Placement = Placement.PODS
     """Of a core's components."""

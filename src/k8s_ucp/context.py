@@ -39,9 +39,9 @@ from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.components.pods.reconciler_image import ReconcilerImage
 from k8s_ucp.components.reconciler import ReconcilerComponent
 from k8s_ucp.components.repositories import repository_secrets
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import Report
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
@@ -106,8 +106,8 @@ class TopologyView:
 
     def core_is_adopted(self) -> bool:
         """Whether the core cluster is an existing one that this topology has adopted."""
-        makers = [each for each in self.providers.values() if each.info.adopts]
-        return any(self.topology.core_cluster in each.names() for each in makers)
+        providers = [each for each in self.providers.values() if each.info.adopts]
+        return any(self.topology.core_cluster in each.names() for each in providers)
 
     @property
     def in_pods(self) -> bool:
@@ -344,7 +344,7 @@ class StartContext(TopologyView):
     """A folder for the clones of --plan, which leaves those of the user unchanged."""
 
     @property
-    def foreseen(self) -> PublishResult | None:
+    def planned(self) -> PublishResult | None:
         """Expected content of the repositories; None if it can't be known yet."""
         return getattr(self, "published", None)
 
@@ -392,18 +392,18 @@ class StartContext(TopologyView):
         wait_until(what, seen, seconds=seconds, cancel=self.cancel, pause=pause, next=next)
 
 
-def foreseen_cluster(maker: ClusterProvider, name: str) -> Foreseen:
+def planned_cluster(provider: ClusterProvider, name: str) -> PlannedChange:
     """What starting a cluster would do."""
-    state = maker.state(name)
+    state = provider.state(name)
     what = f"cluster {name}"
     if not state.exists:
-        kind = f"{maker.info.name}, simulated" if maker.info.simulated else maker.info.name
-        return Foreseen("create", what, f"it does not exist ({kind})")
+        kind = f"{provider.info.name}, simulated" if provider.info.simulated else provider.info.name
+        return PlannedChange("create", what, f"it does not exist ({kind})")
     if not state.ready:
-        return Foreseen("change", what, f"it is started with its data: {state.message}")
+        return PlannedChange("change", what, f"it is started with its data: {state.message}")
     if state.outdated:
-        return Foreseen("change", what, "it is restarted with new settings")
-    return Foreseen("keep", what, "it is running")
+        return PlannedChange("change", what, "it is restarted with new settings")
+    return PlannedChange("keep", what, "it is running")
 
 
 def await_ready(context: StartContext, name: str, check: Check, *, seconds: float = 60) -> None:

@@ -116,7 +116,7 @@ def prepare(point: str) -> Cut:
             with at.around(each.id):
                 each.run(world, report)
 
-        launch(self, pipeline.Step(each.id, each.title, interrupted, each.foresee))
+        launch(self, pipeline.Step(each.id, each.title, interrupted, each.preview))
 
     @contextmanager
     def noted(self: Any, title: str, id: str) -> Iterator[None]:

@@ -119,5 +119,5 @@ def test_a_plan_has_no_steps_for_unused_features() -> None:
 )
 def test_every_step_describes_its_changes_for_plan(plan: Plan[StartContext]) -> None:
     """`--plan` prints these lines; a step without one would be missing there."""
-    silent = Step("", "", lambda *_: None).foresee
-    assert [each.step.id for each in plan.tasks if each.step.foresee is silent] == []
+    silent = Step("", "", lambda *_: None).preview
+    assert [each.step.id for each in plan.tasks if each.step.preview is silent] == []

@@ -21,8 +21,8 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.doctor.finding import Finding
-from k8s_ucp.inspect.following import follow
 from k8s_ucp.inspect.status import ClusterSnapshot
+from k8s_ucp.inspect.watch import follow
 from k8s_ucp.kube import APPLICATION, EVENT, Kind, Kube, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.topology import Topology

@@ -11,9 +11,9 @@ import typer
 
 from k8s_ucp.board.actions import Action, Outcome
 from k8s_ucp.board.collector import Collector
+from k8s_ucp.board.idle import is_woken, rest, wake
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.repository import AppRepository
-from k8s_ucp.board.resting import is_woken, rest, wake
 from k8s_ucp.board.security import Sessions
 from k8s_ucp.board.server import Board, BoardServer, Rest, listen
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed

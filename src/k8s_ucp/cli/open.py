@@ -6,7 +6,7 @@ import webbrowser
 
 import typer
 
-from k8s_ucp.board.resting import is_woken
+from k8s_ucp.board.idle import is_woken
 from k8s_ucp.cli.board import serve_board
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.topology_selection import chosen_view

@@ -16,9 +16,9 @@ from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.console import Console
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import journal, pipeline
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task, foresee
+from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task, preview
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.costs import costs_of
 from k8s_ucp.redaction import without_secrets
@@ -26,7 +26,7 @@ from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import StateFolder, Workspace
 
 LOG_BYTES = 1024 * 1024
-Foreseeings = Mapping[str, Iterable[Foreseen]]
+PlannedChanges = Mapping[str, Iterable[PlannedChange]]
 """{id of what a command does in addition to its plan: what that would do}"""
 
 
@@ -191,8 +191,8 @@ def show_plan(
     plans: Sequence[Plan[StartContext]],
     context: StartContext,
     output: Output,
-    before: Foreseeings | None = None,
-    after: Foreseeings | None = None,
+    before: PlannedChanges | None = None,
+    after: PlannedChanges | None = None,
     now: Topology | None = None,
 ) -> None:
     """Print what plans would do, without doing it.
@@ -204,7 +204,7 @@ def show_plan(
         pipeline.preflight(plan, context)
     with tempfile.TemporaryDirectory(prefix="ucp-plan-") as folder:
         context.scratch = Path(folder)
-        data = foresee([_around(before or {}), *plans, _around(after or {})], context)
+        data = preview([_around(before or {}), *plans, _around(after or {})], context)
     costs = costs_of([*([now] if now else []), context.topology], data["steps"])
     if costs:
         data["costs"] = [each.data() for each in costs]
@@ -220,10 +220,10 @@ def show_plan(
         call.console.data("\n".join(["", "lost for good:", *lost]))
 
 
-def _around(foreseeings: Foreseeings) -> Plan[StartContext]:
-    def foreseen(id: str) -> Callable[[StartContext], Iterable[Foreseen]]:
-        return lambda _: foreseeings[id]
+def _around(changes: PlannedChanges) -> Plan[StartContext]:
+    def planned(id: str) -> Callable[[StartContext], Iterable[PlannedChange]]:
+        return lambda _: changes[id]
 
     return Plan(
-        "", tuple(Task(Step(each, each, lambda *_: None, foreseen(each))) for each in foreseeings)
+        "", tuple(Task(Step(each, each, lambda *_: None, planned(each))) for each in changes)
     )

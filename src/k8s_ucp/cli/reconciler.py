@@ -190,9 +190,9 @@ def _on_machine(
     call: Invocation, controllers: frozenset[str], health_port: int | None
 ) -> tuple[Settings, Mapping[str, ClusterProvider]]:
     from k8s_ucp.clusters.admin_kubeconfigs import keep_access
-    from k8s_ucp.clusters.local import local_makers, used_providers
-    from k8s_ucp.tools.kept import topology_installer
-    from k8s_ucp.tools.needed import needed_tools
+    from k8s_ucp.clusters.local import make_local_providers, used_providers
+    from k8s_ucp.tools.kept_versions import topology_installer
+    from k8s_ucp.tools.required import needed_tools
 
     topology = chosen_topology(call)
     state = call.workspace.state(topology.name)
@@ -201,7 +201,7 @@ def _on_machine(
     path = state.kubeconfig(topology.core_cluster)
     keep_access(core, topology.core_cluster, path, call.console.say)
     settings = settings_here(call, controllers, health_port)
-    return settings, local_makers(call.workspace, topology, toolbox)
+    return settings, make_local_providers(call.workspace, topology, toolbox)
 
 
 def _backings(call: Invocation, topology: str) -> Mapping[str, Backing]:

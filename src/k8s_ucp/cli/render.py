@@ -14,7 +14,7 @@ from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
 from k8s_ucp.gitops.render.app_manifests import read_manifests
-from k8s_ucp.tools.kept import topology_installer
+from k8s_ucp.tools.kept_versions import topology_installer
 from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
 

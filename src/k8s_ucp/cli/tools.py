@@ -12,7 +12,7 @@ from k8s_ucp.cli.console import table
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.kept import kept_anywhere, states
+from k8s_ucp.tools.kept_versions import kept_anywhere, states
 from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
 from k8s_ucp.workspace import cache_folder
 
@@ -139,7 +139,7 @@ def _needed(ctx: typer.Context) -> tuple[str, ...]:
     file = invocation(ctx).workspace.topology_file
     if not file.exists():
         return EMBEDDED
-    from k8s_ucp.tools.needed import needed_tools
+    from k8s_ucp.tools.required import needed_tools
     from k8s_ucp.topology import load
 
     return needed_tools(load(file))

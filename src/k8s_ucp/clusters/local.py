@@ -40,7 +40,7 @@ def make(
     provider: str, workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> ClusterProvider:
     """Call the factory that the provider's row in PROVIDERS names."""
-    made: ClusterProvider = resolve_name(PROVIDERS[provider].maker)(workspace, topology, toolbox)
+    made: ClusterProvider = resolve_name(PROVIDERS[provider].factory)(workspace, topology, toolbox)
     return made
 
 
@@ -52,9 +52,9 @@ def remove_copies(workspace: Workspace, topology: Topology) -> None:
     folder, provider = workspace.state(topology.name).copies, topology.spec.core.provider
     if not folder.is_dir() or not PROVIDERS[provider].can_copy:
         return
-    maker = cast(CopyingProvider, make(provider, workspace, topology, None)).elsewhere(folder)
-    for name in maker.names():
-        maker.delete(name)
+    copies = cast(CopyingProvider, make(provider, workspace, topology, None)).elsewhere(folder)
+    for name in copies.names():
+        copies.delete(name)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -79,7 +79,7 @@ def why_unavailable(provider: str) -> UcpError | None:
     return cast(UcpError | None, resolve_name(check)()) if check else None
 
 
-def local_makers(
+def make_local_providers(
     workspace: Workspace, topology: Topology, toolbox: Toolbox | None
 ) -> Mapping[str, ClusterProvider]:
     """Providers that LocalClusters can use, by name. toolbox: None if nothing is created."""
@@ -96,7 +96,7 @@ def used_providers(
     return {
         name: make(name, workspace, topology, toolbox)
         for name, info in PROVIDERS.items()
-        if name in names or (info.maker and (root / info.state_folder).is_dir())
+        if name in names or (info.factory and (root / info.state_folder).is_dir())
     }
 
 

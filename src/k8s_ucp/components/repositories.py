@@ -19,7 +19,7 @@ from k8s_ucp.gitops.render.repositories import Rendered, RenderInputs, render
 from k8s_ucp.kube import SECRET, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, MANAGED_BY, OURS, SECRET_TYPE
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.needed import refuse_other_versions
+from k8s_ucp.tools.required import refuse_other_versions
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology, parse
 from k8s_ucp.topology.placement import can_load_images, in_pods

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.engine.waiting import Cancel, Cancelled
 from k8s_ucp.errors import UcpError
 
@@ -44,18 +44,18 @@ class Step(Generic[World]):
     """Shown while it runs: Start the core cluster."""
     run: Callable[[World, Report], None]
     """Do the work, or find that it is done. report: takes a line of progress. Raises UcpError."""
-    foresee: Callable[[World], Iterable[Foreseen]] = lambda _: ()
+    preview: Callable[[World], Iterable[PlannedChange]] = lambda _: ()
     """What `run` would do given the real state; changes nothing. Raises UcpError."""
 
 
 def step(
     title: str,
     *,
-    foresee: Callable[[World], Iterable[Foreseen]] = lambda _: (),
+    preview: Callable[[World], Iterable[PlannedChange]] = lambda _: (),
     id: str | None = None,
 ) -> Callable[[Callable[[World, Report], None]], Step[World]]:
     """Make a function a step. id: default is the function's name, with hyphens."""
-    return lambda run: Step(id or run.__name__.replace("_", "-"), title, run, foresee)
+    return lambda run: Step(id or run.__name__.replace("_", "-"), title, run, preview)
 
 
 @dataclass(frozen=True)
@@ -286,13 +286,13 @@ def preflight(plan: Plan[World], world: World) -> None:
         raise together
 
 
-def foresee(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
-    """The output of `--plan`: what each step foresees, in order. Raises UcpError."""
+def preview(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
+    """The output of `--plan`: what each step previews, in order. Raises UcpError."""
     found = [
         (task.step.id, each)
         for plan in plans
         for task in plan.tasks
-        for each in task.step.foresee(world)
+        for each in task.step.preview(world)
     ]
     return {
         "steps": [

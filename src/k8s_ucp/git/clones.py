@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.atomic_creation import place_repository
 from k8s_ucp.git.environment import Credential, split_credential
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.leftovers import UNFINISHED, sweep_repository, sweep_unfinished
-from k8s_ucp.git.placing import place_repository
 from k8s_ucp.git.repository import Repository, keep_settings, run_git
 
 # Background maintenance would outlive `ucp stop`, and the user's global core.hooksPath would

@@ -28,7 +28,7 @@ from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION_SET, CONFIG_MAP, CRD, Kube, KubeError, NotFound, Object
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.needed import relied_on
+from k8s_ucp.tools.required import relied_on
 from k8s_ucp.topology.placement import core_is_existing
 from k8s_ucp.topology.values import in_seconds
 

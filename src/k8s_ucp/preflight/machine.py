@@ -19,8 +19,8 @@ from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.process import available_memory, find_program
 from k8s_ucp.providers import PROVIDERS, offered_cores
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.kept import kept_versions, lost_versions, newer_pins, topology_installer
-from k8s_ucp.tools.needed import needed_tools, refuse_other_versions, relied_on
+from k8s_ucp.tools.kept_versions import kept_versions, lost_versions, newer_pins, topology_installer
+from k8s_ucp.tools.required import needed_tools, refuse_other_versions, relied_on
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.rules.combinations import find_unstartable
 from k8s_ucp.workspace import advise_writable, cache_folder
@@ -213,14 +213,14 @@ def check_clusters(context: StartContext) -> None:
     topology = context.topology
     core, environments = topology.spec.core.provider, environment_requests(topology)
     reach = Reach.PODS if context.in_pods else Reach.MACHINE
-    for name, maker in context.providers.items():
+    for name, provider in context.providers.items():
         requests = environments.get(name, [])
         if clusters := len(requests) + (name == core):
-            maker.check_machine(clusters)
+            provider.check_machine(clusters)
         if name == core:
-            maker.preflight(core_request(context.workspace, topology))
+            provider.preflight(core_request(context.workspace, topology))
         for each in requests:
-            maker.preflight(each, reach=reach)
+            provider.preflight(each, reach=reach)
 
 
 def check_tools(context: StartContext) -> None:

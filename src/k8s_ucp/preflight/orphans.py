@@ -15,7 +15,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
 from k8s_ucp.preflight.fence import lost_fence
-from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
+from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 

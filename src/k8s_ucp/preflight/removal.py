@@ -14,7 +14,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.preflight.adoption import settings_of
-from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
+from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
 from k8s_ucp.topology.placement import core_is_existing
 
 

@@ -105,4 +105,4 @@ class Runtime:
         )
 
 
-Maker = Callable[[Runtime], Controller]
+ControllerFactory = Callable[[Runtime], Controller]

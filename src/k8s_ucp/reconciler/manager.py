@@ -15,7 +15,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.reconciler.access.core_client import connect
 from k8s_ucp.reconciler.aws.controller import AwsController
 from k8s_ucp.reconciler.backup.controller import BackupController
-from k8s_ucp.reconciler.controller import Controller, Maker, Runtime
+from k8s_ucp.reconciler.controller import Controller, ControllerFactory, Runtime
 from k8s_ucp.reconciler.local_clusters.controller import LocalClustersController
 from k8s_ucp.reconciler.mirrors.controller import MirrorsController
 from k8s_ucp.reconciler.passwords.controller import PasswordsController
@@ -46,7 +46,7 @@ CHECK_SECONDS, LOOK_SECONDS = 30.0, 1.0
 """Intervals of the checks that all threads are alive, and that the settings are current."""
 
 
-MAKERS: Mapping[str, Maker] = {
+CONTROLLER_FACTORIES: Mapping[str, ControllerFactory] = {
     LOCAL_CLUSTERS: LocalClustersController,
     REGISTRATION: RegistrationController,
     PASSWORDS: PasswordsController,
@@ -76,7 +76,7 @@ class Manager:
         self.informers = self.runtime.informers
         self.controllers = [
             make(self.runtime)
-            for name, make in MAKERS.items()
+            for name, make in CONTROLLER_FACTORIES.items()
             if name in settings.controllers and (name != MANAGED_RESOURCES or settings.aws)
         ]
         self._workers = {each.name: self._workers_of(each) for each in self.controllers}

@@ -17,7 +17,7 @@ from typing import Any
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology.file import parse
 from k8s_ucp.topology.model import Topology
-from k8s_ucp.topology.places import (
+from k8s_ucp.topology.text_edit import (
     append_item,
     append_key,
     child,
@@ -293,7 +293,7 @@ def _dumped(yaml: Any, item: Any) -> list[str]:
 
 
 def _root(text: str) -> Any:
-    from k8s_ucp.topology.reading import compose
+    from k8s_ucp.topology.yaml_reader import compose
 
     return compose(text)
 
@@ -304,7 +304,7 @@ def _at(text: str, way: Iterable[str]) -> Any:
 
 
 def _safe(text: str) -> Any:
-    from k8s_ucp.topology.reading import read
+    from k8s_ucp.topology.yaml_reader import read
 
     return read(text)
 

@@ -39,7 +39,7 @@ def parse(text: str, path: Path, *, written: bool = True) -> Topology:
 
     path: for messages. written: False if a command was about to write this text.
     """
-    from k8s_ucp.topology.reading import BadYaml, read
+    from k8s_ucp.topology.yaml_reader import BadYaml, read
 
     advice = f"edit {path}" if written else f"change the command; {path.name} is as it was"
     try:

@@ -45,7 +45,7 @@ def sentences(problems: Iterable[Problem], text: str, name: str | None) -> list[
 
     name: None leaves out the file name and line.
     """
-    from k8s_ucp.topology.reading import compose
+    from k8s_ucp.topology.yaml_reader import compose
 
     root = compose(text)
     lines = sorted({(_line(root, each), _printable(each.message)) for each in problems})
@@ -190,7 +190,7 @@ def _line(root: Any, problem: Problem) -> int:
 
     root: the node of the whole file.
     """
-    from k8s_ucp.topology.reading import MappingNode, SequenceNode
+    from k8s_ucp.topology.yaml_reader import MappingNode, SequenceNode
 
     node = root
     line = node.start_mark.line if node is not None else 0

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from k8s_ucp.board.resting import WAITING
+from k8s_ucp.board.idle import WAITING
 from tests.integration.board.sources import Client
 
 IMPATIENT = """

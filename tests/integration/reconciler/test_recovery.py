@@ -173,7 +173,7 @@ def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: World) -> 
 def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
     world: World, planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("k8s_ucp.inspect.following.WATCH_SECONDS", 2.0)
+    monkeypatch.setattr("k8s_ucp.inspect.watch.WATCH_SECONDS", 2.0)
     world.start()
     world.declare("stage")
     before = world.await_registered("demo-stage")

@@ -14,7 +14,7 @@ from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.plans import start
 from k8s_ucp.preflight.machine import check_clusters
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.required import needed_tools
 from k8s_ucp.topology import Topology, default
 from k8s_ucp.topology import parse as parsed
 from k8s_ucp.topology.parts import CoreCluster
@@ -45,7 +45,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROVIDERS, ROW.name, ROW)
 
 
-@pytest.mark.parametrize("name", [each for each, info in PROVIDERS.items() if info.maker])
+@pytest.mark.parametrize("name", [each for each, info in PROVIDERS.items() if info.factory])
 def test_each_row_makes_a_provider_with_the_same_traits(name: str, tmp_path: Path) -> None:
     made = local.make(name, Workspace.at(tmp_path), default(), None)
     assert made.info == PROVIDERS[name]
@@ -102,7 +102,7 @@ def test_clusters_of_the_new_provider_are_requested_and_checked(tmp_path: Path) 
     assert isinstance(context.provider, PlaygroundProvider)
     assert set(context.providers) == {"playground", "embedded"}
     check_clusters(context)
-    assert set(local.local_makers(workspace, topology, None)) >= {"playground", "embedded"}
+    assert set(local.make_local_providers(workspace, topology, None)) >= {"playground", "embedded"}
 
 
 def test_clusters_of_a_provider_are_found_after_the_topology_dropped_it(tmp_path: Path) -> None:

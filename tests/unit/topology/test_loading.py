@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import load
-from k8s_ucp.topology.reading import read
+from k8s_ucp.topology.yaml_reader import read
 
 
 def test_a_missing_file_is_reported(tmp_path: Path) -> None:

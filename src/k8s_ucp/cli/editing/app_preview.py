@@ -376,7 +376,7 @@ def _unlisted(
     rendered: Rendered, name: str, environment: str, items: Sequence[Mapping[str, Any]]
 ) -> list[str]:
     """Images of a kustomization that aren't in the list that promotions change."""
-    from k8s_ucp.gitops.manifests.own import images, one_version, split_image
+    from k8s_ucp.gitops.manifests.images_and_ports import images, one_version, split_image
     from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
 
     path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
@@ -417,7 +417,7 @@ def _unset(
     again: _Again,
 ) -> Iterator[str]:
     """Messages about images of a chart that promotions can't change."""
-    from k8s_ucp.gitops.manifests.own import images
+    from k8s_ucp.gitops.manifests.images_and_ports import images
     from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
     from k8s_ucp.gitops.promotion.targets.find import find_targets
     from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder

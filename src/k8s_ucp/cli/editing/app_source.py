@@ -44,7 +44,7 @@ def flags_of(app: str, source: str) -> dict[str, str]:
     For a repository also path and revision, if its URL contains them: as on web pages
     (`…/tree/REF/DIR`) or in kustomize (`REPO//DIR?ref=REF`). Raises UsageError.
     """
-    from k8s_ucp.gitops.manifests.own import split_image
+    from k8s_ucp.gitops.manifests.images_and_ports import split_image
 
     if source.startswith("oci://"):
         name, version = split_image(source.removeprefix("oci://"))

@@ -37,7 +37,7 @@ from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.interrupted_removal import half_removed
 from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_of_app, merged_kinds
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
-from k8s_ucp.cli.editing.removal_plan import foresee_app
+from k8s_ucp.cli.editing.removal_plan import preview_app
 from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,
     confirm_removal,
@@ -341,7 +341,7 @@ def _remove(
 
     removed = Scope(frozenset(), frozenset([name]))
     if plan:
-        after = {"delete-applications": foresee_app(call, before, name, leaving)}
+        after = {"delete-applications": preview_app(call, before, name, leaving)}
         plan_edit(call, edit, output, removed=removed, after=after)
         return
     # Refuse an invalid removal before asking.

@@ -25,7 +25,7 @@ from k8s_ucp.cli.editing.deletion import (
     how_far,
     refuse_lost_core,
 )
-from k8s_ucp.cli.editing.removal_plan import foresee_environment
+from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,
     confirm_removal,
@@ -284,7 +284,7 @@ def remove(
             line
             for each in before.spec.environments
             if each.name == name
-            for line in foresee_environment(call, before, each)
+            for line in preview_environment(call, before, each)
         )
         plan_edit(call, edit, output, removed=removed, after={"await-cluster-gone": leaving})
         return

@@ -20,7 +20,7 @@ from k8s_ucp.cli.editing.deletion import (
     open_core,
 )
 from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.kube import APPLICATION, CRD, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_MANAGER
 
@@ -113,9 +113,9 @@ def why_retained(crd: Object, declared_by: Collection[str], objects: int) -> str
     return ""
 
 
-def foresee_kinds(
+def preview_kinds(
     call: Invocation, topology: Topology, app: str, applications: Collection[Object]
-) -> Iterator[Foreseen]:
+) -> Iterator[PlannedChange]:
     """What `delete_kinds` would do once the app is removed. topology: with the app."""
     by_name = {each["metadata"]["name"]: each for each in applications}
     own = {each.name: f"{app}-{each.name}" for each in topology.spec.environments}
@@ -139,7 +139,7 @@ def foresee_kinds(
     }
     for name, environment, reason in ask_each(call, topology, kinds, why):
         what = f"kind {name} on {environment}"
-        yield Foreseen("keep" if reason else "delete", what, reason or f"only {app} uses it")
+        yield PlannedChange("keep" if reason else "delete", what, reason or f"only {app} uses it")
 
 
 def _delete(kube: Kube, name: str, declared_by: Collection[str]) -> str:

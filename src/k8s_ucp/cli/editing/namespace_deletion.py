@@ -17,7 +17,7 @@ from k8s_ucp.cli.editing.deletion import (
     delete_on_each,
     is_tracked_by,
 )
-from k8s_ucp.engine.foresight import Action, Foreseen
+from k8s_ucp.engine.planned_change import Action, PlannedChange
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.kube import NAMESPACE, Kube, Object
 from k8s_ucp.names import ARGOCD_MANAGER
@@ -48,7 +48,7 @@ def delete_namespaces(call: Invocation, topology: Topology, app: App) -> None:
     delete_on_each(call, topology, "namespace", _named(topology, app), delete)
 
 
-def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterator[Foreseen]:
+def preview_namespaces(call: Invocation, topology: Topology, app: App) -> Iterator[PlannedChange]:
     """What `delete_namespaces` would do once the app is removed. topology: without the app."""
     simulated = _simulated(topology)
 
@@ -59,13 +59,13 @@ def foresee_namespaces(call: Invocation, topology: Topology, app: App) -> Iterat
 
     for name, environment, reason in ask_each(call, topology, _named(topology, app), why):
         if reason != _ABSENT:
-            yield foreseen_namespace(name, environment, reason)
+            yield planned_namespace(name, environment, reason)
 
 
-def foreseen_namespace(name: str, where: str, why: str) -> Foreseen:
+def planned_namespace(name: str, where: str, why: str) -> PlannedChange:
     """why: it is kept; empty if it is deleted."""
     action: Action = "keep" if why else "delete"
-    return Foreseen(action, f"namespace {name} on {where}", why or "nobody else uses it")
+    return PlannedChange(action, f"namespace {name} on {where}", why or "nobody else uses it")
 
 
 def _named(topology: Topology, app: App) -> dict[str, list[str]]:

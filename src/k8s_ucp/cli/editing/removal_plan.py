@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.deletion import open_core
-from k8s_ucp.cli.editing.kind_deletion import foresee_kinds
-from k8s_ucp.cli.editing.namespace_deletion import foresee_namespaces
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.cli.editing.kind_deletion import preview_kinds
+from k8s_ucp.cli.editing.namespace_deletion import preview_namespaces
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.inspect.status import APP
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.providers import PROVIDERS
@@ -27,45 +27,45 @@ if TYPE_CHECKING:
 LATER = "at the next start: the core cluster is not running"
 
 
-def foresee_environment(
+def preview_environment(
     call: Invocation, topology: Topology, environment: Environment
-) -> Iterator[Foreseen]:
+) -> Iterator[PlannedChange]:
     """What is deleted with an environment. topology: with it."""
     name, cluster = environment.name, topology.app_cluster(environment.name)
     provider = environment.cluster.provider
     core = open_core(call, topology)
     if core is None:
-        yield Foreseen("wait", f"drain of {cluster}", LATER)
+        yield PlannedChange("wait", f"drain of {cluster}", LATER)
     else:
         with contextlib.closing(core):
             applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
         applications_of_cluster = [each for each in applications if cluster_of(each) == cluster]
-        yield from foresee_applications(topology, applications_of_cluster)
-        yield Foreseen("wait", f"drain of {cluster}", "its Applications are deleted first")
+        yield from preview_applications(topology, applications_of_cluster)
+        yield PlannedChange("wait", f"drain of {cluster}", "its Applications are deleted first")
     for each in topology.spec.databases:
         if name not in (each.environments or [name]) or runs_in_cluster(each, environment):
             continue
         if each.provider != "local":
             why = "no commit deletes a database: it stays in its cloud until a person deletes it"
-            yield Foreseen("keep", f"database {each.name} of {name}", why)
+            yield PlannedChange("keep", f"database {each.name} of {name}", why)
     if PROVIDERS[provider].adopts:
-        yield Foreseen(
+        yield PlannedChange(
             "keep", f"cluster {cluster}", "not created by ucp; ucp's objects on it are deleted"
         )
         return
     lost = f"everything on {cluster} that is not in a repository"
     if not is_simulated(topology, provider):
         lost += ", with all data in its volumes"
-    yield Foreseen("delete", f"cluster {cluster}", f"it belongs to {name} ({provider})", lost)
+    yield PlannedChange("delete", f"cluster {cluster}", f"it belongs to {name} ({provider})", lost)
 
 
-def foresee_app(
+def preview_app(
     call: Invocation, topology: Topology, name: str, declared: App | None
-) -> Iterator[Foreseen]:
+) -> Iterator[PlannedChange]:
     """What is deleted with an app. topology: with it. declared: its item in ucp.yaml."""
     core = open_core(call, topology)
     if core is None:
-        yield Foreseen("delete", f"Applications of {name}", LATER)
+        yield PlannedChange("delete", f"Applications of {name}", LATER)
         return
     with contextlib.closing(core):
         applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
@@ -75,17 +75,19 @@ def foresee_app(
         for each in applications
         if labels.items() <= (each["metadata"].get("labels") or {}).items()
     ]
-    yield from foresee_applications(topology, own)
+    yield from preview_applications(topology, own)
     if declared is not None:
-        yield Foreseen("delete", f"project of {name}", "its Applications are deleted first")
-        yield from foresee_kinds(call, topology, name, applications)
+        yield PlannedChange("delete", f"project of {name}", "its Applications are deleted first")
+        yield from preview_kinds(call, topology, name, applications)
         without = [each for each in topology.spec.apps if each.name != name]
         spec = topology.spec.model_copy(update={"apps": tuple(without)})
         rest = topology.model_copy(update={"spec": spec})
-        yield from foresee_namespaces(call, rest, declared)
+        yield from preview_namespaces(call, rest, declared)
 
 
-def foresee_applications(topology: Topology, applications: Iterable[Object]) -> Iterator[Foreseen]:
+def preview_applications(
+    topology: Topology, applications: Iterable[Object]
+) -> Iterator[PlannedChange]:
     """Applications with everything they deployed, including data in volumes that they declare."""
     simulated = {
         topology.app_cluster(each.name)
@@ -101,7 +103,7 @@ def foresee_applications(topology: Topology, applications: Iterable[Object]) -> 
         ]
         lost = f"all data in the volumes {', '.join(volumes)} on {cluster}" if volumes else ""
         what = f"Application {each['metadata']['name']}"
-        yield Foreseen("delete", what, f"with everything that it deployed to {cluster}", lost)
+        yield PlannedChange("delete", what, f"with everything that it deployed to {cluster}", lost)
 
 
 def cluster_of(application: Object) -> str:

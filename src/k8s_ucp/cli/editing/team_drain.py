@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
-from k8s_ucp.cli.editing.removal_plan import foresee_applications
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.cli.editing.removal_plan import preview_applications
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.claims import API_VERSION, FOLDER
@@ -119,37 +119,39 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
     )
 
 
-def foresee_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterator[Foreseen]:
+def preview_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterator[PlannedChange]:
     """What the commit to the team's repository deletes, including data."""
     for path, content in sorted(without_claims(files).items()):
         if content is None:
-            yield Foreseen("delete", f"{team.name}: {path}", "the team's claims are deleted first")
+            yield PlannedChange(
+                "delete", f"{team.name}: {path}", "the team's claims are deleted first"
+            )
     for kind in (Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()):
         for each in _list(core, kind, team.namespace):
             what = f"{kind.kind} {each['metadata']['name']}"
             if names.TRACKING_ID in (each["metadata"].get("annotations") or {}):
                 lost = f"{what} of {team.name} with its data"
-                yield Foreseen(
+                yield PlannedChange(
                     "delete", what, "its file is removed from the team's repository", lost
                 )
             else:
                 why = "it is not of the team's repository: the removal waits until it is deleted"
-                yield Foreseen("wait", what, why)
+                yield PlannedChange("wait", what, why)
 
 
-def foresee_team(topology: Topology, team: Team, core: Kube) -> Iterator[Foreseen]:
+def preview_team(topology: Topology, team: Team, core: Kube) -> Iterator[PlannedChange]:
     """What is deleted after the claims."""
     labels = f"{TEAM}={team.name},{names.TOPOLOGY}={topology.name}"
     found = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
-    yield from foresee_applications(topology, found)
+    yield from preview_applications(topology, found)
     for each in core.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE):
         if (name := each["metadata"]["name"]).startswith(f"{team.namespace}."):
-            yield Foreseen("delete", f"AppProject {name}", f"it belongs to {team.name}")
+            yield PlannedChange("delete", f"AppProject {name}", f"it belongs to {team.name}")
 
     for where in [*(each.name for each in topology.spec.environments), topology.core_cluster]:
         what = f"namespace {team.namespace} on {where}"
-        yield Foreseen("delete", what, "unless it still contains objects of others")
-    yield Foreseen("keep", f"repository of team {team.name}", "repositories are never deleted")
+        yield PlannedChange("delete", what, "unless it still contains objects of others")
+    yield PlannedChange("keep", f"repository of team {team.name}", "repositories are never deleted")
 
 
 def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, core: Kube) -> None:

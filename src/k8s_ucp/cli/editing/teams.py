@@ -27,8 +27,8 @@ from k8s_ucp.cli.editing.team_drain import (
     await_claims_deleted,
     await_projects_deleted,
     delete_team_namespaces,
-    foresee_claims,
-    foresee_team,
+    preview_claims,
+    preview_team,
     without_claims,
 )
 from k8s_ucp.cli.editing.topology_edit import (
@@ -203,8 +203,8 @@ def _remove(
         )
     with contextlib.closing(core):
         if plan:
-            claims = {"remove-claims": foresee_claims(core, team, _files(call, topology, team))}
-            leaving = {"await-projects-gone": foresee_team(topology, team, core)}
+            claims = {"remove-claims": preview_claims(core, team, _files(call, topology, team))}
+            leaving = {"await-projects-gone": preview_team(topology, team, core)}
             plan_edit(call, edit, output, before=claims, after=leaving)
             return
         parts.keep(team=team.model_dump(mode="json", by_alias=True, exclude_unset=True))

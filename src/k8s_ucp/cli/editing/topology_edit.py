@@ -12,7 +12,7 @@ from k8s_ucp import locks
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.plan_runner import (
-    Foreseeings,
+    PlannedChanges,
     alone,
     edit_journal,
     open_journal,
@@ -20,9 +20,9 @@ from k8s_ucp.cli.plan_runner import (
     show_plan,
 )
 from k8s_ucp.cli.topology_selection import STARTED, remember
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import RunInterrupted
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import Repository
@@ -133,8 +133,8 @@ def plan_edit(
     output: Output,
     *,
     removed: Scope = EMPTY_SCOPE,
-    before: Foreseeings | None = None,
-    after: Foreseeings | None = None,
+    before: PlannedChanges | None = None,
+    after: PlannedChanges | None = None,
     why: str = "its entry goes",
 ) -> None:
     """Print what an edit would change, and what is done around it; change nothing.
@@ -147,14 +147,14 @@ def plan_edit(
 
     path = call.workspace.topology_file
     text, topology = edit(read_topology(path), path)
-    foreseen = {**(before or {}), "write-topology": [Foreseen("change", path.name, why)]}
+    planned = {**(before or {}), "write-topology": [PlannedChange("change", path.name, why)]}
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
         now = load(path)
-        show_plan(call, [plans.publish()], context, output, foreseen, after, now)
+        show_plan(call, [plans.publish()], context, output, planned, after, now)
     else:
         context = StartContext(workspace=call.workspace, topology=topology)
-        show_plan(call, [], context, output, foreseen)
+        show_plan(call, [], context, output, planned)
 
 
 def context_of(

@@ -27,14 +27,16 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         return
     call = invocation(ctx)
     context = chosen_view(call)
-    made = [(maker, name) for maker in context.providers.values() for name in maker.names()]
+    made = [
+        (provider, name) for provider in context.providers.values() for name in provider.names()
+    ]
     with ThreadPoolExecutor(max(1, len(made)), "state") as pool:
         states = list(pool.map(lambda each: each[0].state(each[1]), made))
     data = [
         {
             "name": each.name,
-            "provider": maker.info.name,
-            "simulated": maker.info.simulated,
+            "provider": provider.info.name,
+            "simulated": provider.info.simulated,
             "running": each.running,
             "ready": each.ready,
             "version": each.version,
@@ -42,7 +44,7 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
             "addresses": dict(each.addresses),
             "kubeconfig": str(context.state.kubeconfig(each.name)),
         }
-        for (maker, _), each in zip(made, states, strict=True)
+        for (provider, _), each in zip(made, states, strict=True)
     ]
     rows = [
         [

@@ -24,7 +24,7 @@ from k8s_ucp.gitops.publish.repositories import (
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.inspect.differences import Committed, differences
 from k8s_ucp.inspect.overlay_versions import versions_in
-from k8s_ucp.tools.kept import topology_installer
+from k8s_ucp.tools.kept_versions import topology_installer
 from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
 

@@ -136,13 +136,13 @@ def _startable(context: TopologyView) -> set[str]:
 
 
 def _without_kubeconfig(context: TopologyView) -> Iterator[str]:
-    for maker in context.providers.values():
-        if maker.info.adopts or maker.info.remote:
+    for provider in context.providers.values():
+        if provider.info.adopts or provider.info.remote:
             continue
-        for name in maker.names():
+        for name in provider.names():
             if is_plane_name(name) or context.state.kubeconfig(name).exists():
                 continue
-            if maker.state(name).ready:
+            if provider.state(name).ready:
                 yield name
 
 

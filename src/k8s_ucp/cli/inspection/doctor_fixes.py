@@ -74,8 +74,8 @@ def _close_file(_: TopologyView, path: str) -> None:
 
 
 def _write_kubeconfig(context: TopologyView, cluster: str) -> None:
-    maker = next(each for each in context.providers.values() if cluster in each.names())
-    write_access(maker, cluster, context.state.kubeconfig(cluster))
+    provider = next(each for each in context.providers.values() if cluster in each.names())
+    write_access(provider, cluster, context.state.kubeconfig(cluster))
 
 
 _REMEDIES: dict[str, Callable[[TopologyView, str], None]] = {

@@ -19,7 +19,7 @@ from k8s_ucp.cli.topology_selection import app_names, chosen_view, environment_n
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.inspect.events import EventLine, Filter, Places, merged
-from k8s_ucp.inspect.following import WatchChange, follow
+from k8s_ucp.inspect.watch import WatchChange, follow
 from k8s_ucp.kube import EVENT, LOCAL_CLUSTER, Kube, Object
 
 app = declare()

@@ -54,8 +54,8 @@ def kubeconfig(
         config = renamed(_from_cloud(context, environment), cluster)
     else:
         cluster = _cluster(context, name)
-        maker = next(each for each in context.providers.values() if cluster in each.names())
-        config = renamed(maker.kubeconfig(cluster), cluster)
+        provider = next(each for each in context.providers.values() if cluster in each.names())
+        config = renamed(provider.kubeconfig(cluster), cluster)
     if not merge:
         call.console.data(json.dumps(config, indent=2))
         return
@@ -130,7 +130,7 @@ def _unsafe(environment: str, why: str) -> UcpError:
 
 def _cluster(context: TopologyView, name: str) -> str:
     """The cluster that `name` refers to: its own name, or that of its environment."""
-    made = (each for maker in context.providers.values() for each in maker.names())
+    made = (each for provider in context.providers.values() for each in provider.names())
     here = {each for each in made if not is_plane_name(each)}
     for each in (name, context.topology.app_cluster(name)):
         if each in here:

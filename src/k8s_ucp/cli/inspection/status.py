@@ -30,7 +30,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
-from k8s_ucp.tools.kept import kept_versions
+from k8s_ucp.tools.kept_versions import kept_versions
 from k8s_ucp.topology.placement import core_is_existing, simulated_databases
 
 app = declare()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.editing.deletion import await_cluster_deleted, deletion_of, refuse_lost_core
-from k8s_ucp.cli.editing.removal_plan import foresee_environment
+from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
     Edit,
     continues,
@@ -18,8 +18,8 @@ from k8s_ucp.cli.editing.topology_edit import (
     in_parts,
     plan_edit,
 )
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import Journal
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion
 from k8s_ucp.topology import load
@@ -44,9 +44,9 @@ def stop_environments(
     refuse_lost_core(call, topology, again)
     leaving = [each for each in chosen if each.state == "running"]
     refuse_protected(leaving, call.workspace.topology_file)
-    foreseen = foresee_stop(call, topology, leaving)
+    planned = preview_stop(call, topology, leaving)
     if plan:
-        after = {"await-cluster-gone": foreseen}
+        after = {"await-cluster-gone": planned}
         why = f"state: stopped is set for {words}"
         plan_edit(call, editor_of(leaving, "stopped"), output, after=after, why=why)
         return
@@ -56,7 +56,7 @@ def stop_environments(
             return_note(call, topology, each.name).unlink(missing_ok=True)
         if leaving:
             question = f"Stop {', '.join(each.name for each in leaving)}?"
-            confirm_loss(call, foreseen, question, yes=yes)
+            confirm_loss(call, planned, question, yes=yes)
         if leaving or continues(parts, again):
             # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, chosen, "stopped", parts)
@@ -106,22 +106,22 @@ def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
             )
 
 
-def foresee_stop(
+def preview_stop(
     call: Invocation, topology: Topology, environments: Iterable[Environment]
-) -> list[Foreseen]:
+) -> list[PlannedChange]:
     """What is deleted together with their clusters."""
-    return [line for each in environments for line in foresee_environment(call, topology, each)]
+    return [line for each in environments for line in preview_environment(call, topology, each)]
 
 
 def confirm_loss(
-    call: Invocation, foreseen: Iterable[Foreseen], question: str, *, yes: bool
+    call: Invocation, planned: Iterable[PlannedChange], question: str, *, yes: bool
 ) -> None:
     """Print what is lost for good and what is kept; ask on a terminal.
 
     If something is lost, a confirmation is required. Raises UsageError.
     """
-    foreseen = list(foreseen)
-    for line in _losses(foreseen):
+    planned = list(planned)
+    for line in _losses(planned):
         call.console.say(line)
     if yes:
         return
@@ -130,15 +130,15 @@ def confirm_loss(
     if questions.can_ask():
         if not questions.confirm(question, default=False):
             raise UsageError("nothing was stopped")
-    elif any(each.lost for each in foreseen):
+    elif any(each.lost for each in planned):
         raise UsageError(
             "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
             next="add --plan to see what is lost for good; then --yes",
         )
 
 
-def _losses(foreseen: Iterable[Foreseen]) -> Iterator[str]:
-    for each in foreseen:
+def _losses(planned: Iterable[PlannedChange]) -> Iterator[str]:
+    for each in planned:
         if each.lost:
             yield f"lost for good: {each.lost}"
         elif each.action == "keep":

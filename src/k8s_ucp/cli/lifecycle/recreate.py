@@ -38,7 +38,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     deletions_of,
     editor_of,
     env_flags,
-    foresee_stop,
+    preview_stop,
     refuse_protected,
     return_note,
 )
@@ -134,10 +134,10 @@ def _recreate_environments(
     if core is None:
         raise _silent(topology, again)
     core.close()
-    foreseen = foresee_stop(call, topology, leaving)
+    planned = preview_stop(call, topology, leaving)
     if plan:
         why = f"state: running is set for {', '.join(each.name for each in chosen)}"
-        before = {"await-cluster-gone": foreseen}
+        before = {"await-cluster-gone": planned}
         plan_edit(call, editor_of(chosen, "running"), output, before=before, why=why)
         return
     with in_parts(call, topology, about(chosen), again) as parts:
@@ -147,7 +147,7 @@ def _recreate_environments(
             raise _silent(topology, again)
         if leaving:
             question = f"Tear down and recreate {', '.join(each.name for each in leaving)}?"
-            confirm_loss(call, foreseen, question, yes=yes)
+            confirm_loss(call, planned, question, yes=yes)
         if leaving or (returning and continues(parts, again)):
             # An interrupted run may have written ucp.yaml without pushing it.
             commit_state(call, returning, "stopped", parts)

@@ -23,7 +23,7 @@ from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import core_providers, environment_providers
 
@@ -149,10 +149,10 @@ def start(
     if plan:
         first = []
         if not wanted.exists:
-            first.append(Foreseen("create", wanted.path.name, "there is none"))
+            first.append(PlannedChange("create", wanted.path.name, "there is none"))
         elif wanted.changed:
             why = f"{wanted.changed} is added, as the flags say"
-            first.append(Foreseen("change", wanted.path.name, why))
+            first.append(PlannedChange("change", wanted.path.name, why))
         show_plan(call, [plans.start(wanted.topology)], context, output, {"write-topology": first})
         return
     if not decide(call, context, existing, ask=not yes):

@@ -47,7 +47,6 @@ from k8s_ucp.clusters.embedded.folder import (
     clusters_in,
 )
 from k8s_ucp.clusters.embedded.keys import make_keys
-from k8s_ucp.clusters.embedded.mending import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.processes import (
     clean_pid_files,
     end_all,
@@ -59,6 +58,7 @@ from k8s_ucp.clusters.embedded.processes import (
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
+from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, mend, note_version
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError

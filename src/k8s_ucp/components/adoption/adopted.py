@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.component import Check, Health, Place
 from k8s_ucp.components.pods.component import STATEFUL_SET, PodComponent, Workload
-from k8s_ucp.gitops.manifests.own import split_image
+from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.kube import DEPLOYMENT, Kube, KubeError, Object
 
 _COMPONENT = "app.kubernetes.io/component"

@@ -12,7 +12,7 @@ from typing import Any
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.manifests.image_edit import DIGEST, TAG
-from k8s_ucp.gitops.manifests.own import split_image
+from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, first_map, maps, part
 
 _TEXTS = {"namePrefix": "namePrefix", "nameSuffix": "nameSuffix", "namespace": "namespace"}

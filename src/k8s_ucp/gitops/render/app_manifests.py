@@ -21,7 +21,7 @@ from k8s_ucp.gitops.manifests.forms import (
     overlays,
 )
 from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
-from k8s_ucp.gitops.manifests.own import SHIPPED
+from k8s_ucp.gitops.manifests.images_and_ports import SHIPPED
 from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, resolve, taken_in
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.manifests.forms import is_kustomization, manifest_files, overlays
-from k8s_ucp.gitops.manifests.own import SHIPPED, images_in, service_port, without_tags
+from k8s_ucp.gitops.manifests.images_and_ports import SHIPPED, images_in, service_port, without_tags
 from k8s_ucp.gitops.render.kustomize_images import images_of
 from k8s_ucp.gitops.render.user_manifests import (
     base_of,

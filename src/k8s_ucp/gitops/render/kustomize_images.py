@@ -13,7 +13,7 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import Files
-from k8s_ucp.gitops.manifests.own import one_version, split_image
+from k8s_ucp.gitops.manifests.images_and_ports import one_version, split_image
 from k8s_ucp.gitops.manifests.reachable import kustomization, resolve
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part

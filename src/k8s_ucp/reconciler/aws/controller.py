@@ -257,10 +257,13 @@ class AwsController(Controller):
 
 def _backings(runtime: Runtime) -> Mapping[str, Backing]:
     """What this machine can run for resources; without a backing, they are only recorded."""
-    maker = next((each for each in runtime.providers.values() if each.info.simulated), None)
-    if maker is None:
+    provider = next((each for each in runtime.providers.values() if each.info.simulated), None)
+    if provider is None:
         return runtime.backings
-    return {**runtime.backings, eks.CONTROL_PLANE: ControlPlanes(maker, runtime.log, runtime.clock)}
+    return {
+        **runtime.backings,
+        eks.CONTROL_PLANE: ControlPlanes(provider, runtime.log, runtime.clock),
+    }
 
 
 def _qualified(kind: AwsKind) -> str:

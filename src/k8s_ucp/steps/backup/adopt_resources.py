@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG
 from k8s_ucp.backup import EXTERNAL_NAMES
 from k8s_ucp.context import StartContext, persistent
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.inspect.resource_conditions import WAITS_FOR_ANOTHER
@@ -80,14 +80,14 @@ def has_account(context: StartContext) -> bool:
     )
 
 
-def _foresee_adoption(context: StartContext) -> Iterator[Foreseen]:
+def _preview_adoption(context: StartContext) -> Iterator[PlannedChange]:
     if context.core_responds() and EXTERNAL_NAMES in context.core_state.restored():
         return
     why = "each is observed and compared with git before anything may be changed"
-    yield Foreseen("wait", "existing cloud resources", why)
+    yield PlannedChange("wait", "existing cloud resources", why)
 
 
-@step("Compare existing cloud resources, then manage them", foresee=_foresee_adoption)
+@step("Compare existing cloud resources, then manage them", preview=_preview_adoption)
 @persistent
 def adopt_resources(context: StartContext, report: Report) -> None:
     """Raises DeadlineExceeded with the resources that can't be observed."""

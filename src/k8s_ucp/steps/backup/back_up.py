@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.backup_key import key_for, load_key
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.preflight.fence import lost_fence
-from k8s_ucp.preflight.given_up import advice_of_silence, is_given_up
+from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import failure, forget_failure, note_failure
-from k8s_ucp.steps.backup.ask_core import (
+from k8s_ucp.steps.backup.stopped_core import (
     accept_loss,
     ask_core,
     at_stake,
@@ -27,10 +27,10 @@ from k8s_ucp.steps.backup.ask_core import (
 SECONDS = 60.0
 
 
-def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
+def _preview_backup(context: StartContext) -> Iterator[PlannedChange]:
     what = f"core: {PATH}"
     if not context.core_responds():
-        yield Foreseen("change", what, "passwords and names that the core generates are added")
+        yield PlannedChange("change", what, "passwords and names that the core generates are added")
         return
     clone = Repository(context.gitops.core, credential=context.git_credential)
     file, key = (
@@ -40,19 +40,19 @@ def _foresee_backup(context: StartContext) -> Iterator[Foreseen]:
     state = context.core_state
     known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
     if known is not None and updated(known, state.collect(), state.is_deleted) == known:
-        yield Foreseen("keep", what, "it is up to date")
+        yield PlannedChange("keep", what, "it is up to date")
     else:
-        yield Foreseen("change", what, "the core has new passwords or names")
+        yield PlannedChange("change", what, "the core has new passwords or names")
 
 
-def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
+def _preview_backup_before_stop(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
     if context.core_responds():
-        yield from _foresee_backup(context)
+        yield from _preview_backup(context)
     elif _is_removed(context):
         lost = ", ".join(at_stake(context))
         why = "it is started for the backup; if it does not respond, --abandon is required"
-        yield Foreseen(
+        yield PlannedChange(
             "wait",
             f"cluster {core}",
             why,
@@ -60,14 +60,16 @@ def _foresee_backup_before_stop(context: StartContext) -> Iterator[Foreseen]:
         )
     elif is_given_up(context) and not context.destroys:
         for each in at_stake(context):
-            yield Foreseen("keep", each, f"{core} is abandoned: nothing manages it after that")
+            yield PlannedChange("keep", each, f"{core} is abandoned: nothing manages it after that")
     for name in ("core", "apps"):
         if getattr(context.gitops, name).exists():
             command = "destroy" if context.destroys else "stop"
-            yield Foreseen("keep", f"{name} repository", f"`ucp {command}` deletes no repository")
+            yield PlannedChange(
+                "keep", f"{name} repository", f"`ucp {command}` deletes no repository"
+            )
 
 
-@step("Back up passwords and names of the core cluster", foresee=_foresee_backup)
+@step("Back up passwords and names of the core cluster", preview=_preview_backup)
 def back_up(context: StartContext, report: Report) -> None:
     """At the end of a start: by then, requested passwords have been generated."""
     state = context.core_state
@@ -82,7 +84,7 @@ def back_up(context: StartContext, report: Report) -> None:
 
 @step(
     "Back up passwords and names of the core cluster",
-    foresee=_foresee_backup_before_stop,
+    preview=_preview_backup_before_stop,
     id="back-up",
 )
 def back_up_before_stop(context: StartContext, report: Report) -> None:
@@ -189,21 +191,21 @@ def write_backup(context: StartContext, state: CoreState) -> str:
     return f"{PATH}, commit {commit[:8]}"
 
 
-def _foresee_restore(context: StartContext) -> Iterator[Foreseen]:
-    if context.foreseen is None:
+def _preview_restore(context: StartContext) -> Iterator[PlannedChange]:
+    if context.planned is None:
         return
-    what, core = "passwords and registration sources", context.foreseen.core
+    what, core = "passwords and registration sources", context.planned.core
     if not BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit):
         if load_key(context.workspace.backup_key) is None:
             key = context.workspace.backup_key.relative_to(context.workspace.root)
-            yield Foreseen("create", str(key), "there is none; keep a copy of it elsewhere")
+            yield PlannedChange("create", str(key), "there is none; keep a copy of it elsewhere")
     elif context.core_responds() and {PASSWORDS, SOURCES} <= context.core_state.restored():
-        yield Foreseen("keep", what, "the core already has them")
+        yield PlannedChange("keep", what, "the core already has them")
     else:
-        yield Foreseen("create", what, f"those that the core lacks are restored from {PATH}")
+        yield PlannedChange("create", what, f"those that the core lacks are restored from {PATH}")
 
 
-@step("Restore passwords and names from the backup", foresee=_foresee_restore)
+@step("Restore passwords and names from the backup", preview=_preview_restore)
 def restore_backup(context: StartContext, report: Report) -> None:
     """Restore passwords and sources; creates the backup key if there is none."""
     core = context.published.core

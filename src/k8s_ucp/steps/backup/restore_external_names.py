@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.backup_key import key_for
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.gitops.render.values.databases import PARTS
 from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
@@ -26,16 +26,16 @@ APPLICATIONS = ("clusters", "databases")
 """Applications that declare managed resources."""
 
 
-def _foresee_names(context: StartContext) -> Iterator[Foreseen]:
-    if context.foreseen is None or (
+def _preview_names(context: StartContext) -> Iterator[PlannedChange]:
+    if context.planned is None or (
         context.core_responds() and EXTERNAL_NAMES in context.core_state.restored()
     ):
         return
     for name, external in sorted(_backed_up_names(context).items()):
-        yield Foreseen("keep", name, f"the cloud has it as {external}: adopted, not created")
+        yield PlannedChange("keep", name, f"the cloud has it as {external}: adopted, not created")
 
 
-@step("Restore names of existing cloud resources", foresee=_foresee_names)
+@step("Restore names of existing cloud resources", preview=_preview_names)
 def restore_external_names(context: StartContext, report: Report) -> None:
     """From here on, named resources may only be observed, until they are compared."""
     state = context.core_state

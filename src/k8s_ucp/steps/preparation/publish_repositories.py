@@ -9,8 +9,8 @@ from pathlib import Path
 from k8s_ucp.clusters.local import remove_copies
 from k8s_ucp.components.repositories import departing_apps, render_all
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Action, Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import Action, PlannedChange
 from k8s_ucp.git.leftovers import sweep_temporary
 from k8s_ucp.gitops.check.repositories import CheckResult, check_rendered, refuse, transports
 from k8s_ucp.gitops.check_hook import already_checked, ensure_check_hook
@@ -53,11 +53,11 @@ def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
     return rendered, checked
 
 
-def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
+def _preview_publish(context: StartContext) -> Iterator[PlannedChange]:
     """Writes the merged commits to clones in the scratch folder, for the steps that follow."""
     if not context.toolbox.programs:
         unknown = "to see the changes, install the pinned programs first: ucp tools install"
-        yield Foreseen("change", "core and app repository", unknown)
+        yield PlannedChange("change", "core and app repository", unknown)
         return
     prepared = prepare(_publication(context, render_checked(context)[0]), scratch=context.scratch)
     refuse_unmergeable(*prepared)
@@ -66,11 +66,11 @@ def _foresee_publish(context: StartContext) -> Iterator[Foreseen]:
         commits = [] if each.same else each.write()
         tip = commits[1] if len(commits) > 1 else each.tip or ""
         results.append(Published(each.target.name, each.target.clone, tip, len(commits) > 1))
-        yield from foreseen_files(each)
+        yield from planned_files(each)
     context.published = PublishResult(*results)
     for team in context.topology.spec.teams:
         if team.repo is None and not context.gitops.team_remote(team.name).exists():
-            yield Foreseen("create", f"repository of team {team.name}", "the team is declared")
+            yield PlannedChange("create", f"repository of team {team.name}", "the team is declared")
 
 
 def _publication(context: StartContext, rendered: Rendered) -> Publication:
@@ -87,22 +87,24 @@ def _publication(context: StartContext, rendered: Rendered) -> Publication:
     )
 
 
-def foreseen_files(prepared: Prepared) -> Iterator[Foreseen]:
+def planned_files(prepared: Prepared) -> Iterator[PlannedChange]:
     """Changes that a publish would make to one repository."""
     name, changes = prepared.target.name, prepared.merged.changes
     if prepared.tip is None:
-        yield Foreseen("create", f"{name} repository", f"{len(changes)} files are created")
+        yield PlannedChange("create", f"{name} repository", f"{len(changes)} files are created")
     elif not changes:
-        yield Foreseen("keep", f"{name} repository", "it is up to date with ucp.yaml")
+        yield PlannedChange("keep", f"{name} repository", "it is up to date with ucp.yaml")
     for path, content in sorted(changes.items()) if prepared.tip else ():
         if content is None:
-            yield Foreseen("delete", f"{name}: {path}", "ucp.yaml no longer asks for it")
+            yield PlannedChange("delete", f"{name}: {path}", "ucp.yaml no longer asks for it")
         else:
             action: Action = "change" if path in prepared.there else "create"
-            yield Foreseen(action, f"{name}: {path}", "its content rendered from ucp.yaml changed")
+            yield PlannedChange(
+                action, f"{name}: {path}", "its content rendered from ucp.yaml changed"
+            )
 
 
-@step("Render and push the repositories", foresee=_foresee_publish)
+@step("Render and push the repositories", preview=_preview_publish)
 def publish_repositories(context: StartContext, report: Report) -> None:
     rendered, checked = render_checked(context)
     sweep_temporary()

@@ -13,29 +13,29 @@ from k8s_ucp.cluster_provider import ImageLoader, NodeImages, UpgradingProvider
 from k8s_ucp.clusters.images import named_in
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.kept import KEPT, read_kept, write_kept
-from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.kept_versions import KEPT, read_kept, write_kept
 from k8s_ucp.tools.recipe import Phase, ProgramSource, ToolProgress
+from k8s_ucp.tools.required import needed_tools
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import cache_folder
 
 
-def _foresee_tools(context: StartContext) -> Iterator[Foreseen]:
+def _preview_tools(context: StartContext) -> Iterator[PlannedChange]:
     installer, needed = _installer(context, kept_tools(context)), needed_tools(context.topology)
     missing = installer.missing(needed)
     for each in missing:
-        yield Foreseen("create", f"program {each}", "it is not in the user's cache")
+        yield PlannedChange("create", f"program {each}", "it is not in the user's cache")
     if not missing:
         context.toolbox = installer.find(needed)
-        yield Foreseen("keep", "programs", "all pinned programs are installed")
+        yield PlannedChange("keep", "programs", "all pinned programs are installed")
 
 
-@step("Install the pinned programs", foresee=_foresee_tools)
+@step("Install the pinned programs", preview=_preview_tools)
 def install_tools(context: StartContext, report: Report) -> None:
     """Install the versions that the topology keeps, or those of this ucp for a new topology."""
     context.toolbox = _install(context, kept_tools(context), report)
@@ -105,25 +105,25 @@ def _install(context: StartContext, kept: Mapping[str, str], report: Report) -> 
     return _installer(context, kept, on_progress).install(needed_tools(context.topology))
 
 
-def _foresee_images(context: StartContext) -> Iterator[Foreseen]:
+def _preview_images(context: StartContext) -> Iterator[PlannedChange]:
     name = context.topology.core_cluster
-    yield Foreseen("change", f"images of {name}", "images that its nodes lack are loaded")
+    yield PlannedChange("change", f"images of {name}", "images that its nodes lack are loaded")
 
 
-def _foresee_collection(context: StartContext) -> Iterator[Foreseen]:
+def _preview_collection(context: StartContext) -> Iterator[PlannedChange]:
     what = f"archives of images for {context.topology.core_cluster}"
-    yield Foreseen(
+    yield PlannedChange(
         "create", what, "images that the nodes lack are exported from the container engine"
     )
 
 
-@step("Collect images for the core cluster", foresee=_foresee_collection)
+@step("Collect images for the core cluster", preview=_preview_collection)
 def save_images(context: StartContext, report: Report) -> None:
     """Runs while the core starts: exporting images takes as long as loading them into nodes."""
     _node_images(context).save(context.topology.core_cluster, images_of_pods(context), report)
 
 
-@step("Load images into the core cluster", foresee=_foresee_images)
+@step("Load images into the core cluster", preview=_preview_images)
 def load_images(context: StartContext, report: Report) -> None:
     _node_images(context).load(context.topology.core_cluster, images_of_pods(context), report)
 
@@ -139,15 +139,15 @@ def images_of_pods(context: StartContext) -> set[str]:
     return {image for text in texts for image in named_in(text.decode("utf-8"))}
 
 
-def _foresee_image(context: StartContext) -> Iterator[Foreseen]:
+def _preview_image(context: StartContext) -> Iterator[PlannedChange]:
     if context.topology.spec.reconciler.image is None:
         name = context.reconciler_image.name
-        yield Foreseen(
+        yield PlannedChange(
             "create", f"image {name}", "it is built unless the container engine already has it"
         )
 
 
-@step("Build the reconciler image", foresee=_foresee_image)
+@step("Build the reconciler image", preview=_preview_image)
 def build_images(context: StartContext, report: Report) -> None:
     if context.topology.spec.reconciler.image is None:
         context.reconciler_image.ensure(context.engine, report, programs=context.cancel.programs)

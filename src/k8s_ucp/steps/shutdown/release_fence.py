@@ -6,22 +6,24 @@ import time
 from collections.abc import Iterator
 
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.preflight.fence import SECONDS, holder_of, lost_fence, opened_fence
 
 
-def _foresee_release(context: StartContext) -> Iterator[Foreseen]:
+def _preview_release(context: StartContext) -> Iterator[PlannedChange]:
     if lost := lost_fence(context):
-        yield Foreseen(
+        yield PlannedChange(
             "keep", "fence of the core repository", f"it is held by another core: {lost}"
         )
     elif context.fence.settings():
-        yield Foreseen("change", "fence of the core repository", "any core can claim it afterwards")
+        yield PlannedChange(
+            "change", "fence of the core repository", "any core can claim it afterwards"
+        )
 
 
-@step("Release the core repository", foresee=_foresee_release)
+@step("Release the core repository", preview=_preview_release)
 def release_fence(context: StartContext, report: Report) -> None:
     """If the remote doesn't respond, the rest of the stop goes on."""
     fence, local = context.fence, context.topology.spec.git.provider == "local"

@@ -19,8 +19,8 @@ from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.components.pods.component import WORKLOADS, pods_of
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.kube import (
     APPLICATION,
@@ -35,8 +35,8 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.names import ARGOCD_MANAGER
-from k8s_ucp.preflight.given_up import is_given_up
 from k8s_ucp.preflight.removal import inventory_of
+from k8s_ucp.preflight.unresponsive_core import is_given_up
 from k8s_ucp.steps.shutdown.stop import forget_access
 
 SECONDS = 180.0
@@ -49,27 +49,27 @@ BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
-def _foresee_removal(context: StartContext) -> Iterator[Foreseen]:
+def _preview_removal(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
     if is_given_up(context):
         why = "it is abandoned; if it comes back, delete them yourself"
-        yield Foreseen("keep", f"ucp's objects on {core}", why)
+        yield PlannedChange("keep", f"ucp's objects on {core}", why)
         return
     found = inventory_of(context)
     if found is None:
         return
     removed = [*found.created, *found.applied, *found.cluster_secrets, *found.applications]
     for entry in sorted({str(LedgerEntry.of(each)) for each in [*removed, *found.kinds]}):
-        yield Foreseen("delete", entry, f"ucp installed it on {core}")
+        yield PlannedChange("delete", entry, f"ucp installed it on {core}")
     for each in found.namespaces:
         name = each["metadata"]["name"]
         lost = f"everything in the namespace {name} of {core}"
-        yield Foreseen("delete", f"Namespace {name}", f"ucp created it on {core}", lost)
+        yield PlannedChange("delete", f"Namespace {name}", f"ucp created it on {core}", lost)
     for each in found.shared:
-        yield Foreseen("keep", f"Namespace {each['metadata']['name']}", "not created by ucp")
+        yield PlannedChange("keep", f"Namespace {each['metadata']['name']}", "not created by ucp")
 
 
-@step("Remove ucp's objects from the core cluster", foresee=_foresee_removal)
+@step("Remove ucp's objects from the core cluster", preview=_preview_removal)
 def remove_from_core(context: StartContext, report: Report) -> None:
     name, provider = context.topology.core_cluster, make(context.workspace, context.topology)
     if is_given_up(context):

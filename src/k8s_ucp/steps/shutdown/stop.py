@@ -17,8 +17,8 @@ from k8s_ucp.clusters.local import remove_copies
 from k8s_ucp.clusters.user_contexts import forget_contexts
 from k8s_ucp.components import argocd
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated
@@ -26,25 +26,29 @@ from k8s_ucp.topology.placement import is_simulated
 SECONDS = 5.0
 
 
-def _foresee_components(context: StartContext) -> Iterator[Foreseen]:
+def _preview_components(context: StartContext) -> Iterator[PlannedChange]:
     for name in sorted(context.placement.states()):
-        yield Foreseen("delete", f"process {name}", "it is stopped; `ucp start` starts it again")
+        yield PlannedChange(
+            "delete", f"process {name}", "it is stopped; `ucp start` starts it again"
+        )
 
 
-@step("Stop the components", foresee=_foresee_components)
+@step("Stop the components", preview=_preview_components)
 def stop_components(context: StartContext, _: Report) -> None:
     """Stops the supervisor, too, so that nothing is restarted afterwards."""
     context.placement.stop_all()
     argocd.remove_leftovers(context.state.components)
 
 
-def _foresee_ends(context: StartContext) -> Iterator[Foreseen]:
+def _preview_ends(context: StartContext) -> Iterator[PlannedChange]:
     if count := len(_running(context)):
         what = f"processes of {context.topology.name}"
-        yield Foreseen("wait", what, f"{count} are running; the stop waits until they have ended")
+        yield PlannedChange(
+            "wait", what, f"{count} are running; the stop waits until they have ended"
+        )
 
 
-@step("Verify that all processes have ended", foresee=_foresee_ends)
+@step("Verify that all processes have ended", preview=_preview_ends)
 def check_stopped(context: StartContext, _: Report) -> None:
     context.wait(
         f"termination of all processes of {context.topology.name}",
@@ -60,58 +64,58 @@ def _running(context: StartContext) -> list[str]:
     return [*components, *remains(context)]
 
 
-def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
+def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
     if context.destroys:
         return  # The steps that delete them report it.
     ours: set[str] = set()
-    for maker in context.providers.values():
-        for name in maker.names():
+    for provider in context.providers.values():
+        for name in provider.names():
             ours.add(name)
             what = f"cluster {name}"
-            if maker.info.removed_by_stop:
+            if provider.info.removed_by_stop:
                 lost = f"all data in volumes of {name}"
-                yield Foreseen(
+                yield PlannedChange(
                     "delete", what, "`ucp start` recreates it from the repositories", lost
                 )
-            elif maker.info.adopts:
-                yield Foreseen("keep", what, "not created by ucp; it keeps running")
-            elif _loses_data(context, maker):
+            elif provider.info.adopts:
+                yield PlannedChange("keep", what, "not created by ucp; it keeps running")
+            elif _loses_data(context, provider):
                 lost = f"everything on {name} that is not in a repository"
-                yield Foreseen("delete", what, "--delete-data", lost)
-            elif maker.state(name).running:
-                yield Foreseen("change", what, "it is stopped; its data is kept")
+                yield PlannedChange("delete", what, "--delete-data", lost)
+            elif provider.state(name).running:
+                yield PlannedChange("change", what, "it is stopped; its data is kept")
             else:
-                yield Foreseen("keep", what, "it is already stopped; its data is kept")
+                yield PlannedChange("keep", what, "it is already stopped; its data is kept")
     for each in context.topology.spec.environments:
-        provider, name = each.cluster.provider, context.topology.app_cluster(each.name)
-        if name not in ours and PROVIDERS[provider].managed and each.state == "running":
-            simulated = is_simulated(context.topology, provider)
+        kind, name = each.cluster.provider, context.topology.app_cluster(each.name)
+        if name not in ours and PROVIDERS[kind].managed and each.state == "running":
+            simulated = is_simulated(context.topology, kind)
             why = (
                 "it is kept in the simulated cloud"
                 if simulated
                 else "it keeps running and is billed"
             )
-            yield Foreseen("keep", f"cluster {name}", why)
+            yield PlannedChange("keep", f"cluster {name}", why)
 
 
-@step("Stop the control planes", foresee=_foresee_clusters)
+@step("Stop the control planes", preview=_preview_clusters)
 def stop_clusters(context: StartContext, report: Report) -> None:
     remove_copies(context.workspace, context.topology)
     ends: dict[str, Callable[[str], None]] = {}
     removed: list[str] = []
-    for maker in context.providers.values():
-        clusters = maker.names()
-        ends.update(dict.fromkeys(clusters, maker.stop))
-        if maker.info.removed_by_stop:
-            ends.update(dict.fromkeys(clusters, maker.delete))
+    for provider in context.providers.values():
+        clusters = provider.names()
+        ends.update(dict.fromkeys(clusters, provider.stop))
+        if provider.info.removed_by_stop:
+            ends.update(dict.fromkeys(clusters, provider.delete))
             removed += clusters
-        elif _loses_data(context, maker):
-            ends.update(dict.fromkeys(clusters, partial(_stop_and_delete, maker)))
+        elif _loses_data(context, provider):
+            ends.update(dict.fromkeys(clusters, partial(_stop_and_delete, provider)))
             removed += clusters
     known = [each for each in known_clusters(context) if each not in ends]
-    for maker in _here(context):
+    for provider in _here(context):
         # Its folder was deleted while it was running: no data is left to keep.
-        ends.update(dict.fromkeys(maker.remains(known), maker.delete))
+        ends.update(dict.fromkeys(provider.remains(known), provider.delete))
     if not ends:
         return
     report(", ".join(ends))
@@ -122,28 +126,28 @@ def stop_clusters(context: StartContext, report: Report) -> None:
         forget_access(context, name)
 
 
-def _loses_data(context: StartContext, maker: ClusterProvider) -> bool:
+def _loses_data(context: StartContext, provider: ClusterProvider) -> bool:
     """--delete-data covers clusters on this machine; `ucp destroy` deletes them in other steps."""
-    info = maker.info
+    info = provider.info
     return context.delete_data and not (context.destroys or info.adopts or info.remote)
 
 
-def _stop_and_delete(maker: ClusterProvider, name: str) -> None:
-    maker.stop(name)
-    maker.delete(name)
+def _stop_and_delete(provider: ClusterProvider, name: str) -> None:
+    provider.stop(name)
+    provider.delete(name)
 
 
-def _foresee_repositories(context: StartContext) -> Iterator[Foreseen]:
+def _preview_repositories(context: StartContext) -> Iterator[PlannedChange]:
     folder = context.gitops.root
     if folder.exists():
         local = context.topology.spec.git.provider == "local"
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
         lost = lost if local else "all commits in its clones that were never pushed"
-        yield Foreseen("delete", f"folder {folder}", why, f"{folder}: {lost}")
+        yield PlannedChange("delete", f"folder {folder}", why, f"{folder}: {lost}")
 
 
-@step("Delete the repositories", foresee=_foresee_repositories)
+@step("Delete the repositories", preview=_preview_repositories)
 def delete_repositories(context: StartContext, report: Report) -> None:
     """Delete the clones and the local bare repositories; remotes elsewhere are not touched."""
     folder = context.gitops.root
@@ -162,20 +166,20 @@ def known_clusters(context: StartContext) -> list[str]:
         {
             topology.core_cluster,
             *(topology.app_cluster(each) for each in environments),
-            *(name for maker in _here(context) for name in maker.names()),
+            *(name for provider in _here(context) for name in provider.names()),
         }
     )
 
 
 def _here(context: StartContext) -> list[ClusterProvider]:
     """Providers of clusters on this machine, or recorded here: no remote API is called."""
-    return [maker for maker in context.providers.values() if not maker.info.remote]
+    return [provider for provider in context.providers.values() if not provider.info.remote]
 
 
 def remains(context: StartContext) -> list[str]:
     """The processes and containers of the topology's clusters that are still running, in words."""
     known = known_clusters(context)
-    return [words for maker in _here(context) for words in maker.remains(known).values()]
+    return [words for provider in _here(context) for words in provider.remains(known).values()]
 
 
 def forget_access(context: StartContext, name: str) -> None:

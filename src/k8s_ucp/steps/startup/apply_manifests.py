@@ -25,8 +25,8 @@ from k8s_ucp.components.ownership.tracking import keepers, tracked
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import StartContext, persistent
 from k8s_ucp.credentials import load, place_of
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
@@ -81,22 +81,22 @@ def _foundation(
     return kinds, settings, later
 
 
-def _foresee_foundation(context: StartContext) -> Iterator[Foreseen]:
+def _preview_foundation(context: StartContext) -> Iterator[PlannedChange]:
     what = "namespaces, CRDs, settings and projects of the core cluster"
-    if not context.core_responds() or context.foreseen is None:
-        yield Foreseen("change", what, "the core is not running yet; what it lacks is applied")
+    if not context.core_responds() or context.planned is None:
+        yield PlannedChange("change", what, "the core is not running yet; what it lacks is applied")
         return
     kinds, settings, later = _foundation(context)
     known = digest([*kinds, *settings, *later])
     if is_applied(context.kube, "apply-foundation", known, kinds):
-        yield Foreseen("keep", what, "they are up to date with the core repository")
+        yield PlannedChange("keep", what, "they are up to date with the core repository")
     else:
-        yield Foreseen(
+        yield PlannedChange(
             "change", what, "they changed in the core repository since they were applied"
         )
 
 
-@step("Apply namespaces, CRDs and settings", foresee=_foresee_foundation)
+@step("Apply namespaces, CRDs and settings", preview=_preview_foundation)
 @persistent
 def apply_foundation(context: StartContext, report: Report) -> None:
     """Apply everything that Argo CD and the reconciler need at their start."""
@@ -182,13 +182,13 @@ def first_applications(context: StartContext) -> list[Manifest]:
     return read({path: files[path] for path in wanted if path in files})
 
 
-def _foresee_credentials(context: StartContext) -> Iterator[Foreseen]:
+def _preview_credentials(context: StartContext) -> Iterator[PlannedChange]:
     for cloud in clouds_with_accounts(context.topology):
         name = f"Secret {crossplane.NAMESPACE}/{CLOUDS[cloud].secret}"
-        yield Foreseen("change", name, f"it is updated with the credential of {cloud}")
+        yield PlannedChange("change", name, f"it is updated with the credential of {cloud}")
 
 
-@step("Write cloud credentials for Crossplane", foresee=_foresee_credentials)
+@step("Write cloud credentials for Crossplane", preview=_preview_credentials)
 @persistent
 def apply_credentials(context: StartContext, report: Report) -> None:
     """Give Crossplane the clouds' credentials, and configure the simulated cloud's account."""

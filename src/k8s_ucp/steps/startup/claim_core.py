@@ -15,8 +15,8 @@ from k8s_ucp.components.manifests import only_yaml, read
 from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry, find
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.addons import chosen, on_core
 from k8s_ucp.gitops.render.values.clouds import clouds
@@ -26,15 +26,15 @@ from k8s_ucp.steps.startup.apply_manifests import first_applications
 WORKERS = 8
 
 
-def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
-    if context.foreseen is None:
+def _preview_claim(context: StartContext) -> Iterator[PlannedChange]:
+    if context.planned is None:
         return
     known = Ledger(context.state.ledger).entries()
     for each in sorted({*intended(context)} - known):
-        yield Foreseen("create", str(each), "ucp records it, then creates it")
+        yield PlannedChange("create", str(each), "ucp records it, then creates it")
 
 
-@step("Record objects to install on the core cluster", foresee=_foresee_claim)
+@step("Record objects to install on the core cluster", preview=_preview_claim)
 def claim_core(context: StartContext, report: Report) -> None:
     ledger = Ledger(context.state.ledger)
     known = ledger.entries()

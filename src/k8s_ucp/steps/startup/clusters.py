@@ -9,19 +9,19 @@ from dataclasses import replace
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.clusters.local import core_request, environment_requests
-from k8s_ucp.context import StartContext, foreseen_cluster
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.context import StartContext, planned_cluster
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.seed import find_seed
 from k8s_ucp.workspace import make_private_folder
 
 
-def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
-    yield foreseen_cluster(context.provider, context.topology.core_cluster)
+def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
+    yield planned_cluster(context.provider, context.topology.core_cluster)
 
 
-@step("Start the core cluster", foresee=_foresee_core)
+@step("Start the core cluster", preview=_preview_core)
 def start_core(context: StartContext, report: Report) -> None:
     """Create its control plane, start it, or find it running."""
     name = context.topology.core_cluster
@@ -35,9 +35,9 @@ def start_core(context: StartContext, report: Report) -> None:
     write_access(context.provider, name, context.state.kubeconfig(name))
 
 
-def _foresee_app_clusters(context: StartContext) -> Iterator[Foreseen]:
-    for maker, request in _with_nodes(context):
-        yield foreseen_cluster(maker, request.name)
+def _preview_app_clusters(context: StartContext) -> Iterator[PlannedChange]:
+    for provider, request in _with_nodes(context):
+        yield planned_cluster(provider, request.name)
 
 
 def _with_nodes(context: StartContext) -> list[tuple[ClusterProvider, ClusterRequest]]:
@@ -49,7 +49,7 @@ def _with_nodes(context: StartContext) -> list[tuple[ClusterProvider, ClusterReq
     ]
 
 
-@step("Create the environments' clusters", foresee=_foresee_app_clusters)
+@step("Create the environments' clusters", preview=_preview_app_clusters)
 def make_app_clusters(context: StartContext, report: Report) -> None:
     """Create those with real nodes while the core starts, instead of after Argo CD's first sync.
 
@@ -59,12 +59,12 @@ def make_app_clusters(context: StartContext, report: Report) -> None:
     requests = _with_nodes(context)
     progress: dict[str, str] = {}
 
-    def make(maker: ClusterProvider, request: ClusterRequest) -> None:
+    def make(provider: ClusterProvider, request: ClusterRequest) -> None:
         def on_line(line: str) -> None:
             progress[request.name] = line
             report("; ".join(f"{name}: {words}" for name, words in sorted(progress.items())))
 
-        maker.create(request, on_line)
+        provider.create(request, on_line)
 
     if requests:
         with ThreadPoolExecutor(len(requests), "make") as pool:

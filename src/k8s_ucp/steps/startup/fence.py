@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from k8s_ucp.components.watcher import WRITERS
 from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import place_of
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import (
     FencePermit,
@@ -35,17 +35,17 @@ def _seen(context: StartContext) -> FenceRecord | None:
         return None  # The steps that need the repository report it.
 
 
-def _foresee_claim(context: StartContext) -> Iterator[Foreseen]:
+def _preview_claim(context: StartContext) -> Iterator[PlannedChange]:
     found = _seen(context)
     if found is None or found.holder is None:
-        yield Foreseen("create", WHAT, "no core holds it")
+        yield PlannedChange("create", WHAT, "no core holds it")
     elif found.is_held_by(holder_of(context).id):
-        yield Foreseen("keep", WHAT, "this workspace's core holds it")
+        yield PlannedChange("keep", WHAT, "this workspace's core holds it")
     else:
-        yield Foreseen("change", WHAT, f"it is taken over from {found}")
+        yield PlannedChange("change", WHAT, f"it is taken over from {found}")
 
 
-@step("Claim the core repository", id="take-fence", foresee=_foresee_claim)
+@step("Claim the core repository", id="take-fence", preview=_preview_claim)
 def take_fence(context: StartContext, report: Report) -> None:
     git = context.topology.spec.git
     if git.provider == "local":
@@ -84,15 +84,17 @@ def _credential(context: StartContext) -> tuple[str, str] | None:
     return (name, str(file)) if name and file else None
 
 
-def _foresee_wait(context: StartContext) -> Iterator[Foreseen]:
+def _preview_wait(context: StartContext) -> Iterator[PlannedChange]:
     found = _seen(context)
     ours = holder_of(context).id
     if found is not None and found.holder is not None and not found.is_held_by(ours):
         seconds = PERIODS * period_asked()
-        yield Foreseen("wait", "the other core", f"it stops its writers within {seconds:.0f} s")
+        yield PlannedChange(
+            "wait", "the other core", f"it stops its writers within {seconds:.0f} s"
+        )
 
 
-@step("Confirm that no other core writes", id="await-fence", foresee=_foresee_wait)
+@step("Confirm that no other core writes", id="await-fence", preview=_preview_wait)
 def await_fence(context: StartContext, report: Report) -> None:
     """Wait after a takeover, then permit this core to write and resume what its guard stopped."""
     settings = context.fence.settings()

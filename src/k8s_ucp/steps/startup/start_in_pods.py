@@ -15,13 +15,13 @@ from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.components.pods import argocd_pods, pod_components
 from k8s_ucp.components.pods.component import PodComponent
 from k8s_ucp.context import StartContext, await_ready
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, Step, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.steps.startup.apply_manifests import apply_repository_secrets, apply_root, read_marked
-from k8s_ucp.steps.startup.foreseen_components import (
-    foresee_programs,
-    foreseen_pods,
-    foreseen_root,
+from k8s_ucp.steps.startup.planned_components import (
+    planned_pods,
+    planned_root,
+    preview_programs,
 )
 
 SECONDS = 420.0
@@ -33,14 +33,16 @@ def start_pods(component: str, *, adopted: bool = False) -> Step[StartContext]:
     title = pod_components.ENTRIES[component].title
     if adopted:
         title = title.replace("Start", "Check the adopted", 1)
-    foresee = partial(_foresee_pods, component, adopted=adopted)
-    return Step(f"start-{component}", title, partial(_start_pods, component), foresee)
+    preview = partial(_preview_pods, component, adopted=adopted)
+    return Step(f"start-{component}", title, partial(_start_pods, component), preview)
 
 
-def _foresee_pods(component: str, context: StartContext, *, adopted: bool) -> Iterator[Foreseen]:
-    yield foreseen_pods(context, component, adopted=adopted)
+def _preview_pods(
+    component: str, context: StartContext, *, adopted: bool
+) -> Iterator[PlannedChange]:
+    yield planned_pods(context, component, adopted=adopted)
     if component == argocd.NAME:
-        yield foreseen_root(context)
+        yield planned_root(context)
 
 
 def _start_pods(component: str, context: StartContext, report: Report) -> None:
@@ -69,7 +71,7 @@ def workloads(context: StartContext, component: str) -> list[Manifest]:
 
 @step(
     "Forward a local port to Argo CD",
-    foresee=foresee_programs("port-forward to Argo CD", argocd_pods.FORWARD),
+    preview=preview_programs("port-forward to Argo CD", argocd_pods.FORWARD),
 )
 def forward_argocd(context: StartContext, report: Report) -> None:
     """Forward a port of this machine to Argo CD while the topology runs."""

@@ -24,8 +24,8 @@ from k8s_ucp.components.manifests import Manifest, apply_all, digest, read, wait
 from k8s_ucp.components.watcher import Watcher
 from k8s_ucp.compositions import patch_and_transform, user_code
 from k8s_ucp.context import StartContext, await_ready, persistent
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.providers import PROVIDERS
@@ -35,10 +35,10 @@ from k8s_ucp.steps.startup.apply_manifests import (
     is_applied,
     note_applied,
 )
-from k8s_ucp.steps.startup.foreseen_components import (
-    foresee_programs,
-    foreseen_programs,
-    foreseen_root,
+from k8s_ucp.steps.startup.planned_components import (
+    planned_programs,
+    planned_root,
+    preview_programs,
 )
 from k8s_ucp.topology import Topology
 
@@ -50,7 +50,7 @@ FREE_SECONDS = 5.0
 
 
 @step(
-    "Start the supervisor and redis", foresee=foresee_programs("supervisor and redis", redis.NAME)
+    "Start the supervisor and redis", preview=preview_programs("supervisor and redis", redis.NAME)
 )
 def start_supervisor(context: StartContext, _: Report) -> None:
     """Starts what needs no cluster, too: redis and Argo CD's repo-server."""
@@ -88,12 +88,12 @@ def _refuse_strangers(context: StartContext) -> None:
         context.cancel.pause(0.2)
 
 
-def _foresee_argocd(context: StartContext) -> Iterator[Foreseen]:
-    yield foreseen_programs(context, "component argocd", "argocd-*")
-    yield foreseen_root(context)
+def _preview_argocd(context: StartContext) -> Iterator[PlannedChange]:
+    yield planned_programs(context, "component argocd", "argocd-*")
+    yield planned_root(context)
 
 
-@step("Start Argo CD", foresee=_foresee_argocd)
+@step("Start Argo CD", preview=_preview_argocd)
 @persistent
 def start_argocd(context: StartContext, report: Report) -> None:
     """Start its processes, and apply the Application that manages all others."""
@@ -107,7 +107,7 @@ def start_argocd(context: StartContext, report: Report) -> None:
     await_ready(context, argocd.NAME, context.argocd.ready)
 
 
-@step("Start Crossplane", foresee=foresee_programs("component crossplane", crossplane.NAME))
+@step("Start Crossplane", preview=preview_programs("component crossplane", crossplane.NAME))
 @persistent
 def start_crossplane(context: StartContext, report: Report) -> None:
     """Initialize Crossplane after its CRDs were applied, and start it."""
@@ -129,7 +129,7 @@ def start_crossplane(context: StartContext, report: Report) -> None:
     await_ready(context, crossplane.NAME, context.crossplane.ready)
 
 
-@step("Start the simulated cloud", foresee=foresee_programs("simulated cloud", cloud.NAME))
+@step("Start the simulated cloud", preview=preview_programs("simulated cloud", cloud.NAME))
 def start_cloud(context: StartContext, report: Report) -> None:
     """Start AWS on this machine, and write its address to a file for the reconciler."""
     context.placement.start(context.cloud.programs())
@@ -164,7 +164,7 @@ def _user_code(context: StartContext) -> UserCode:
     return UserCode(tuple(names), core.clone.folder, f"refs/remotes/origin/{branch}")
 
 
-@step("Start the reconciler", foresee=foresee_programs("component reconciler", reconciler.NAME))
+@step("Start the reconciler", preview=preview_programs("component reconciler", reconciler.NAME))
 def start_reconciler(context: StartContext, _: Report) -> None:
     """Starts the reconciler's process, which creates and registers app clusters."""
     _start_reconciler(context)
@@ -172,7 +172,7 @@ def start_reconciler(context: StartContext, _: Report) -> None:
 
 @step(
     "Start the local-cluster controller",
-    foresee=foresee_programs("local-cluster controller", reconciler.NAME),
+    preview=preview_programs("local-cluster controller", reconciler.NAME),
 )
 def start_local_clusters(context: StartContext, _: Report) -> None:
     """Starts what this machine does for a core in pods."""
@@ -188,12 +188,12 @@ def _start_reconciler(context: StartContext) -> None:
     await_ready(context, reconciler.NAME, context.reconciler.ready)
 
 
-def _foresee_rollouts(context: StartContext) -> Iterator[Foreseen]:
+def _preview_rollouts(context: StartContext) -> Iterator[PlannedChange]:
     for each in with_rollouts(context.topology):
-        yield foreseen_programs(context, f"Argo Rollouts of {each}", f"rollouts-{each}")
+        yield planned_programs(context, f"Argo Rollouts of {each}", f"rollouts-{each}")
 
 
-@step("Start Argo Rollouts", foresee=_foresee_rollouts)
+@step("Start Argo Rollouts", preview=_preview_rollouts)
 @persistent
 def start_rollouts(context: StartContext, report: Report) -> None:
     """For embedded environments: apply its CRDs to the app cluster, run its controller here."""

@@ -22,7 +22,7 @@ from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE
 from k8s_ucp.reconciler.runtime.clock import stamp
-from k8s_ucp.steps.backup.ask_core import at_stake
+from k8s_ucp.steps.backup.stopped_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 
 GRACE_SECONDS = 20.0

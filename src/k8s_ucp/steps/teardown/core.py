@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
-from k8s_ucp.steps.backup.ask_core import abandon_core
+from k8s_ucp.engine.planned_change import PlannedChange
+from k8s_ucp.steps.backup.stopped_core import abandon_core
 from k8s_ucp.steps.shutdown.stop import forget_access
 from k8s_ucp.steps.teardown.abandonment import known_of_core
-from k8s_ucp.steps.teardown.owned_objects import foreseen_objects
+from k8s_ucp.steps.teardown.owned_objects import planned_objects
 from k8s_ucp.steps.teardown.verify_clouds import note_how_far
 
 
-def _foresee_loss(context: StartContext) -> Iterator[Foreseen]:
+def _preview_loss(context: StartContext) -> Iterator[PlannedChange]:
     for each in known_of_core(context):
-        yield Foreseen("keep", each, "the core cluster is abandoned: nothing manages it after that")
+        yield PlannedChange(
+            "keep", each, "the core cluster is abandoned: nothing manages it after that"
+        )
 
 
-@step("Record what the silent core cluster had", foresee=_foresee_loss)
+@step("Record what the silent core cluster had", preview=_preview_loss)
 def give_up_core(context: StartContext, report: Report) -> None:
     found = known_of_core(context)
     abandon_core(context, found, "abandoned with --abandon")
     report(f"{len(found)} may still exist")
 
 
-def _foresee_core(context: StartContext) -> Iterator[Foreseen]:
+def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
     if not _keeps_data(context):
         return
-    if context.core_responds() and not context.delete_data and foreseen_objects(context).claims:
+    if context.core_responds() and not context.delete_data and planned_objects(context).claims:
         why = "only it manages what is kept; it is stopped, and its data is kept"
-        yield Foreseen("keep", f"cluster {core}", why)
+        yield PlannedChange("keep", f"cluster {core}", why)
     else:
         lost = f"all objects on {core} that are not in a repository"
-        yield Foreseen("delete", f"cluster {core}", "nothing that it manages is left", lost)
+        yield PlannedChange("delete", f"cluster {core}", "nothing that it manages is left", lost)
 
 
-@step("Delete the core cluster", foresee=_foresee_core)
+@step("Delete the core cluster", preview=_preview_core)
 def delete_core(context: StartContext, report: Report) -> None:
     """Delete a core that `ucp stop` would keep, unless it still manages something."""
     core = context.topology.core_cluster
@@ -51,13 +53,13 @@ def delete_core(context: StartContext, report: Report) -> None:
     forget_access(context, core)
 
 
-def _foresee_note(context: StartContext) -> Iterator[Foreseen]:
-    yield Foreseen(
+def _preview_note(context: StartContext) -> Iterator[PlannedChange]:
+    yield PlannedChange(
         "create", context.state.destroyed.name, "`ucp status` shows it until the next start"
     )
 
 
-@step("Record that the topology is destroyed", foresee=_foresee_note)
+@step("Record that the topology is destroyed", preview=_preview_note)
 def note_destroyed(context: StartContext, _: Report) -> None:
     """Recorded for `ucp status`, since silent clusters would look like a failure."""
     note_how_far(context, ended=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
@@ -20,13 +20,13 @@ from k8s_ucp.kube import Conflict, Kube, Object
 from k8s_ucp.steps.backup.adopt_resources import is_adopting
 from k8s_ucp.steps.teardown.abandonment import keep_names, note_abandoned, wait_deleted
 from k8s_ucp.steps.teardown.cloud_record import UNSEEN, CloudRecord
-from k8s_ucp.steps.teardown.outside import outside_of, responding_clusters
+from k8s_ucp.steps.teardown.external_resources import outside_of, responding_clusters
 from k8s_ucp.steps.teardown.owned_objects import (
     OwnedObjects,
     all_named,
     data_in_clusters,
-    foreseen_objects,
     named,
+    planned_objects,
 )
 
 CLAIM_SECONDS = 1800.0
@@ -35,17 +35,21 @@ NETWORK_SECONDS = 900.0
 """Clouds are slow: clusters and databases take a quarter of an hour."""
 
 
-def _foresee_record(context: StartContext) -> Iterator[Foreseen]:
+def _preview_record(context: StartContext) -> Iterator[PlannedChange]:
     outside = outside_of(context)
     for each in outside:
-        yield Foreseen("delete", str(each), "it is deleted with the Application that created it")
-    count = len(foreseen_objects(context).leaving()) + len(outside)
+        yield PlannedChange(
+            "delete", str(each), "it is deleted with the Application that created it"
+        )
+    count = len(planned_objects(context).leaving()) + len(outside)
     if count:
         why = "the cloud is checked for it at the end"
-        yield Foreseen("create", str(context.state.cloud_record.name), f"{count} resources; {why}")
+        yield PlannedChange(
+            "create", str(context.state.cloud_record.name), f"{count} resources; {why}"
+        )
 
 
-@step("Record what the clouds have", foresee=_foresee_record)
+@step("Record what the clouds have", preview=_preview_record)
 def record_resources(context: StartContext, report: Report) -> None:
     """Before any deletion, so that a rerun after an interruption knows what to look for."""
     keep_names(context)
@@ -68,17 +72,17 @@ def record_resources(context: StartContext, report: Report) -> None:
     report(f"{len(leaving) + len(outside)} resources")
 
 
-def _foresee_claims(context: StartContext) -> Iterator[Foreseen]:
-    for each in foreseen_objects(context).claims:
+def _preview_claims(context: StartContext) -> Iterator[PlannedChange]:
+    for each in planned_objects(context).claims:
         if context.delete_data:
             what = named(each)
-            yield Foreseen("delete", what, "--delete-data", f"{what} with its data")
+            yield PlannedChange("delete", what, "--delete-data", f"{what} with its data")
         else:
             why = "data is only deleted with --delete-data; it is still billed"
-            yield Foreseen("keep", named(each), why)
+            yield PlannedChange("keep", named(each), why)
 
 
-@step("Delete databases and machines", foresee=_foresee_claims)
+@step("Delete databases and machines", preview=_preview_claims)
 def delete_claims(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
     claims = found.claims
@@ -106,30 +110,30 @@ def _stuck(kube: Kube, claim: Object) -> Iterator[str]:
     return stuck([claim], lambda reference: resource_of(kube, claim, reference))
 
 
-def _foresee_clusters(context: StartContext) -> Iterator[Foreseen]:
-    found = foreseen_objects(context)
+def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
+    found = planned_objects(context)
     inside = data_in_clusters(context)
     for each in (*found.local_clusters, *found.cloud_clusters):
         lost = ""
         if each["kind"].endswith("Cluster"):
             lost = f"everything on {each['metadata']['name']} that is not in a repository"
             lost += f", with the data of {some_of(inside)}" if inside else ""
-        yield Foreseen("delete", named(each), f"it belongs to {context.topology.name}", lost)
+        yield PlannedChange("delete", named(each), f"it belongs to {context.topology.name}", lost)
 
 
-@step("Delete the clusters", foresee=_foresee_clusters)
+@step("Delete the clusters", preview=_preview_clusters)
 def delete_clusters(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
     leaving = [*found.local_clusters, *found.cloud_clusters]
     _delete_all(context, report, "clusters", leaving, CLUSTER_SECONDS)
 
 
-def _foresee_networks(context: StartContext) -> Iterator[Foreseen]:
-    for each in foreseen_objects(context).networks:
-        yield Foreseen("delete", named(each), "its cluster is deleted first")
+def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
+    for each in planned_objects(context).networks:
+        yield PlannedChange("delete", named(each), "its cluster is deleted first")
 
 
-@step("Delete networks and roles", foresee=_foresee_networks)
+@step("Delete networks and roles", preview=_preview_networks)
 def delete_networks(context: StartContext, report: Report) -> None:
     leaving = OwnedObjects(context).networks
     _delete_all(context, report, "networks and roles", leaving, NETWORK_SECONDS)

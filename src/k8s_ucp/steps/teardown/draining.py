@@ -12,8 +12,8 @@ from contextlib import suppress
 from k8s_ucp.components import argocd
 from k8s_ucp.components.ownership.tracking import is_on_core
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded, some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
@@ -21,7 +21,7 @@ from k8s_ucp.reconciler.draining import end_sync
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
 from k8s_ucp.steps.teardown.abandonment import command_for, wait_deleted
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord
-from k8s_ucp.steps.teardown.outside import still_outside
+from k8s_ucp.steps.teardown.external_resources import still_outside
 
 SYNC_SECONDS = 60.0
 DRAIN_SECONDS = 600.0
@@ -29,20 +29,20 @@ ROOT = "root"
 """The Application that manages the others."""
 
 
-def _foresee_pause(context: StartContext) -> Iterator[Foreseen]:
+def _preview_pause(context: StartContext) -> Iterator[PlannedChange]:
     for each in _keepers(context.applications()):
         name = each["metadata"]["name"]
         if name == ROOT:
-            yield Foreseen(
+            yield PlannedChange(
                 "delete",
                 f"Application {name}",
                 "so that it does not restore what is deleted; its resources are kept for now",
             )
         else:
-            yield Foreseen("change", f"Application {name}", "its automated sync is turned off")
+            yield PlannedChange("change", f"Application {name}", "its automated sync is turned off")
 
 
-@step("Turn off automation on the core cluster", foresee=_foresee_pause)
+@step("Turn off automation on the core cluster", preview=_preview_pause)
 def pause_automation(context: StartContext, report: Report) -> None:
     """Root is deleted first, since it would turn automated sync on again; a start restores it."""
     for each in _keepers(context.applications()):
@@ -69,18 +69,18 @@ def pause_automation(context: StartContext, report: Report) -> None:
     )
 
 
-def _foresee_drain(context: StartContext) -> Iterator[Foreseen]:
+def _preview_drain(context: StartContext) -> Iterator[PlannedChange]:
     clusters = registered(context.kube)
     for each in _deployed(context, clusters):
         cluster = each["spec"]["destination"].get("name")
         what = f"Application {each['metadata']['name']}"
-        yield Foreseen("delete", what, f"with everything that it deployed to {cluster}")
+        yield PlannedChange("delete", what, f"with everything that it deployed to {cluster}")
     for cluster in sorted(clusters):
-        yield Foreseen("wait", f"drain of {cluster}", "its Applications are deleted first")
-        yield Foreseen("delete", f"registration of {cluster}", "after the drain")
+        yield PlannedChange("wait", f"drain of {cluster}", "its Applications are deleted first")
+        yield PlannedChange("delete", f"registration of {cluster}", "after the drain")
 
 
-@step("Drain and deregister the environments", foresee=_foresee_drain)
+@step("Drain and deregister the environments", preview=_preview_drain)
 def drain_environments(context: StartContext, report: Report) -> None:
     for cluster in sorted(registered(context.kube)):
         report(cluster)

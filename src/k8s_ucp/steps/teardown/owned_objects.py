@@ -106,7 +106,7 @@ class OwnedObjects:
         ]
 
 
-def foreseen_objects(context: StartContext) -> OwnedObjects:
+def planned_objects(context: StartContext) -> OwnedObjects:
     """The objects for the lines of --plan; read once, since a plan changes nothing."""
     found: OwnedObjects = vars(context).setdefault("owned_objects", OwnedObjects(context))
     return found

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from k8s_ucp.aws.read_back import ReadBack
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
@@ -32,7 +32,7 @@ from k8s_ucp.steps.teardown.cloud_record import (
     CloudRecord,
     RecordedResource,
 )
-from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, foreseen_objects, named
+from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, named, planned_objects
 
 SHOWN = 20
 TOLD = ("read_back", "dns_records", "snapshots")
@@ -58,13 +58,15 @@ class Leftover:
         return f"{self.what}: {self.why}"
 
 
-def _foresee_verification(context: StartContext) -> Iterator[Foreseen]:
-    if foreseen_objects(context).managed or CloudRecord(context.state.cloud_record).resources():
+def _preview_verification(context: StartContext) -> Iterator[PlannedChange]:
+    if planned_objects(context).managed or CloudRecord(context.state.cloud_record).resources():
         where = "the simulated cloud" if context.simulates_cloud else "the core cluster"
-        yield Foreseen("wait", "empty clouds", f"{where} is checked for resources that are left")
+        yield PlannedChange(
+            "wait", "empty clouds", f"{where} is checked for resources that are left"
+        )
 
 
-@step("Verify that nothing is left in the clouds", foresee=_foresee_verification)
+@step("Verify that nothing is left in the clouds", preview=_preview_verification)
 def verify_clouds_empty(context: StartContext, report: Report) -> None:
     """Raises UcpError, which lists what is left, with the last errors."""
     record = CloudRecord(context.state.cloud_record)

@@ -14,7 +14,7 @@ from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.steps.preparation.tools_and_images import find_tools
 from k8s_ucp.steps.upgrading.parts import CORE, UpgradePart, chosen, moves
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.needed import relied_on
+from k8s_ucp.tools.required import relied_on
 
 METRICS = "/metrics"
 

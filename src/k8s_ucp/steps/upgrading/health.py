@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from k8s_ucp.cluster_provider import ProgramHealth
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, Status
 from k8s_ucp.kube import Object
@@ -21,8 +21,8 @@ from k8s_ucp.steps.upgrading.parts import (
     HEALTHY,
     UpgradePart,
     chosen,
-    maker,
     parts,
+    provider_of,
     target_versions,
 )
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
@@ -70,7 +70,7 @@ def programs(context: StartContext) -> dict[str, ProgramHealth]:
     clusters = [each for each in parts(context.topology) if each.cluster]
 
     def ask(part: UpgradePart) -> dict[str, ProgramHealth]:
-        found = maker(context, part).programs(part.cluster)
+        found = provider_of(context, part).programs(part.cluster)
         return {f"{name} of {part.cluster}": state for name, state in found.items()}
 
     with ThreadPoolExecutor(max(1, len(clusters)), "programs") as pool:
@@ -129,8 +129,8 @@ def no_longer_healthy(
     return found
 
 
-def _foresee_health(_: StartContext) -> Iterator[Foreseen]:
-    yield Foreseen(
+def _preview_health(_: StartContext) -> Iterator[PlannedChange]:
+    yield PlannedChange(
         "keep",
         "everything that is healthy now",
         "it is recorded, and checked again after each part",
@@ -155,7 +155,7 @@ class Steadiness:
         return now - self._since
 
 
-@step("Record what is healthy", foresee=_foresee_health)
+@step("Record what is healthy", preview=_preview_health)
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade must keep this healthy; what is unhealthy already does not matter."""
     context.healthy_before = frozenset(healthy(observe(context).data()))

@@ -15,7 +15,7 @@ Versions = Mapping[str, str]
 """{tool: version}, without a leading v."""
 
 
-class Decision(Enum):
+class ResumeDecision(Enum):
     """The decision for one part of a topology."""
 
     NOTHING = "nothing"
@@ -39,17 +39,19 @@ class PartialUpgrade:
     """A start keeps what it runs now (clusters), instead of rolling it back (components)."""
 
 
-def decide(found: PartialUpgrade | None, target_versions: Versions) -> Decision:
+def decide(found: PartialUpgrade | None, target_versions: Versions) -> ResumeDecision:
     """Decide what to do with a part. target_versions: the versions of this ucp."""
     if found is None or (found.exchanged and found.now == found.before):
-        return Decision.NOTHING
+        return ResumeDecision.NOTHING
     if not found.exchanged:
-        return Decision.ROLL_BACK
+        return ResumeDecision.ROLL_BACK
     if is_newer(target_versions, found.before) and not any_newer(found.now, target_versions):
-        return Decision.RESUME
+        return ResumeDecision.RESUME
     # An older ucp keeps programs that are newer than its own, if they turn out healthy.
     return (
-        Decision.RESUME if found.stays and is_newer(found.now, found.before) else Decision.ROLL_BACK
+        ResumeDecision.RESUME
+        if found.stays and is_newer(found.now, found.before)
+        else ResumeDecision.ROLL_BACK
     )
 
 

@@ -16,7 +16,7 @@ from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.startup.start_on_host import with_rollouts
 from k8s_ucp.steps.upgrading.interrupted import PartialUpgrade, numbers
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.kept import read_kept
+from k8s_ucp.tools.kept_versions import read_kept
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import in_pods
@@ -121,11 +121,11 @@ def moves(context: StartContext, part: UpgradePart) -> list[Move]:
 def entries(context: StartContext, part: UpgradePart) -> Mapping[str, str]:
     """{tool: entry in the cache} of what a part runs."""
     if part.cluster:
-        return maker(context, part).entries(part.cluster)
+        return provider_of(context, part).entries(part.cluster)
     return context.toolbox.entries
 
 
-def maker(
+def provider_of(
     context: StartContext, part: UpgradePart, toolbox: Toolbox | None = None
 ) -> UpgradingProvider:
     """The provider of a part that is a cluster, with these programs."""
@@ -141,7 +141,7 @@ def partial_upgrade(
     Raises UcpError.
     """
     if part.cluster:
-        found = maker(context, part).interrupted_upgrade(part.cluster)
+        found = provider_of(context, part).interrupted_upgrade(part.cluster)
         if found is None:
             return None
         before, now = versions(found.before), versions(found.now)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import Report, Step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.steps.upgrading.health import await_previous_health, healthy, observe
-from k8s_ucp.steps.upgrading.interrupted import Decision, PartialUpgrade, decide
+from k8s_ucp.steps.upgrading.interrupted import PartialUpgrade, ResumeDecision, decide
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
     CORE,
@@ -32,7 +32,7 @@ def interrupted_parts(context: StartContext, run: RunRecord | None) -> list[str]
         part.name
         for part in parts(context.topology)
         if decide(partial_upgrade(context, part, run), target_versions(part))
-        is not Decision.NOTHING
+        is not ResumeDecision.NOTHING
     ]
 
 
@@ -42,31 +42,35 @@ def resume_part(part: UpgradePart) -> Step[StartContext]:
         f"resume-{part.name}",
         f"Finish or undo the upgrade of {part.title}",
         lambda context, report: _resume(context, part, report),
-        lambda context: _foresee(context, part),
+        lambda context: _preview(context, part),
     )
 
 
-def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
+def _preview(context: StartContext, part: UpgradePart) -> Iterator[PlannedChange]:
     what = part.what
     found, decision = _decided(context, part)
-    if decision is Decision.RESUME:
-        yield Foreseen("change", what, "its upgrade was interrupted: it continues")
-    elif decision is Decision.ROLL_BACK and found:
+    if decision is ResumeDecision.RESUME:
+        yield PlannedChange("change", what, "its upgrade was interrupted: it continues")
+    elif decision is ResumeDecision.ROLL_BACK and found:
         old = ", ".join(f"{tool} {version}" for tool, version in sorted(found.before.items()))
-        yield Foreseen("change", what, f"its upgrade was interrupted: it is rolled back to {old}")
+        yield PlannedChange(
+            "change", what, f"its upgrade was interrupted: it is rolled back to {old}"
+        )
 
 
-def _decided(context: StartContext, part: UpgradePart) -> tuple[PartialUpgrade | None, Decision]:
+def _decided(
+    context: StartContext, part: UpgradePart
+) -> tuple[PartialUpgrade | None, ResumeDecision]:
     found = partial_upgrade(context, part, context.journal.resumed)
     return found, decide(found, target_versions(part))
 
 
 def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     decision = _decided(context, part)[1]
-    if decision is Decision.NOTHING:
+    if decision is ResumeDecision.NOTHING:
         return
     context.healthy_before = frozenset(context.journal.data.get(HEALTHY) or ())
-    if decision is Decision.RESUME:
+    if decision is ResumeDecision.RESUME:
         report("the upgrade continues")
         context.healthy_before = context.healthy_before or _own_health(part)
         move(context, part, moves(context, part), report)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from k8s_ucp.components import argo_rollouts, argocd, crossplane
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, Step, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.engine.waiting import Cancelled
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.api_usage import one_way, unknown_storage
@@ -31,13 +31,13 @@ from k8s_ucp.steps.upgrading.parts import (
     UpgradePart,
     chosen,
     entries,
-    maker,
     moves,
     not_upgraded,
     parts,
+    provider_of,
 )
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.kept import write_kept
+from k8s_ucp.tools.kept_versions import write_kept
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 
 STARTS = {
@@ -50,14 +50,16 @@ BACK_SECONDS = 180.0
 """Time to become healthy after a rollback, however short the timeout of the upgrade."""
 
 
-def _foresee_install(context: StartContext) -> Iterator[Foreseen]:
+def _preview_install(context: StartContext) -> Iterator[PlannedChange]:
     tools = {each.tool for part in chosen(context) for each in moves(context, part)}
     for tool in sorted(tools):
         version = CATALOGUE[tool].version
-        yield Foreseen("create", f"program {tool} {version}", "installed if the cache lacks it")
+        yield PlannedChange(
+            "create", f"program {tool} {version}", "installed if the cache lacks it"
+        )
 
 
-@step("Install the newer programs", foresee=_foresee_install)
+@step("Install the newer programs", preview=_preview_install)
 def install_pins(context: StartContext, report: Report) -> None:
     """Install the versions of this ucp, in addition to those that are running."""
     context.pins = install_newest(context, report)
@@ -69,25 +71,29 @@ def upgrade_part(part: UpgradePart) -> Step[StartContext]:
         f"upgrade-{part.name}",
         f"Upgrade {part.title}",
         lambda context, report: _upgrade(context, part, report),
-        lambda context: _foresee(context, part),
+        lambda context: _preview(context, part),
     )
 
 
-def _foresee(context: StartContext, part: UpgradePart) -> Iterator[Foreseen]:
+def _preview(context: StartContext, part: UpgradePart) -> Iterator[PlannedChange]:
     moved = moves(context, part)
     what = part.what
     if not moved:
-        yield Foreseen("keep", what, _why_kept(context, part))
+        yield PlannedChange("keep", what, _why_kept(context, part))
         return
-    yield Foreseen("change", what, ", ".join(map(str, moved)), "; ".join(losses(context, part)))
-    yield Foreseen(
+    yield PlannedChange(
+        "change", what, ", ".join(map(str, moved)), "; ".join(losses(context, part))
+    )
+    yield PlannedChange(
         "wait",
         f"health after {part.name}",
         "it is rolled back unless everything is as healthy as before",
     )
     if part.cluster:
         for each in kubernetes_findings(context, part):
-            yield Foreseen("keep", f"{each.name} on {part.cluster}", _deprecated(each.removed_in))
+            yield PlannedChange(
+                "keep", f"{each.name} on {part.cluster}", _deprecated(each.removed_in)
+            )
 
 
 def _why_kept(context: StartContext, part: UpgradePart) -> str:
@@ -128,13 +134,13 @@ def losses(context: StartContext, part: UpgradePart) -> Iterator[str]:
         yield from one_way(crds, newer)
 
 
-def foresee_others(context: StartContext) -> Iterator[Foreseen]:
+def preview_others(context: StartContext) -> Iterator[PlannedChange]:
     """Clusters that ucp doesn't upgrade."""
     for name, why in not_upgraded(context.topology).items():
-        yield Foreseen("keep", f"cluster {context.topology.app_cluster(name)}", why)
+        yield PlannedChange("keep", f"cluster {context.topology.app_cluster(name)}", why)
 
 
-@step("Skip clusters that ucp does not upgrade", foresee=foresee_others)
+@step("Skip clusters that ucp does not upgrade", preview=preview_others)
 def leave_others(_: StartContext, __: Report) -> None:
     """Does nothing; shows in `--plan` clusters whose versions ucp doesn't manage."""
 
@@ -172,7 +178,7 @@ def _exchange(
 ) -> None:
     """Start a part with the versions of a toolbox. Raises UcpError."""
     if part.cluster:
-        found, timeout = maker(context, part, toolbox), min(CLUSTER_SECONDS, context.patience)
+        found, timeout = provider_of(context, part, toolbox), min(CLUSTER_SECONDS, context.patience)
         if moved:
             found.upgrade(part.cluster, timeout=timeout)
         else:
@@ -223,7 +229,7 @@ def _go_back(
 def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report: Report) -> None:
     """Start a part as it was before. before: toolbox for components. Raises UcpError."""
     if part.cluster:
-        maker(context, part, before).roll_back(part.cluster)
+        provider_of(context, part, before).roll_back(part.cluster)
     else:
         subject = f"Roll {part.name} back to {_version(part, before)}"
         _run_with(context, part, before, subject, report)
@@ -241,7 +247,7 @@ def _settle(context: StartContext, part: UpgradePart) -> None:
     context.settle_runtime()
     write_kept(topology, context.state, toolbox)
     if part.cluster:
-        maker(context, part).settle_upgrade(part.cluster)
+        provider_of(context, part).settle_upgrade(part.cluster)
 
 
 def _running(context: StartContext, part: UpgradePart) -> str:

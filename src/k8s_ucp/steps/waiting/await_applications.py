@@ -13,8 +13,8 @@ from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, project_o
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import StartContext
-from k8s_ucp.engine.foresight import Foreseen
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.publish.repositories import SETS
@@ -43,8 +43,8 @@ ADDONS = "platform-"
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)/")
 
 
-def _foresee_applications(context: StartContext) -> Iterator[Foreseen]:
-    found = context.foreseen
+def _preview_applications(context: StartContext) -> Iterator[PlannedChange]:
+    found = context.planned
     if found is None:
         return
     items = context.applications() if context.core_responds() else []
@@ -54,17 +54,17 @@ def _foresee_applications(context: StartContext) -> Iterator[Foreseen]:
         item = by_name.get(name)
         if item is None:
             why = "the app repository has an overlay for it"
-            yield Foreseen(
+            yield PlannedChange(
                 "create" if context.core_responds() else "wait", f"Application {name}", why
             )
         elif is_settled(item) and not found.changed:
-            yield Foreseen("keep", f"Application {name}", "it is Synced and Healthy")
+            yield PlannedChange("keep", f"Application {name}", "it is Synced and Healthy")
         else:
             why = f"it is {sync_of(item)} and {health_of(item)}"
-            yield Foreseen("wait", f"Application {name}", why)
+            yield PlannedChange("wait", f"Application {name}", why)
 
 
-@step("Wait for the applications", foresee=_foresee_applications)
+@step("Wait for the applications", preview=_preview_applications)
 def await_applications(context: StartContext, report: Report) -> None:
     wanted = expected(
         context.published.apps.clone.listing(context.published.apps.commit, "apps"),
@@ -216,12 +216,14 @@ def not_yet(
     return missing
 
 
-def _foresee_ingress(context: StartContext) -> Iterator[Foreseen]:
+def _preview_ingress(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
-    yield Foreseen("wait", "Argo CD's address", f"the ingress controller of {core} leads to it")
+    yield PlannedChange(
+        "wait", "Argo CD's address", f"the ingress controller of {core} leads to it"
+    )
 
 
-@step("Wait until Argo CD is reachable", foresee=_foresee_ingress)
+@step("Wait until Argo CD is reachable", preview=_preview_ingress)
 def await_ingress(context: StartContext, report: Report) -> None:
     """The ingress controller of the core, deployed by a commit, has to route to it."""
     if argocd_pods.FORWARD in context.placement.states():

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from k8s_ucp import names
-from k8s_ucp.context import StartContext, foreseen_cluster
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.context import StartContext, planned_cluster
 from k8s_ucp.engine.pipeline import Report, step
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
 from k8s_ucp.inspect.crossplane_objects import composites, environment_resources
@@ -33,7 +33,7 @@ CAUSE_SECONDS = 5.0
 """Interval of queries for causes in clouds, which take a request per kind."""
 
 
-def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
+def _preview_environments(context: StartContext) -> Iterator[PlannedChange]:
     """Clusters on this machine by their providers; those in clouds by their registrations."""
     declared = {each.name: each.cluster.provider for each in context.topology.spec.environments}
     known = [each.name for each in context.topology.spec.environments if each.state == "running"]
@@ -42,21 +42,23 @@ def _foresee_environments(context: StartContext) -> Iterator[Foreseen]:
         registered = context.kube.list_all(
             SECRET, names.ARGOCD_NAMESPACE, labels=f"{names.SECRET_TYPE}=cluster"
         )
-    makers = context.providers
-    for name in running_environments(context) if context.foreseen else known:
+    providers = context.providers
+    for name in running_environments(context) if context.planned else known:
         cluster, provider = context.topology.app_cluster(name), declared.get(name, DEFAULT)
-        if maker := makers.get(provider):
-            yield foreseen_cluster(maker, cluster)
+        if made_by := providers.get(provider):
+            yield planned_cluster(made_by, cluster)
         elif unregistered([name], registered):
-            yield Foreseen("create", f"cluster {cluster}", f"Crossplane creates it ({provider})")
+            yield PlannedChange(
+                "create", f"cluster {cluster}", f"Crossplane creates it ({provider})"
+            )
         else:
-            yield Foreseen("keep", f"cluster {cluster}", "it is registered")
+            yield PlannedChange("keep", f"cluster {cluster}", "it is registered")
         if unregistered([name], registered) or not context.core_responds():
-            yield Foreseen("wait", f"registration of {cluster}", "Argo CD gets access to it")
-    yield from _foresee_databases(context)
+            yield PlannedChange("wait", f"registration of {cluster}", "Argo CD gets access to it")
+    yield from _preview_databases(context)
 
 
-def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
+def _preview_databases(context: StartContext) -> Iterator[PlannedChange]:
     """Databases in clouds."""
     kube = context.kube if context.core_responds() else None
     claimed = {each["metadata"]["name"] for each in composites(kube)} if kube else set()
@@ -67,12 +69,12 @@ def _foresee_databases(context: StartContext) -> Iterator[Foreseen]:
                 continue
             what = f"database {each.name} of {environment.name}"
             if f"{each.name}-{environment.name}" in claimed:
-                yield Foreseen("keep", what, "it is already requested from its cloud")
+                yield PlannedChange("keep", what, "it is already requested from its cloud")
             else:
-                yield Foreseen("create", what, f"Crossplane creates it ({each.provider})")
+                yield PlannedChange("create", what, f"Crossplane creates it ({each.provider})")
 
 
-@step("Wait for the environments' clusters", foresee=_foresee_environments)
+@step("Wait for the environments' clusters", preview=_preview_environments)
 def await_environments(context: StartContext, report: Report) -> None:
     wanted = running_environments(context)
     if not wanted:

@@ -1,4 +1,4 @@
-"""Changes of clusters that `remove --plan` foresees from objects on the core cluster."""
+"""Changes of clusters that `remove --plan` previews from objects on the core cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing import removal_plan
 from k8s_ucp.cli.editing.removal_plan import (
-    foresee_app,
-    foresee_applications,
-    foresee_environment,
+    preview_app,
+    preview_applications,
+    preview_environment,
 )
-from k8s_ucp.cli.editing.team_drain import foresee_claims
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.cli.editing.team_drain import preview_claims
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.topology import Topology, default
 from k8s_ucp.topology.parts import Database, Team
 
@@ -65,7 +65,7 @@ def call(monkeypatch: pytest.MonkeyPatch) -> Invocation:
     return Invocation.__new__(Invocation)
 
 
-def by_object(found: Sequence[Foreseen]) -> dict[str, tuple[str, str]]:
+def by_object(found: Sequence[PlannedChange]) -> dict[str, tuple[str, str]]:
     return {each.object: (each.action, each.lost) for each in found}
 
 
@@ -73,7 +73,7 @@ def test_removing_an_environment_deletes_its_cluster_and_keeps_cloud_databases(
     call: Invocation,
 ) -> None:
     demo = topology("kind")
-    found = by_object(list(foresee_environment(call, demo, demo.spec.environments[0])))
+    found = by_object(list(preview_environment(call, demo, demo.spec.environments[0])))
     lost = "everything on demo-stage that is not in a repository, with all data in its volumes"
     assert found == {
         "Application echo-stage": ("delete", "all data in the volumes data on demo-stage"),
@@ -85,22 +85,22 @@ def test_removing_an_environment_deletes_its_cluster_and_keeps_cloud_databases(
 
 def test_an_existing_cluster_is_kept(call: Invocation) -> None:
     demo = topology("existing")
-    found = by_object(list(foresee_environment(call, demo, demo.spec.environments[0])))
+    found = by_object(list(preview_environment(call, demo, demo.spec.environments[0])))
     assert found["cluster demo-stage"] == ("keep", "")
 
 
 def test_removing_an_app_deletes_only_its_own_applications(
     call: Invocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal_plan, "foresee_kinds", lambda *_: ())
-    monkeypatch.setattr(removal_plan, "foresee_namespaces", lambda *_: ())
+    monkeypatch.setattr(removal_plan, "preview_kinds", lambda *_: ())
+    monkeypatch.setattr(removal_plan, "preview_namespaces", lambda *_: ())
     demo = topology("kind")
-    found = by_object(list(foresee_app(call, demo, "echo", demo.spec.apps[0])))
+    found = by_object(list(preview_app(call, demo, "echo", demo.spec.apps[0])))
     assert list(found) == ["Application echo-stage", "project of echo"]
 
 
 def test_volumes_of_simulated_clusters_are_not_reported_as_lost_data() -> None:
-    (found,) = foresee_applications(topology("embedded"), [CORE.items[0]])
+    (found,) = preview_applications(topology("embedded"), [CORE.items[0]])
     assert found.lost == ""
 
 
@@ -110,7 +110,7 @@ def test_a_tracked_claim_loses_its_data_and_an_untracked_one_is_waited_for() -> 
         {"kind": "Postgres", "metadata": {"name": "shop-mine"}},
     ]
     core: Any = Core(*claims)
-    found = by_object(list(foresee_claims(core, Team(name="shop"), {"claims/orders.yaml": b""})))
+    found = by_object(list(preview_claims(core, Team(name="shop"), {"claims/orders.yaml": b""})))
     assert found["shop: claims/orders.yaml"] == ("delete", "")
     assert found["Postgres shop-orders"] == ("delete", "Postgres shop-orders of shop with its data")
     assert found["Postgres shop-mine"] == ("wait", "")

@@ -9,11 +9,11 @@ import pytest
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.lifecycle.environment_states import confirm_loss
-from k8s_ucp.engine.foresight import Foreseen
+from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UsageError
 
-LOST = Foreseen("delete", "cluster demo-stage", "it is stopped", "everything on demo-stage")
-KEPT = Foreseen("keep", "Postgres quotes-stage", "its data stay")
+LOST = PlannedChange("delete", "cluster demo-stage", "it is stopped", "everything on demo-stage")
+KEPT = PlannedChange("keep", "Postgres quotes-stage", "its data stay")
 
 
 def test_without_a_terminal_a_loss_requires_the_flag_yes(

@@ -127,7 +127,7 @@ def test_an_unresponsive_core_is_not_mistaken_for_one_without_a_cluster(
     file = tmp_path / "ucp.yaml"
     file.write_text(topology_text(default("demo", ["stage"])))
     monkeypatch.setattr(recreate, "open_core", lambda *_: SimpleNamespace(close=lambda: None))
-    monkeypatch.setattr(recreate, "foresee_stop", lambda *_: [])
+    monkeypatch.setattr(recreate, "preview_stop", lambda *_: [])
     monkeypatch.setattr(recreate, "deletions_of", lambda *_: {})
     assert run(["--workspace", str(tmp_path), "recreate", "--env", "stage", "--yes"]) == 1
     said = capsys.readouterr().err

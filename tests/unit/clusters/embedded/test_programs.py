@@ -8,8 +8,8 @@ import pytest
 
 from k8s_ucp.clusters.embedded import programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
-from k8s_ucp.clusters.embedded.mending import mend
 from k8s_ucp.clusters.embedded.programs import ExchangePhase
+from k8s_ucp.clusters.embedded.repair import mend
 from k8s_ucp.errors import UcpError
 
 RECORD = Record("v1.34.4", {})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.gitops.manifests.own import service_port
+from k8s_ucp.gitops.manifests.images_and_ports import service_port
 from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.gitops.render.repositories import render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.gitops.manifests.own import images_in
+from k8s_ucp.gitops.manifests.images_and_ports import images_in
 from k8s_ucp.gitops.render.kustomize_images import images_of
 
 DEPLOYMENT = (

@@ -29,8 +29,8 @@ def test_a_core_that_keeps_its_data_is_deleted_once_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, deleted: list[str]
 ) -> None:
     found: list[str] = []
-    maker = SimpleNamespace(info=PROVIDERS[provider], delete=found.append)
-    monkeypatch.setattr(StartContext, "provider", maker)
+    fake = SimpleNamespace(info=PROVIDERS[provider], delete=found.append)
+    monkeypatch.setattr(StartContext, "provider", fake)
     context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
     context.kept = ["Postgres quotes-stage"]
     delete_core.run(context, lambda _: None)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.steps.upgrading.interrupted import Decision, PartialUpgrade, Versions, decide, is_newer
+from k8s_ucp.steps.upgrading.interrupted import (
+    PartialUpgrade,
+    ResumeDecision,
+    Versions,
+    decide,
+    is_newer,
+)
 
 OLD = {"kubernetes": "1.34.9", "etcd": "3.6.1"}
 NEW = {"kubernetes": "1.35.4", "etcd": "3.6.1"}
@@ -18,9 +24,9 @@ def half(
 
 
 def test_a_part_that_was_not_interrupted_needs_nothing() -> None:
-    assert decide(None, NEW) is Decision.NOTHING
+    assert decide(None, NEW) is ResumeDecision.NOTHING
     # The upgrade was complete, but not recorded in the journal.
-    assert decide(half(NEW, NEW), NEW) is Decision.NOTHING
+    assert decide(half(NEW, NEW), NEW) is ResumeDecision.NOTHING
 
 
 @pytest.mark.parametrize("stays", [True, False])
@@ -28,23 +34,23 @@ def test_a_part_that_was_not_interrupted_needs_nothing() -> None:
 def test_an_interrupted_upgrade_continues_to_the_versions_of_this_ucp(
     target: Versions, stays: bool
 ) -> None:
-    assert decide(half(OLD, NEW, stays=stays), target) is Decision.RESUME
+    assert decide(half(OLD, NEW, stays=stays), target) is ResumeDecision.RESUME
 
 
 def test_a_part_is_rolled_back_if_no_newer_program_has_run() -> None:
     for now in (OLD, NEW, {"kubernetes": "1.34.9", "etcd": "3.7.0"}):
-        assert decide(half(OLD, now, exchanged=False), NEW) is Decision.ROLL_BACK
+        assert decide(half(OLD, now, exchanged=False), NEW) is ResumeDecision.ROLL_BACK
 
 
 def test_an_older_ucp_continues_a_newer_cluster_and_rolls_a_component_back() -> None:
     for target in (OLD, NEW):
-        assert decide(half(OLD, NEWEST), target) is Decision.RESUME
-        assert decide(half(OLD, NEWEST, stays=False), target) is Decision.ROLL_BACK
+        assert decide(half(OLD, NEWEST), target) is ResumeDecision.RESUME
+        assert decide(half(OLD, NEWEST, stays=False), target) is ResumeDecision.ROLL_BACK
 
 
 def test_a_part_with_mixed_versions_is_rolled_back_to_the_previous_ones() -> None:
     mixed = {"kubernetes": "1.33.0", "etcd": "3.7.0"}
-    assert decide(half(OLD, mixed), OLD) is Decision.ROLL_BACK
+    assert decide(half(OLD, mixed), OLD) is ResumeDecision.ROLL_BACK
 
 
 def test_a_set_of_versions_is_newer_only_if_none_is_older() -> None:

@@ -58,7 +58,7 @@ def test_a_program_of_the_copy_that_ended_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = EndedController()
-    for name in ("_maker", "_elsewhere", "_running", "remove_copy"):
+    for name in ("_copying_provider", "_elsewhere", "_running", "remove_copy"):
         monkeypatch.setattr(steps, name, lambda *_: provider)
     context = StartContext(Workspace.at(tmp_path), demo())
     Rehearsal()._copy(context, lambda _: None)

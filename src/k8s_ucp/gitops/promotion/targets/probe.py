@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.gitops.manifests.own import split_image
+from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.gitops.manifests.value_edit import Path, node_at, path_text, scalar_text
 from k8s_ucp.gitops.manifests.yaml_tree import YamlNode
 from k8s_ucp.gitops.promotion.targets.helm import DEEPEST, Values, candidates

@@ -28,9 +28,9 @@ from k8s_ucp.steps.upgrading.parts import (
     CORE,
     UpgradePart,
     chosen,
-    maker,
     moves,
     parts,
+    provider_of,
 )
 from k8s_ucp.steps.upgrading.rehearsal.comparison import compare
 from k8s_ucp.steps.upgrading.rehearsal.inventory import (
@@ -73,7 +73,7 @@ class Rehearsal:
         remove_copy(context)
         original, folder = _core(context), context.state.copies
         report("objects, Secrets among them, into a private folder")
-        _maker(context, original, _running(context, original)).copy(
+        _copying_provider(context, original, _running(context, original)).copy(
             original.cluster, folder, COPY, timeout=COPY_SECONDS
         )
         # On a slow machine a controller may end itself, and nothing else restarts it.
@@ -110,7 +110,7 @@ class Rehearsal:
                 if not each.is_removed_in(after)
             ]
         toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.pins)
-        newer = _maker(context, part, toolbox).elsewhere(context.state.copies)
+        newer = _copying_provider(context, part, toolbox).elsewhere(context.state.copies)
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.patience))
             seconds = min(context.patience, CLUSTER_SECONDS)
@@ -183,16 +183,16 @@ class Rehearsal:
 
         restart: start again those that have ended. Raises DeadlineExceeded, UcpError.
         """
-        lasting, maker = Steadiness(), _elsewhere(context)
+        lasting, provider = Steadiness(), _elsewhere(context)
 
         def look() -> str:
-            states = maker.programs(COPY)
+            states = provider.programs(COPY)
             if wrong := [
                 f"{name}: {each.message}" for name, each in states.items() if each.message
             ]:
                 lasting.end()
                 if restart and not all(each.run for each in states.values()):
-                    maker.start(COPY)
+                    provider.start(COPY)
                 return "; ".join(wrong)
             runs = {name: each.run for name, each in states.items()}
             lasted = lasting.seconds(runs, time.monotonic())
@@ -261,17 +261,19 @@ def _core(context: StartContext) -> UpgradePart:
 
 def _running(context: StartContext, part: UpgradePart) -> Toolbox:
     """A toolbox with the programs that the real core runs."""
-    entries = maker(context, part).entries(part.cluster)
+    entries = provider_of(context, part).entries(part.cluster)
     return context.toolbox.exchanged(CLUSTER_TOOLS, find_entries(context, entries))
 
 
-def _maker(context: StartContext, part: UpgradePart, toolbox: Toolbox) -> CopyingProvider:
-    return cast(CopyingProvider, maker(context, part, toolbox))
+def _copying_provider(
+    context: StartContext, part: UpgradePart, toolbox: Toolbox
+) -> CopyingProvider:
+    return cast(CopyingProvider, provider_of(context, part, toolbox))
 
 
 def _elsewhere(context: StartContext) -> CopyingProvider:
     """The provider for reading the copy."""
-    found = cast(CopyingProvider, maker(context, _core(context)))
+    found = cast(CopyingProvider, provider_of(context, _core(context)))
     return found.elsewhere(context.state.copies)
 
 

@@ -12,7 +12,7 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.local import linked_entries
 from k8s_ucp.errors import UsageError
 from k8s_ucp.tools.catalogue import CATALOGUE
-from k8s_ucp.tools.kept import (
+from k8s_ucp.tools.kept_versions import (
     kept_anywhere,
     kept_versions,
     lost_versions,
@@ -21,7 +21,7 @@ from k8s_ucp.tools.kept import (
     states,
     write_kept,
 )
-from k8s_ucp.tools.needed import refuse_other_versions
+from k8s_ucp.tools.required import refuse_other_versions
 from k8s_ucp.tools.store import StoreEntry, ToolStore
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import StateFolder, Workspace, cache_folder

@@ -1,4 +1,4 @@
-"""The idle board: a Python process with nothing loaded. Run by path, see resting.py.
+"""The idle board: a Python process with nothing loaded. Run by path, see idle.py.
 
 Arguments: the descriptors of the listener and of the board's kept sessions, then the command of the
 board.

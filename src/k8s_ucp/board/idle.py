@@ -1,7 +1,7 @@
 """An idle board replaces its process by a small one, and starts again for the next page.
 
 The modules for a topology's state take some 50 MiB, and imports can't be undone. So an idle board
-becomes `waiting.py` (by exec, so it stays the same process for its terminal and parent), which
+becomes `idle_server.py` (by exec, so it stays the same process for its terminal and parent), which
 becomes the original command again when somebody connects. The listener stays open all the time.
 Tokens and cookies are kept in a pipe meanwhile, never on a command line or in an environment.
 """
@@ -20,7 +20,7 @@ from k8s_ucp.board.security import BoardSession, KeptSessions
 
 WAKES = "UCP_BOARD_WAKES"
 """`LISTENER,KEPT`: descriptors that a board takes over when it starts again."""
-WAITING = Path(__file__).with_name("waiting.py")
+WAITING = Path(__file__).with_name("idle_server.py")
 
 
 def rest(listener: socket.socket, kept: KeptSessions) -> None:

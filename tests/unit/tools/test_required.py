@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp.steps.startup.start_on_host import with_rollouts
 from k8s_ucp.tools.catalogue import EMBEDDED
-from k8s_ucp.tools.needed import needed_tools
+from k8s_ucp.tools.required import needed_tools
 from tests.unit.gitops.topologies import demo, on_clouds
 
 

@@ -9,7 +9,7 @@ Action = Literal["create", "change", "keep", "delete", "wait"]
 
 
 @dataclass(frozen=True)
-class Foreseen:
+class PlannedChange:
     """What a step would do to one object."""
 
     action: Action

@@ -12,9 +12,9 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kind, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.steps.teardown import outside
+from k8s_ucp.steps.teardown import external_resources
 from k8s_ucp.steps.teardown.cloud_record import UNSEEN
-from k8s_ucp.steps.teardown.outside import outside_of, responding_clusters, still_outside
+from k8s_ucp.steps.teardown.external_resources import outside_of, responding_clusters, still_outside
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
 
@@ -72,9 +72,9 @@ def clusters(monkeypatch: pytest.MonkeyPatch) -> Clusters:
             raise UcpError("it does not respond")
         return found[cluster]
 
-    monkeypatch.setattr(outside, "_client", client)
+    monkeypatch.setattr(external_resources, "_client", client)
     there = {each: registration(each) for each in ("demo-stage", "demo-prod")}
-    monkeypatch.setattr(outside, "registered", lambda _: there)
+    monkeypatch.setattr(external_resources, "registered", lambda _: there)
     return found
 
 
@@ -145,7 +145,7 @@ def test_a_cluster_that_only_the_repositories_declare_is_queried_too(
         "demo-eu": registration("demo-eu", provider="eks"),
         "demo-old": registration("demo-old", provider="existing"),
     }
-    monkeypatch.setattr(outside, "registered", lambda _: there)
+    monkeypatch.setattr(external_resources, "registered", lambda _: there)
     clusters["demo-eu"] = Cluster(BALANCER)
     clusters["demo-old"] = Cluster(VOLUME)
     given = context(tmp_path)

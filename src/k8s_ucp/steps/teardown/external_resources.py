@@ -87,9 +87,9 @@ def _outside(context: StartContext, registration: Registration) -> Iterator[Reco
 
 def _client(context: StartContext, cluster: str) -> Kube:
     """Client of an app cluster. Raises UcpError."""
-    for maker in context.providers.values():
-        if cluster in maker.names():
-            return Kube(maker.kubeconfig(cluster))
+    for provider in context.providers.values():
+        if cluster in provider.names():
+            return Kube(provider.kubeconfig(cluster))
     # Written by Crossplane's provider.
     environment = cluster.removeprefix(f"{context.topology.name}-")
     name = f"{context.topology.name}-kubeconfig-{environment}"

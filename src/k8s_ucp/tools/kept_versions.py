@@ -15,8 +15,8 @@ from pathlib import Path
 
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.installer import Installer
-from k8s_ucp.tools.needed import needed_tools
 from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.tools.required import needed_tools
 from k8s_ucp.tools.store import ToolStore
 from k8s_ucp.tools.toolbox import Toolbox, version_of
 from k8s_ucp.topology import Topology

@@ -39,8 +39,8 @@ def ask_core(context: StartContext, report: Report) -> bool:
     manage some, or doesn't respond and isn't abandoned.
     """
     name = context.topology.core_cluster
-    maker = maker_of_removed_core(context)
-    if maker is None:
+    provider = maker_of_removed_core(context)
+    if provider is None:
         info = PROVIDERS[context.topology.spec.core.provider]
         if info.removed_by_stop and context.state.kubeconfig(name).exists():
             # Someone else deleted it; this stop deletes nothing, and only reports what is unknown.
@@ -49,7 +49,7 @@ def ask_core(context: StartContext, report: Report) -> bool:
     try:
         if not context.core_responds():
             report(f"starting {name} to check it for data that exists nowhere else")
-            _wake(context, maker, name)
+            _wake(context, provider, name)
         if not context.no_orphans:
             _ask(context)
     except _Silent as error:
@@ -123,15 +123,15 @@ class _Silent(Exception):
 
 def maker_of_removed_core(context: StartContext) -> ClusterProvider | None:
     """The provider of a core that the stop deletes with its data; None if there is none."""
-    makers = [each for each in context.providers.values() if each.info.removed_by_stop]
+    providers = [each for each in context.providers.values() if each.info.removed_by_stop]
     core = context.topology.core_cluster
-    return next((each for each in makers if each.state(core).exists), None)
+    return next((each for each in providers if each.state(core).exists), None)
 
 
-def _wake(context: StartContext, maker: ClusterProvider, name: str) -> None:
+def _wake(context: StartContext, provider: ClusterProvider, name: str) -> None:
     try:
-        maker.start(name, timeout=SECONDS)
-        write_access(maker, name, context.state.kubeconfig(name))
+        provider.start(name, timeout=SECONDS)
+        write_access(provider, name, context.state.kubeconfig(name))
     except UcpError as error:
         raise _Silent(error.message) from error
     # A connection that was opened before may be outdated.
