@@ -21,7 +21,7 @@ from pathlib import Path
 from k8s_ucp.clusters.embedded import kwokctl
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.clusters.embedded.processes import find_component, find_down
-from k8s_ucp.clusters.embedded.repair import mend
+from k8s_ucp.clusters.embedded.repair import repair
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
 
@@ -149,7 +149,7 @@ class ProcessMonitor:
                 del times[:-32]
             self.report(f"{name}: {', '.join(dead)} exited, restarting")
             try:
-                mend(folder)
+                repair(folder)
                 kwokctl.start(folder, timeout=START_SECONDS)
             except (UcpError, OSError) as error:
                 self.report(f"{name}: failed to restart: {error}")

@@ -58,7 +58,7 @@ from k8s_ucp.clusters.embedded.processes import (
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
-from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, mend, note_version
+from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, repair, note_version
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -174,7 +174,7 @@ class EmbeddedProvider:
         make_private_folder(self._base)
         with self._locked(folder, timeout):
             if folder.record():
-                mend(folder)
+                repair(folder)
                 record = self._existing(folder)
                 self._start(folder, record, until)
                 api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
@@ -200,7 +200,7 @@ class EmbeddedProvider:
         if folder.record() is None:
             raise _absent(name)
         with self._locked(folder, timeout):
-            mend(folder)
+            repair(folder)
             self._start(folder, self._existing(folder), until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
@@ -291,7 +291,7 @@ class EmbeddedProvider:
         folder, paths = self._folder(name), self._paths()
         version = self._tag()
         with self._locked(folder, timeout):
-            mend(folder)
+            repair(folder)
             record = self._existing(folder)
             programs.note_before(folder, record, version)
             end_all(folder, grace=CLOSING_SECONDS)
@@ -314,7 +314,7 @@ class EmbeddedProvider:
                 return
             if before.phase is ExchangePhase.EXCHANGED:
                 programs.note_phase(folder, ExchangePhase.RETURNING)
-            mend(folder)
+            repair(folder)
             self._start(folder, self._existing(folder), until)
 
     def settle_upgrade(self, name: str) -> None:

@@ -16,7 +16,7 @@ CLOSING_SECONDS = 5.0
 """For etcd to close its data before it is killed; a killed etcd loses nothing either."""
 
 
-def mend(folder: ClusterFolder) -> None:
+def repair(folder: ClusterFolder) -> None:
     """Undo an exchange that was interrupted before any newer program ran; complete a rollback.
 
     An exchange that came further is left to `ucp upgrade`. Raises UcpError.

@@ -9,7 +9,7 @@ import pytest
 from k8s_ucp.clusters.embedded import programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.embedded.programs import ExchangePhase
-from k8s_ucp.clusters.embedded.repair import mend
+from k8s_ucp.clusters.embedded.repair import repair
 from k8s_ucp.errors import UcpError
 
 RECORD = Record("v1.34.4", {})
@@ -79,7 +79,7 @@ def test_an_upgrade_interrupted_at_any_point_is_rolled_back(
         (folder.data / "db").write_text("after")
         if cut % 2:
             folder.data.rename(folder.data_copy.with_name("etcd-after"))
-    mend(folder)
+    repair(folder)
     assert programs.entries(folder) == before
     assert (folder.data / "db").read_text() == "before"
     assert programs.noted(folder) is None
@@ -93,7 +93,7 @@ def test_programs_that_may_have_run_are_not_rolled_back_before_the_next_upgrade(
     programs.note_before(folder, RECORD, "v1.35.4")
     programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
     programs.note_phase(folder, ExchangePhase.EXCHANGED)
-    mend(folder)
+    repair(folder)
     assert programs.entries(folder)["kubernetes"] == "kubernetes-1.35.4-b"
     assert programs.noted(folder) is not None
 

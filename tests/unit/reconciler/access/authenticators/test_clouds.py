@@ -67,7 +67,6 @@ def asked_of_sts(text: str) -> dict[str, str]:
         plugin("aws", "--region", "eu-west-3", "eks", "get-token", "--cluster-name", "shop"),
         plugin("/bin/aws-iam-authenticator", "token", "-i", "shop", region="eu-west-3"),
         AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
-        AuthInfo(CLUSTER, {}, ClusterInfo(provider="eks", name="shop", region="eu-west-3")),
     ],
 )
 def test_an_eks_token_is_a_presigned_sts_request_for_its_cluster(auth_info: AuthInfo) -> None:
