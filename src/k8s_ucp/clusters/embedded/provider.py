@@ -58,7 +58,7 @@ from k8s_ucp.clusters.embedded.processes import (
 )
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
-from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, repair, note_version
+from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, note_version, repair
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
