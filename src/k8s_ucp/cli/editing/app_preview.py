@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -500,7 +500,7 @@ def _built(
 
     program, charts = kustomize(), pinned_helm(call, topology)
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
-        render_to(Path(folder), rendered)
+        render_to(Path(folder), replace(rendered, core={}))
         for each in topology.spec.environments:
             for name in names:
                 apps = Path(folder, "apps")
