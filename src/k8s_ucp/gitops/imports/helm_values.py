@@ -49,7 +49,12 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
         found = merge(found, _values(content, path))
     found = merge(found, inline)
     for each in parameters:
-        _set(found, str(each.get("name")), each)
+        set_value(
+            found,
+            str(each.get("name")),
+            str(each.get("value", "")),
+            literal=bool(each.get("forceString")),
+        )
     return dump_all([found]).encode()
 
 
@@ -84,7 +89,11 @@ def _values(content: bytes, path: str) -> Mapping[str, Any]:
     return found[0]
 
 
-def _set(values: dict[str, Any], name: str, parameter: Mapping[str, Any]) -> None:
+def set_value(values: dict[str, Any], name: str, text: str, *, literal: bool = False) -> None:
+    """Set a value at a dotted path, as helm's --set does, or --set-string if it is literal.
+
+    Raises NotImportable.
+    """
     if re.search(r"[\[\]{},]", name):
         raise NotImportable(
             f"the parameter {name} reaches into a list", "write it to a values file instead"
@@ -96,8 +105,7 @@ def _set(values: dict[str, Any], name: str, parameter: Mapping[str, Any]) -> Non
         # Copy, so that the parsed content of a file isn't modified.
         values[key] = dict(values[key])
         values = values[key]
-    text = str(parameter.get("value", ""))
-    values[keys[-1]] = text if parameter.get("forceString") else _typed(text)
+    values[keys[-1]] = text if literal else _typed(text)
 
 
 def _typed(text: str) -> Any:

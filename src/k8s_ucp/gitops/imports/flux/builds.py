@@ -221,10 +221,16 @@ def documents_of(
             yield replace(made, path=path, line=line)
 
 
+def value_of_config_map(content: Mapping[str, Any], key: str) -> str | None:
+    """The text in a key of a ConfigMap; None if there is none."""
+    text = part(content, "data").get(key)
+    return text if isinstance(text, str) else None
+
+
 def values_of_config_map(content: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
     """The values in a key of a ConfigMap; None if there are none."""
-    text = part(content, "data").get(key)
-    if not isinstance(text, str):
+    text = value_of_config_map(content, key)
+    if text is None:
         return None
     try:
         found = documents(text.encode(), key)

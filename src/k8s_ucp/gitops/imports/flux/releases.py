@@ -9,6 +9,7 @@ from typing import Any
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     DiscoveredApp,
+    NotImportable,
     RefusedApp,
     app_name,
     in_path,
@@ -28,6 +29,7 @@ from k8s_ucp.gitops.imports.flux.builds import (
     FluxBuild,
     build_releases,
     documents_of,
+    value_of_config_map,
     values_of_config_map,
     with_kustomizations,
 )
@@ -41,7 +43,7 @@ from k8s_ucp.gitops.imports.flux.charts import (
     source_of,
     versions_of,
 )
-from k8s_ucp.gitops.imports.helm_values import merge
+from k8s_ucp.gitops.imports.helm_values import merge, set_value
 from k8s_ucp.gitops.imports.trees import MOVING, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, maps, part
@@ -218,26 +220,49 @@ def _release(
 
 
 def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
-    """Values of ConfigMaps in their order, then the release's own. Raises NotAlone."""
+    """Values of ConfigMaps in their order, then the release's own. Raises NotAlone.
+
+    Source: https://fluxcd.io/flux/components/helm/helmreleases/#values-references
+    """
     spec = part(release.content, "spec")
-    found: Mapping[str, Any] = {}
+    found: dict[str, Any] = {}
     for each in maps(spec, "valuesFrom"):
         kind, name = str(each.get("kind")), str(each.get("name"))
-        if kind != "ConfigMap" or each.get("targetPath"):
-            what = "with a targetPath" if each.get("targetPath") else "which is not read"
-            raise NotAlone(f"HelmRelease of Flux uses valuesFrom {kind} {name}, {what}")
-        config_map = _config_map(release, name, tree)
-        if config_map is None:
-            raise NotAlone(
-                f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
-            )
-        values = values_of_config_map(config_map, str(each.get("valuesKey") or "values.yaml"))
-        if values is None:
-            raise NotAlone(
-                f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom has no values"
-            )
-        found = merge(found, values)
+        if kind == "ConfigMap":
+            config_map = _config_map(release, name, tree)
+            if config_map is not None:
+                found = _with_values(found, each, config_map)
+            elif not each.get("optional"):
+                raise NotAlone(
+                    f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
+                )
+        elif not each.get("optional"):
+            raise NotAlone(f"HelmRelease of Flux uses valuesFrom {kind} {name}, which is not read")
     return merge(found, part(spec, "values"))
+
+
+def _with_values(
+    values: dict[str, Any], reference: Mapping[str, Any], config_map: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The values with those of a ConfigMap, at the reference's targetPath. Raises NotAlone."""
+    key, target = str(reference.get("valuesKey") or "values.yaml"), reference.get("targetPath")
+    text = value_of_config_map(config_map, key)
+    of_file = values_of_config_map(config_map, key)
+    if text is None or (of_file is None and not target):
+        name = str(reference.get("name"))
+        raise NotAlone(f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom has no values")
+    if not target:
+        return merge(values, of_file or {})
+    found = dict(values)
+    # Flux takes a quoted value as a string.
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    try:
+        set_value(found, str(target), text[1:-1] if quoted else text, literal=quoted)
+    except NotImportable as error:
+        raise NotAlone(
+            f"HelmRelease of Flux: the targetPath {target} of its valuesFrom is not read"
+        ) from error
+    return found
 
 
 def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mapping[str, Any] | None:
@@ -279,6 +304,8 @@ def _notes(
             f"Flux deploys it to the cluster in the Secret {', '.join(hubs)} (kubeConfig); here it "
             "is deployed to the clusters of its environments"
         )
+    if secrets := sorted({each for one in releases for each in _optional_secrets(one)}):
+        yield f"Flux would add the values in the Secret {', '.join(secrets)}, if it exists"
     builds = [each.build for each in releases if isinstance(each, BuiltDocument)]
     if sops := encrypted(builds):
         yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
@@ -295,6 +322,12 @@ def _notes(
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
     if release and release != app_name(name):
         yield f"its release {release} will be called {app_name(name)}"
+
+
+def _optional_secrets(release: ArgoDocument) -> Iterator[str]:
+    for each in maps(part(release.content, "spec"), "valuesFrom"):
+        if each.get("kind") == "Secret" and each.get("optional"):
+            yield str(each.get("name"))
 
 
 def _kubeconfig(release: ArgoDocument) -> str:

@@ -128,11 +128,36 @@ def test_values_are_read_from_configmaps_and_never_from_secrets() -> None:
             {**named, "valuesKey": "no"},
             "the ConfigMap web-values-1a2b of its valuesFrom has no values",
         ),
-        ({**named, "targetPath": "a.b"}, "a targetPath"),
+        ({**named, "targetPath": "a[0]"}, "the targetPath a[0] of its valuesFrom is not read"),
     ):
         built = release({}, valuesFrom=[other])
         there = found(files, build=makes({"apps/stage": [generated, built]}))
         assert reason in refusal(there, "web").reason
+
+
+def test_a_value_of_a_configmap_is_set_at_its_target_path() -> None:
+    flat = config_map("flat", **{"size": "3", "tag": '"3"', "values.yaml": "image: {name: web}\n"})
+    references = [
+        {"kind": "ConfigMap", "name": "flat"},
+        {"kind": "ConfigMap", "name": "flat", "valuesKey": "size", "targetPath": "image.size"},
+        {"kind": "ConfigMap", "name": "flat", "valuesKey": "tag", "targetPath": "image.tag"},
+    ]
+    built = release({}, valuesFrom=references)
+    [web] = found(patched("stage"), build=makes({"apps/stage": [flat, built]})).findings
+    assert isinstance(web.values, dict)
+    [values] = documents(web.values["stage"], "values")
+    assert values["image"] == {"name": "web", "size": 3, "tag": "3"}
+
+
+def test_absent_optional_values_do_not_prevent_an_import() -> None:
+    optional = [
+        {"kind": "ConfigMap", "name": "lost", "optional": True},
+        {"kind": "Secret", "name": "own", "optional": True},
+    ]
+    built = release({"host": "own"}, valuesFrom=optional)
+    [web] = found(patched("stage"), build=makes({"apps/stage": [built]})).findings
+    assert web.values == {"stage": b"host: own\nreplicas: 1\n"}
+    assert "Flux would add the values in the Secret own, if it exists" in web.notes
 
 
 def test_values_in_a_configmap_beside_a_release_require_no_build() -> None:
