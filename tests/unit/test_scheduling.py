@@ -29,7 +29,7 @@ def test_quick_test_files_run_first_and_the_longest_follow() -> None:
 
 
 def test_tests_that_need_kind_run_last_on_one_worker() -> None:
-    nodes = [f"tests/e2e/{file}.py::test_it[a-kind]" for file in ("test_path", "test_pods")]
+    nodes = [f"tests/e2e/{file}.py::test_it[a-kind]" for file in ("test_lifecycle", "test_pods")]
     assert {one_worker(each) for each in nodes} == {"demo[kind]"}
     last = place("tests/integration/test_locks.py::test_it", kind=False)
     assert all(place(each, kind=True) > last for each in nodes)
