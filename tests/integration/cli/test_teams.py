@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,28 @@ def test_empty_list_says_how_to_add_an_entry(
     assert f"add one: {command}" in said.err
     assert ucp(f"{line} -o json") == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_renamed_branch_of_a_team_is_refused(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new branch of the old name would hide the team's files from Argo CD."""
+    assert ucp("team add shop") == 0
+    assert ucp("claim new database orders --env stage") == 0
+    remote = Repository(workspace / "gitops/demo/team-shop.git")
+    remote.git("branch", "-m", "main", "trunk")
+    before = remote.refs()
+    assert ucp("claim new database more --env stage") == 1
+    told = capsys.readouterr().err
+    assert "the repository of team shop has no branch main; its branches: trunk" in told
+    assert "git push origin trunk:refs/heads/main" in told
+    shutil.rmtree(workspace / "gitops/demo/team-shop")  # A clone that has never seen the branch.
+    assert ucp("claim new database more --env stage") == 1
+    assert "has no branch main" in capsys.readouterr().err
+    assert remote.refs() == before
+    remote.git("branch", "-m", "trunk", "main")
+    assert ucp("claim new database more --env stage") == 0
+    assert {"claims/shop-orders.yaml", "claims/shop-more.yaml"} <= files(workspace)
 
 
 def test_claims_are_added_and_removed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,13 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
+from k8s_ucp.git.lost_branch import branches, has_others_only, lost_branch
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
 from k8s_ucp.git.repository import LOCAL_SECONDS, RENDERED, RefUpdate, Repository, execute
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Choices, Merged, Scope, merge
-
-_HEADS = "refs/heads/"
 
 
 def merge_text(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
@@ -175,10 +173,9 @@ def _look(clone: Repository, branch: str, repository: str) -> dict[str, str]:
     """
     main, tracked = f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"
     remote, here = clone.remote_refs(), clone.refs()
-    heads = [name.removeprefix(_HEADS) for name in sorted(remote) if name.startswith(_HEADS)]
-    if heads and branch not in heads and (RENDERED in remote or tracked in here):
-        raise _renamed(repository, branch, heads)
-    if not heads and tracked in here:
+    if has_others_only(remote, branch) and (RENDERED in remote or tracked in here):
+        raise lost_branch(f"{repository} repository", branch, remote)
+    if not branches(remote) and tracked in here:
         back = [RefUpdate(main, here[tracked])]
         if RENDERED in here and RENDERED not in remote:
             back.append(RefUpdate(RENDERED, here[RENDERED], expect=""))
@@ -192,16 +189,3 @@ def _look(clone: Repository, branch: str, repository: str) -> dict[str, str]:
         here = clone.refs()
     found = {main: here.get(tracked), RENDERED: here.get(RENDERED)}
     return {name: id for name, id in found.items() if id and name in remote}
-
-
-def _renamed(repository: str, branch: str, heads: Sequence[str]) -> UcpError:
-    """A branch that was published to is gone; a new one would lack versions, edits and backup."""
-    return UcpError(
-        f"the {repository} repository has no branch {branch}, although ucp has published to this "
-        f"repository; its branches: {some_of(heads)}",
-        next=(
-            f"if a branch was renamed, rename it back to {branch}, or set spec.git.branch in "
-            "ucp.yaml to its new name, in the core and the app repository alike; to move to a new "
-            f"branch, push it first: git push origin {heads[0]}:refs/heads/{branch}"
-        ),
-    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.lost_branch import has_others_only, lost_branch
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
@@ -23,6 +24,7 @@ Change = Callable[[Files], Mapping[str, bytes | None]]
 class TeamRepository:
     """The working clone of a team's repository."""
 
+    team: str
     clone: Repository
     branch: str
 
@@ -33,13 +35,19 @@ class TeamRepository:
         return self.clone.read(tip, *under) if tip else {}
 
     def commit(self, message: str, change: Change) -> bool:
-        """Commit and push a change; False if there was nothing to change. Raises GitFailed."""
+        """Commit and push a change; False if there was nothing to change.
+
+        Raises UcpError if the remote has other branches only, and GitFailed.
+        """
 
         def attempt(_: int) -> bool:
             files = self.files()
             wanted = change(files)
             if not wanted:
                 return False
+            remote = self.clone.remote_refs()
+            if has_others_only(remote, self.branch):
+                raise lost_branch(f"repository of team {self.team}", self.branch, remote)
             commit = self.clone.write_commit(message, wanted, parent=self._tip())
             self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
             return True
@@ -62,7 +70,7 @@ def open_team_repository(
         make_remote(folder.team_remote(team.name), branch=branch)
     url = team.repo or folder.team_remote(team.name).as_uri()
     clone = make_clone(folder.team(team.name), url, branch=branch, credential=credential)
-    return TeamRepository(clone, branch)
+    return TeamRepository(team.name, clone, branch)
 
 
 def fill(
@@ -70,7 +78,7 @@ def fill(
 ) -> bool:
     """Write the initial files to an empty repository, else the folder for Argo CD if it is missing.
 
-    Raises GitFailed.
+    Raises UcpError, as `commit` does.
     """
     wanted = render_team(topology, team, start)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from k8s_ucp.backup import PATH, Backup, dump, parse
 from k8s_ucp.backup_key import BackupKey
-from k8s_ucp.errors import UcpError
+from k8s_ucp.git.lost_branch import branches, lost_branch
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 
@@ -58,13 +58,10 @@ class BackupFile:
         if tip is None:
             # The branch doesn't exist yet; the next start pushes it.
             return None
-        if f"refs/heads/{self.branch}" not in self.clone.remote_refs():
+        remote = self.clone.remote_refs()
+        if self.branch not in branches(remote):
             # A push would create it anew from what was fetched last, beside its renamed successor.
-            raise UcpError(
-                f"the core repository has no branch {self.branch} any more",
-                next=f"rename the branch back to {self.branch}, or set spec.git.branch in ucp.yaml "
-                "and run ucp start",
-            )
+            raise lost_branch("core repository", self.branch, remote)
         known = self.read(tip, key)
         wanted = change(known)
         if wanted == known:

@@ -319,7 +319,7 @@ def test_renamed_branch_is_refused(world: World) -> None:
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     Repository(world.folder.apps_remote).git("branch", "-m", "main", "trunk")
     before = world.refs()
-    with pytest.raises(UcpError, match=r"apps repository has no branch main, although.*: trunk"):
+    with pytest.raises(UcpError, match=r"apps repository has no branch main; its branches: trunk"):
         world.start(domain="example.com")
     shutil.rmtree(world.folder.apps)  # A clone that has never seen the branch.
     with pytest.raises(UcpError, match="no branch main"):
