@@ -217,6 +217,8 @@ def test_permission_that_an_app_needs_is_named_with_the_flag(
     with pytest.raises(UcpError, match="ClusterRole") as failed:
         ucp(workspace, "app", "import", source, "--all")
     assert "--cluster-kind web=ClusterRole" in str(failed.value.next)
+    shown = ucp(workspace, "app", "import", source, "--dry-run", code=failed.value.exit_code)
+    assert "would be refused: web: it creates the cluster-scoped kind ClusterRole" in shown
     ucp(workspace, "app", "import", source, "--all", "--cluster-kind", "web=ClusterRole")
     assert load(workspace / "ucp.yaml").spec.apps[-1].cluster_kinds == ("ClusterRole",)
 

@@ -533,7 +533,28 @@ def _again(
     return render
 
 
-def preview(call: Invocation, edit: Edit, name: str) -> None:
+@dataclass(frozen=True)
+class Refusals:
+    """Reasons for which the command would fail without --dry-run."""
+
+    permissions: Sequence[str] = ()
+    """What the apps aren't allowed."""
+    findings: Sequence[str] = ()
+    """Findings of the check."""
+
+    @property
+    def reasons(self) -> list[str]:
+        return [*self.findings, *self.permissions]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command, which asks for permissions before it runs the check."""
+        if self.permissions:
+            return UsageError.exit_code
+        return UcpError.exit_code if self.findings else 0
+
+
+def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     """Print the files that a commit would change, and the objects of each environment.
 
     Raises UcpError if something can't be rendered.
@@ -548,14 +569,22 @@ def preview(call: Invocation, edit: Edit, name: str) -> None:
     app_objects = _objects_of(call, after, topology, [app])[name]
     for environment, shown in app_objects.texts.items():
         call.console.data(f"# {name} on {environment}\n{shown}")
-    for each in _findings(call, after, topology, [name]):
+    found = _findings(call, after, topology, [name])
+    for each in found:
         if each.rule not in _GRANTED:
             call.console.say(f"would be refused: {each}" if each.blocks else str(each))
-    if _has_own_manifests(app):
-        _print_foreign(call, topology, name, app_objects.objects)
-        _print_unlisted(call, name, app_objects)
-        for words in _refusals(app, app_objects):
-            call.console.say(f"would be refused: {words}")
+    if not _has_own_manifests(app):
+        return Refusals(findings=_blocking(found))
+    _print_foreign(call, topology, name, app_objects.objects)
+    _print_unlisted(call, name, app_objects)
+    lacking = _refusals(app, app_objects)
+    for words in lacking:
+        call.console.say(f"would be refused: {words}")
+    return Refusals(lacking, _blocking(found))
+
+
+def _blocking(findings: Sequence[CheckFinding]) -> list[str]:
+    return [str(each) for each in findings if each.blocks and each.rule not in _GRANTED]
 
 
 def _refusals(app: App, app_objects: _AppObjects, prefix: str = "") -> list[str]:
@@ -571,19 +600,19 @@ def _refusals(app: App, app_objects: _AppObjects, prefix: str = "") -> list[str]
 
 def changes(
     call: Invocation, edit: Edit, names: Sequence[str], inspection: Inspection
-) -> tuple[list[tuple[str, str]], list[str]]:
-    """(files that a commit would add or change, findings that would refuse these apps).
+) -> tuple[list[tuple[str, str]], Refusals]:
+    """(files that a commit would add or change, why these apps would be refused).
 
     Raises UcpError.
     """
     _, topology, before, after = _before_and_after(call, edit)
-    found = _findings(call, after, topology, names)
-    refused = [str(each) for each in found if each.blocks and each.rule not in _GRANTED]
+    lacking: list[str] = []
     for app in topology.spec.apps:
         if app.name in names and (app_objects := inspection.app_objects.get(app.name)):
             refusals = _refusals(app, app_objects, f"{app.name}=")
-            refused += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
-    return _differing(before, after), refused
+            lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
+    found = _blocking(_findings(call, after, topology, names))
+    return _differing(before, after), Refusals(lacking, found)
 
 
 def _findings(

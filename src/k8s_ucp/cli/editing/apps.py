@@ -288,9 +288,9 @@ def add(
             return with_item(text, "apps", item, file)
 
         if dry_run:
-            preview(call, edit, name)
+            refusals = preview(call, edit, name)
             # The copies made for the preview are deleted.
-            raise typer.Exit
+            raise typer.Exit(refusals.exit_code)
         report_form(call, edit, name)
         grant(call, edit, {name: item}, inspect_apps(call, edit, [name]))
         refuse_new_errors(call, edit)

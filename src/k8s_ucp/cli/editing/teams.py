@@ -127,7 +127,7 @@ def add(
         ]
         data = {
             "files": [{"path": path, "change": what} for path, what in files],
-            "refused": refused,
+            "refused": refused.reasons,
         }
         if output is not Output.table:
             call.console.data(notation(data, output))

@@ -23,6 +23,7 @@ from k8s_ucp.cli.editing.app_adding import (
 )
 from k8s_ucp.cli.editing.app_preview import (
     Inspection,
+    Refusals,
     changes,
     grant,
     inspect_apps,
@@ -188,9 +189,9 @@ def import_apps(
         for name in selection.choices if not dry_run or output is Output.table else ():
             report_form(call, edit, name)
         if dry_run:
-            _preview(call, edit, selection, inspection, output)
+            refusals = _preview(call, edit, selection, inspection, output)
             # The copies made for the preview are deleted.
-            raise typer.Exit
+            raise typer.Exit(refusals.exit_code)
         grant(call, edit, selection.items, inspection, named=True)
         refuse_new_errors(call, edit)
         parents: Callable[[Repository], Sequence[str]] = no_history
@@ -555,13 +556,14 @@ def _data(found: Discovery) -> dict[str, Any]:
 
 def _preview(
     call: Invocation, edit: Edit, selection: Selection, inspection: Inspection, output: Output
-) -> None:
+) -> Refusals:
     files, refusals = changes(call, edit, [*selection.choices], inspection)
     if output is not Output.table:
         listed = [{"file": file, "change": what} for file, what in files]
-        data = {**_data(selection.found), "files": listed, "refusedByCheck": refusals}
+        data = {**_data(selection.found), "files": listed, "refusedByCheck": refusals.reasons}
         call.console.data(notation(data, output))
-        return
+        return refusals
     call.console.data("\n".join(["", *(f"# {file} ({what})" for file, what in files)]))
-    for each in refusals:
+    for each in refusals.reasons:
         call.console.say(f"would be refused: {each}")
+    return refusals
