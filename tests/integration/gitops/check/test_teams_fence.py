@@ -267,6 +267,15 @@ def test_fence_on_an_environment_refuses(case: str, both: tuple[Kube, Kube]) -> 
     assert "team-shop.k8s-ucp.io" in said, said
 
 
+def test_fence_names_the_api_group_of_a_refused_kind(both: tuple[Kube, Kube]) -> None:
+    secret = marked(thing("v1", "Secret", "x", "team-shop"), "team-shop.web.stage")
+    said = refusal(both[1], secret)
+    assert "teams may not create Secret" in said, said
+    assert "in API group" not in said, said
+    role = marked(thing(f"{RBAC}/v1", "Role", "x", "team-shop"), "team-shop.web.stage")
+    assert f"teams may not create Role in API group {RBAC}" in refusal(both[1], role)
+
+
 def test_fence_on_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
     _, app = both
     files = render_team(teams(), SHOP, "service")
