@@ -53,13 +53,16 @@ class Invocation:
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace of this call; under sudo, the process becomes the owner of its state."""
+        """The workspace of this call; under sudo, the process becomes its owner."""
         found = Workspace.at(self.folder)
         if os.geteuid() == 0:
-            from k8s_ucp.process import act_as_owner
+            from k8s_ucp.process import act_as_owner, place_of_sudo
 
-            act_as_owner(found.states, self.console.say)
+            begun = os.path.lexists(found.states)
+            if folder := found.states if begun else place_of_sudo(found.root):
+                act_as_owner(folder, self.console.say)
         if found.root not in self._looked_at:
+            _refuse_unreadable(found)
             _refuse_tracked(found)
             self._looked_at.add(found.root)
         return found
@@ -92,6 +95,14 @@ class Invocation:
             console.say(none)
         else:
             console.data(table(columns, rows, width=console.width))
+
+
+def _refuse_unreadable(workspace: Workspace) -> None:
+    """Refuse state that another user's command wrote, as under sudo. Raises UcpError."""
+    if os.geteuid() != 0:
+        from k8s_ucp.cli.foreign_workspace import refuse_unreadable
+
+        refuse_unreadable(workspace)
 
 
 def _refuse_tracked(workspace: Workspace) -> None:

@@ -266,6 +266,7 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
+        error.next = _advise_ownership(error.__cause__) or error.next
         if error.next:
             error.next = placed(error.next, _given)
         sys.stderr.write(f"ucp: {error}\n")
@@ -293,8 +294,20 @@ _MACHINE = {
 """Errors of the machine, wherever they occur, with advice; "": depends on the path."""
 
 
+def _advise_ownership(error: BaseException | None) -> str | None:
+    """Advice if access was denied to what another user's command wrote to a workspace."""
+    if not isinstance(error, PermissionError):
+        return None
+    from k8s_ucp.cli.foreign_workspace import advise_ownership
+
+    return advise_ownership(error)
+
+
 def _failed(error: Exception) -> int:
     """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
+    if isinstance(error, PermissionError) and (advice := _advise_ownership(error)):
+        sys.stderr.write(f"ucp: {error.filename}: {error.strerror}\n  next: {advice}\n")
+        return UcpError.exit_code
     if isinstance(error, OSError) and error.errno in _MACHINE:
         place = f"{error.filename}: " if error.filename else ""
         advice = _MACHINE[error.errno] or advise_writable(Path(str(error.filename or "")))

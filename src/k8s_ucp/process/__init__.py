@@ -12,7 +12,7 @@ from k8s_ucp.process.identity import (
     terminate_all,
     wait_exited,
 )
-from k8s_ucp.process.owner import act_as_owner
+from k8s_ucp.process.owner import act_as_owner, place_of_sudo
 from k8s_ucp.process.programs import (
     OUTPUT_KEPT,
     RunningPrograms,
@@ -48,6 +48,7 @@ __all__ = [
     "marked",
     "passed_on",
     "peak_bytes",
+    "place_of_sudo",
     "run",
     "spawn",
     "terminate",

@@ -16,6 +16,21 @@ NEEDED = (Path(__file__), Path(os.__file__), Path(sys.executable))
 _OF_ROOT = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR")
 
 
+def place_of_sudo(folder: Path) -> Path | None:
+    """The folder, or the one in which it would be created, if it belongs to the user of sudo.
+
+    So a first command under sudo leaves nothing of root's in a user's folder. Other folders are
+    none of sudo's: root without sudo, as in a container, stays root.
+    """
+    caller = os.environ.get("SUDO_UID", "")
+    for each in (folder, *folder.parents):
+        try:
+            return each if str(each.stat().st_uid) == caller else None
+        except OSError:
+            continue
+    return None
+
+
 def act_as_owner(
     folder: Path, say: Callable[[str], None], *, needed: Sequence[Path] = NEEDED
 ) -> None:
