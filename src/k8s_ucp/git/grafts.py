@@ -14,11 +14,10 @@ from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
-from k8s_ucp.git.objects import quoted_path
+from k8s_ucp.git.objects import SUBMODULE, quoted_path
 from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
 
 _KEPT = "refs/heads/kept"
-_SUBMODULE = b"160000"
 
 
 def fetch_history(url: str, commit: str, folder: Path, credential: Credential | None) -> Repository:
@@ -94,7 +93,7 @@ def move(
             yield line
         elif word == b"M":
             _, mode, entry, path = line.rstrip(b"\n").split(b" ", 3)
-            if mode != _SUBMODULE:
+            if mode != SUBMODULE.encode():
                 for place in places(_path(path)):
                     yield b"M %s %s " % (mode, entry) + quoted_path(place) + b"\n"
         elif word == b"D":

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 FILE = "100644"
 FOLDER = "40000"
+SYMBOLIC_LINK = "120000"
+SUBMODULE = "160000"
 
 
 @dataclass(frozen=True)
 class TreeEntry:
-    """A file in a tree: mode ("100644", "100755", "120000", "160000") and object id."""
+    """A file in a tree: mode (FILE, "100755", SYMBOLIC_LINK, SUBMODULE) and object id."""
 
     mode: str
     id: str

@@ -8,13 +8,13 @@ import subprocess
 from pathlib import Path
 
 from k8s_ucp.git.environment import git_call
+from k8s_ucp.git.objects import SYMBOLIC_LINK
 
 SECONDS = 10.0
 _STATE = re.compile(r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?", re.I | re.S)
 """State, and bare repositories with their hooks."""
 _LINK = re.compile(r"(?P<folder>gitops(?:/[^/]+){0,2})", re.I)
 """A symbolic link at these paths could point to other files of the repository."""
-_SYMBOLIC_LINK = "120000"
 
 
 def tracked_state(workspace: Path) -> list[str]:
@@ -47,6 +47,6 @@ def chosen(listing: str) -> list[str]:
     found = set()
     for entry in filter(None, listing.split("\0")):
         about, _, path = entry.partition("\t")
-        rules = (_STATE, _LINK) if about.startswith(_SYMBOLIC_LINK) else (_STATE,)
+        rules = (_STATE, _LINK) if about.startswith(SYMBOLIC_LINK) else (_STATE,)
         found |= {match["folder"] for rule in rules if (match := rule.fullmatch(path))}
     return sorted(found)

@@ -16,7 +16,7 @@ from k8s_ucp.components.cloud import missing_packages
 from k8s_ucp.context import StartContext, TopologyView
 from k8s_ucp.credentials import exposed_files
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
-from k8s_ucp.process import available_memory, find_program
+from k8s_ucp.process import INOTIFY, available_memory, check_inotify, find_program
 from k8s_ucp.providers import PROVIDERS, offered_cores
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.tools.kept_versions import kept_versions, lost_versions, newer_pins, topology_installer
@@ -34,7 +34,6 @@ CLOUD_MEGABYTES = 300
 """Memory of the simulated cloud."""
 OPEN_FILES = 2048
 WATCHES, INSTANCES = 8192, 32
-INOTIFY = Path("/proc/sys/fs/inotify")
 
 
 def check_system(context: StartContext) -> None:
@@ -158,16 +157,7 @@ def check_limits(_: TopologyView) -> None:
             f"the limit of open files is {hard}, but {OPEN_FILES} are needed",
             next=f"ulimit -Hn {OPEN_FILES} (as root, or in /etc/security/limits.conf)",
         )
-    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
-        try:
-            allowed = int((INOTIFY / name).read_text("ascii"))
-        except (OSError, ValueError):
-            continue
-        if allowed < needed:
-            raise UcpError(
-                f"fs.inotify.{name} is {allowed}, but {needed} is needed",
-                next=f"sudo sysctl fs.inotify.{name}={needed}",
-            )
+    check_inotify("ucp needs", watches=WATCHES, instances=INSTANCES, folder=INOTIFY)
 
 
 def check_memory(context: StartContext) -> None:

@@ -12,6 +12,7 @@ from k8s_ucp.process.identity import (
     terminate_all,
     wait_exited,
 )
+from k8s_ucp.process.inotify import INOTIFY, check_inotify
 from k8s_ucp.process.owner import act_as_owner, place_of_sudo
 from k8s_ucp.process.programs import (
     OUTPUT_KEPT,
@@ -33,11 +34,13 @@ from k8s_ucp.process.search import (
 )
 
 __all__ = [
+    "INOTIFY",
     "OUTPUT_KEPT",
     "ProcessIdentity",
     "RunningPrograms",
     "act_as_owner",
     "available_memory",
+    "check_inotify",
     "find_program",
     "identify",
     "is_marked",

@@ -14,9 +14,9 @@ from cryptography.x509.oid import NameOID
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import parse_auth_info
 from k8s_ucp.reconciler.access.cluster_secret import Registration, build
-from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
+from k8s_ucp.reconciler.access.kubeconfig import read
+from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of, proven
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, describe
 from k8s_ucp.reconciler.access.tokens import Token
 
@@ -109,7 +109,7 @@ def source(owner: Object | None = None, content: Any = None) -> KubeconfigSource
 
 
 def auth_info(of: KubeconfigSource) -> AuthInfo:
-    return parse_auth_info(of)
+    return proven(of, read(of.kubeconfig, of.known))
 
 
 def cluster_secret(

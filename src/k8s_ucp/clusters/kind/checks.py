@@ -6,7 +6,6 @@ Each check raises an UcpError that says what is wrong and what to type.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, En
 from k8s_ucp.clusters.kind.config import LONGEST_NAME, image_version
 from k8s_ucp.clusters.ports import is_taken
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.process import INOTIFY, check_inotify
 
 MEGABYTES = 1800
 """A container engine with less memory can't run a useful cluster."""
 WATCHES, INSTANCES, SPARE_INSTANCES = 8192, 32, 32
 """inotify limits: watches in total, instances per cluster (22 were observed), instances to
 spare."""
-INOTIFY = Path("/proc/sys/fs/inotify")
 UNPRIVILEGED = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 OTHER_PORTS = tuple((8080 + step, 8443 + step) for step in range(0, 1000, 100))
 """Alternatives to 80 and 443; the first free pair is offered."""
@@ -69,21 +68,14 @@ def check_engine(engine: ContainerEngine, info: EngineInfo) -> None:
         )
 
 
-def check_inotify(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
-    """Too few cause "too many open files" in pods' logs. clusters: how many are to run."""
-    if sys.platform != "linux":
-        return
-    instances = clusters * INSTANCES + SPARE_INSTANCES
-    for name, needed in (("max_user_watches", WATCHES), ("max_user_instances", instances)):
-        try:
-            allowed = int((folder / name).read_text("ascii"))
-        except (OSError, ValueError):
-            continue
-        if allowed < needed:
-            raise UcpError(
-                f"fs.inotify.{name} is {allowed}, but {clusters} kind clusters need {needed}",
-                next=f"sudo sysctl fs.inotify.{name}={needed}",
-            )
+def check_limits(folder: Path = INOTIFY, *, clusters: int = 1) -> None:
+    """Check the limits of inotify, on which pods depend. clusters: how many are to run."""
+    check_inotify(
+        f"{clusters} kind clusters need",
+        watches=WATCHES,
+        instances=clusters * INSTANCES + SPARE_INSTANCES,
+        folder=folder,
+    )
 
 
 def check_owner(

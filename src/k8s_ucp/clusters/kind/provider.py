@@ -94,7 +94,7 @@ class KindProvider:
 
     def check_machine(self, clusters: int) -> None:
         """Check the inotify instances for so many clusters. Raises UcpError."""
-        checks.check_inotify(clusters=clusters)
+        checks.check_limits(clusters=clusters)
 
     def preflight(
         self,
@@ -109,7 +109,7 @@ class KindProvider:
         checks.check_archives(self._archives)
         info = self._engine.info()
         checks.check_engine(self._engine, info)
-        checks.check_inotify()
+        checks.check_limits()
         nodes = self._engine.nodes(request.name)
         checks.check_owner(self._engine, request.name, nodes, self._owner)
         if nodes:

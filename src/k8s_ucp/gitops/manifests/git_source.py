@@ -10,12 +10,10 @@ from pathlib import Path
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.failures import GitFailed
-from k8s_ucp.git.objects import TreeEntry
+from k8s_ucp.git.objects import SYMBOLIC_LINK, TreeEntry
 from k8s_ucp.git.repository import NETWORK_SECONDS, Repository, run_git
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 
-_LINK = "120000"
-"""Mode of a symbolic link."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
@@ -84,7 +82,7 @@ def _linked(
     repository: Repository, listed: Mapping[str, TreeEntry], plain: Mapping[str, str]
 ) -> dict[str, str]:
     """{path of a symbolic link: id of the file that it leads to}, within the repository."""
-    links = {path: entry.id for path, entry in listed.items() if entry.mode == _LINK}
+    links = {path: entry.id for path, entry in listed.items() if entry.mode == SYMBOLIC_LINK}
     if not links:
         return {}
     targets = repository.contents(set(links.values()))

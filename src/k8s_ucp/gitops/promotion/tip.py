@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from k8s_ucp.git.objects import TreeEntry
+from k8s_ucp.git.objects import SUBMODULE, SYMBOLIC_LINK, TreeEntry
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE
 from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import config_file
 from k8s_ucp.gitops.promotion.targets.find import is_read
-
-_SYMLINK, _SUBMODULE = "120000", "160000"
 
 
 class GitTip:
@@ -76,10 +74,10 @@ class GitTip:
 
 
 def _refuse_link(path: str, entry: TreeEntry) -> None:
-    if entry.mode == _SYMLINK:
+    if entry.mode == SYMBOLIC_LINK:
         raise NotEditable(
             f"{path} is a symlink in the repository, which is not followed",
             next=f"commit a real file or folder at {path}",
         )
-    if entry.mode == _SUBMODULE:
+    if entry.mode == SUBMODULE:
         raise NotEditable(f"{path} is a git submodule, which is not supported")

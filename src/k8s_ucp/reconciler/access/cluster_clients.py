@@ -63,7 +63,7 @@ class ClusterClients:
         return self.auth_info_of(source) if source else None
 
     def auth_info_of(self, source: KubeconfigSource) -> AuthInfo:
-        """Like the function `parse_auth_info`, but parses each kubeconfig once. Raises NoAccess."""
+        """AuthInfo of a source, as far as its owner vouches for the kubeconfig. Raises NoAccess."""
         content, auth_info = self._read.get(source.key, (None, None))
         if auth_info is None or content != source.kubeconfig:
             try:
@@ -80,7 +80,7 @@ class ClusterClients:
         return proven(source, replace(auth_info, cluster_info=source.known))
 
     def auth_info_or_why(self, source: KubeconfigSource) -> AuthInfo | NoAccess:
-        """Like `parse_auth_info`, for decisions: returns the error instead of raising it."""
+        """Like `auth_info_of`, for decisions: returns the error instead of raising it."""
         try:
             return self.auth_info_of(source)
         except NoAccess as error:
@@ -98,8 +98,3 @@ class ClusterClients:
     def refused(self) -> None:
         """Drop cached tokens after a cluster rejected our identity, since one may be the cause."""
         self._cloud.forget()
-
-
-def parse_auth_info(source: KubeconfigSource) -> AuthInfo:
-    """AuthInfo of a source, as far as its owner vouches for the kubeconfig. Raises NoAccess."""
-    return proven(source, read(source.kubeconfig, source.known))

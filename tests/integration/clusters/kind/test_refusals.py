@@ -225,10 +225,10 @@ def test_folder_that_no_engine_can_mount_is_refused(machine: Machine) -> None:
 def test_low_inotify_limits_are_refused(tmp_path: Path, name: str) -> None:
     for each, value in (("max_user_watches", 10**6), ("max_user_instances", 1024)):
         (tmp_path / each).write_text(f"{value}\n")
-    kind_checks.check_inotify(tmp_path)
+    kind_checks.check_limits(tmp_path)
     (tmp_path / name).write_text("100\n")
     with pytest.raises(UcpError, match=name) as caught:
-        kind_checks.check_inotify(tmp_path, clusters=4)
+        kind_checks.check_limits(tmp_path, clusters=4)
     assert "sudo sysctl" in str(caught.value.next)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from k8s_ucp import names
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess, choose, kubeconfig
-from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS, parse_auth_info
+from k8s_ucp.reconciler.access.cluster_clients import AUTHENTICATORS
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.access.sources import Fate, KubeconfigSource, describe, pointed_to
 from k8s_ucp.reconciler.registration.rules import NOT_NAMED, Deregister, Refuse, decide
@@ -20,6 +20,7 @@ from tests.unit.reconciler.access.authenticators.clouds import Answering, NoClou
 from tests.unit.reconciler.objects import (
     AUTHORITY,
     Object,
+    auth_info,
     config,
     kubeconfig_secret,
     local_cluster,
@@ -90,7 +91,7 @@ def secret(owner: Object, server: str, *, user: Any = None, **cluster: Any) -> O
 
 def refused(one: KubeconfigSource, reason: str) -> str:
     with pytest.raises(NoAccess) as caught:
-        found = parse_auth_info(one)
+        found = auth_info(one)
         choose(found, AUTHENTICATORS).connect(found, NoCloud())
     assert caught.value.reason == reason, caught.value.message
     return caught.value.message
@@ -99,7 +100,7 @@ def refused(one: KubeconfigSource, reason: str) -> str:
 @pytest.mark.parametrize("kind", TOLD, ids=lambda kind: kind[0].split("/")[0])
 def test_a_kubeconfig_that_matches_the_owners_status_is_accepted(kind: tuple[str, str]) -> None:
     owner = managed(kind)
-    found = parse_auth_info(describe(secret(owner, SERVERS[kind]), owner))
+    found = auth_info(describe(secret(owner, SERVERS[kind]), owner))
     assert found.server == SERVERS[kind]
     assert choose(found, AUTHENTICATORS).name != "static"
 
@@ -115,7 +116,7 @@ def test_a_server_that_differs_from_the_owners_endpoint_is_refused(
     owner = managed(kind)
     one = describe(secret(owner, server.format(SERVERS[kind]), user=user), owner)
     with pytest.raises(NoAccess) as caught:
-        parse_auth_info(one)
+        auth_info(one)
     assert caught.value.reason in ("SourceDiffers", "KubeconfigInvalid")
 
 
@@ -123,7 +124,7 @@ def test_a_server_that_differs_from_the_owners_endpoint_is_refused(
 def test_public_and_private_fqdn_of_an_aks_cluster_are_accepted(name: str) -> None:
     told = {**TOLD[AKS], "privateFqdn": "demo.private.azmk8s.io"}
     owner = managed(AKS, status={"atProvider": told})
-    assert parse_auth_info(describe(secret(owner, f"https://{name}:443"), owner)).server
+    assert auth_info(describe(secret(owner, f"https://{name}:443"), owner)).server
 
 
 @pytest.mark.parametrize("kind", [GKE, EKS])
@@ -135,7 +136,7 @@ def test_a_ca_that_differs_from_the_owners_is_refused(kind: tuple[str, str]) -> 
 
 def test_the_ca_is_compared_with_the_response_of_digitalocean() -> None:
     owner = managed(DIGITALOCEAN)
-    found = parse_auth_info(describe(secret(owner, SERVERS[DIGITALOCEAN]), owner))
+    found = auth_info(describe(secret(owner, SERVERS[DIGITALOCEAN]), owner))
     told = Answering("canary", {"token": "t", "certificate_authority_data": OTHER})
     with pytest.raises(NoAccess) as caught:
         choose(found, AUTHENTICATORS).connect(found, told)
@@ -147,7 +148,7 @@ def test_the_ca_is_compared_with_the_response_of_digitalocean() -> None:
 def test_the_ca_of_the_owner_is_used_if_the_secret_has_none() -> None:
     owner = managed(GKE)
     content = kubeconfig({"server": SERVERS[GKE], "tls-server-name": "evil.example.org"}, {})
-    found = parse_auth_info(describe(kubeconfig_secret(owner, content), owner))
+    found = auth_info(describe(kubeconfig_secret(owner, content), owner))
     assert found.cluster == {
         "server": SERVERS[GKE],
         "certificate-authority-data": AUTHORITY,
@@ -192,7 +193,7 @@ def asked(kind: tuple[str, str], *arguments: str) -> tuple[Answering, str]:
     owner = managed(kind)
     command = {EKS: "aws", AKS: "kubelogin", DIGITALOCEAN: "doctl"}[kind]
     user = {"exec": {"command": command, "args": list(arguments)}}
-    found = parse_auth_info(describe(secret(owner, SERVERS[kind], user=user), owner))
+    found = auth_info(describe(secret(owner, SERVERS[kind], user=user), owner))
     cloud = Answering(CREDENTIALS[kind], ANSWERS[kind])
     answer = choose(found, AUTHENTICATORS).connect(found, cloud)
     return cloud, str(answer["users"][0]["user"]["token"])
@@ -232,7 +233,7 @@ def test_a_cluster_auth_is_verified_against_its_cluster() -> None:
     assert pointed_to(managed(EKS)) is None
     static = {"token": "k8s-aws-v1.x"}
     right = describe(secret(owner, SERVERS[EKS], user=static), owner, managed(EKS))
-    assert parse_auth_info(right).server == SERVERS[EKS]
+    assert auth_info(right).server == SERVERS[EKS]
     assert (right.known.name, right.known.trusted) == ("shop", True)
     refused(describe(secret(owner, EVIL, user=static), owner, managed(EKS)), "SourceDiffers")
     alone = describe(secret(owner, EVIL), owner)
@@ -240,7 +241,7 @@ def test_a_cluster_auth_is_verified_against_its_cluster() -> None:
 
 
 def test_a_local_clusters_kubeconfig_must_match_the_digest_of_its_controller() -> None:
-    assert parse_auth_info(source()).server == config()["clusters"][0]["cluster"]["server"]
+    assert auth_info(source()).server == config()["clusters"][0]["cluster"]["server"]
     owner = local_cluster(annotations={names.KUBECONFIG_DIGEST: digest_of(config())})
     for changed in (
         config(EVIL),
@@ -262,7 +263,7 @@ def test_exec_arguments_are_used_if_a_digest_covers_the_kubeconfig() -> None:
     content = kubeconfig(
         config()["clusters"][0]["cluster"], {"exec": {"command": "aws", "args": words}}
     )
-    found = parse_auth_info(source(content=content))
+    found = auth_info(source(content=content))
     assert found.argument("--cluster-name") == "mine"
     assert choose(found, AUTHENTICATORS).name == "aws"
 
