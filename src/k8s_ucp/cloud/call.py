@@ -53,12 +53,27 @@ class ApiCall:
         return not self.operation.startswith(READS)
 
 
+@dataclass(frozen=True)
+class SignatureScope:
+    """What the header of a signed request says before its body is read."""
+
+    access_key: str
+    region: str
+    service: str
+
+
+def read_scope(request: HttpRequest) -> SignatureScope | None:
+    """The scope of a request's signature; None if it isn't signed."""
+    scope = _SCOPE.match(request.headers.get("authorization", ""))
+    return SignatureScope(*scope.groups()) if scope else None
+
+
 def read_call(request: HttpRequest) -> ApiCall | None:
     """The operation of a signed request; None if it is unknown."""
-    scope = _SCOPE.match(request.headers.get("authorization", ""))
+    scope = read_scope(request)
     if not scope:
         return None
-    key, region, service = scope.groups()
+    key, region, service = scope.access_key, scope.region, scope.service
     found = _operation(service, request)
     if found is None:
         return None

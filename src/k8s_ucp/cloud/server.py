@@ -15,11 +15,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.cloud.call import ApiCall, HttpRequest, read_call, service_model
+from k8s_ucp.cloud.call import ApiCall, HttpRequest, read_call, read_scope, service_model
 from k8s_ucp.cloud.faults import CloudFault, as_items, read_faults, take
 from k8s_ucp.cloud.ledger import RESET, CloudLedger, CloudLedgerEntry
 from k8s_ucp.cloud.recording import ACCOUNT_HEADER, Recording
@@ -77,12 +77,20 @@ class SimulatedCloud:
         self._replay()
 
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
-        request = _read(environ)
+        request = _without_body(environ)
         if request.path.startswith(ADMIN):
-            return self._administer(request, start)
+            return self._administer(request, environ, start)
+        # Any user of this machine can connect: nobody else makes us wait for a body, or keep one.
+        scope = read_scope(request)
+        service = scope.service if scope else None
+        if scope is None or not _is_same(scope.access_key, self._access_key):
+            message = "the access key is not valid"
+            return _refuse(service, 403, "InvalidClientTokenId", message, start)
+        request = _with_body(request, environ)
         call = read_call(request)
-        if call is None or not hmac.compare_digest(call.access_key, self._access_key):
-            return _refuse(call, 403, "InvalidClientTokenId", "the access key is not valid", start)
+        if call is None:
+            message = f"the simulated cloud has no such operation of {service}"
+            return _refuse(service, 400, "InvalidAction", message, start)
         with self._rules:
             fault, self._faults = take(self._faults, call)
         if fault and (answer := _before(fault, call, environ, start)) is not None:
@@ -181,12 +189,14 @@ class SimulatedCloud:
         self.recording.clear()
         self._restart()
 
-    def _administer(self, request: HttpRequest, start: StartResponse) -> Iterable[bytes]:
+    def _administer(
+        self, request: HttpRequest, environ: Mapping[str, Any], start: StartResponse
+    ) -> Iterable[bytes]:
         what = request.path.removeprefix(ADMIN)
         if what == "health":
             return _json(start, 503 if self._emptied else 200, {"number": self._number})
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
+        if not _is_same(given, self._token):
             return _json(start, 403, {"error": "the token is not valid"})
         if what == "ledger":
             return _json(start, 200, [asdict(each) for each in self.ledger.entries()])
@@ -195,7 +205,7 @@ class SimulatedCloud:
             return _json(start, 200, {})
         if what == "faults" and request.method in ("PUT", "POST"):
             try:
-                given_faults = read_faults(json.loads(request.body))
+                given_faults = read_faults(json.loads(_with_body(request, environ).body))
             except (UcpError, ValueError) as error:
                 return _json(start, 400, {"error": str(error)})
             with self._rules:
@@ -258,8 +268,11 @@ def _moto() -> Any:
     return DomainDispatcherApplication(create_backend_app)
 
 
-def _read(environ: Mapping[str, Any]) -> HttpRequest:
-    length = int(environ.get("CONTENT_LENGTH") or 0)
+def _is_same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode(), secret.encode())
+
+
+def _without_body(environ: Mapping[str, Any]) -> HttpRequest:
     headers = {
         name[5:].replace("_", "-").lower(): value
         for name, value in environ.items()
@@ -269,10 +282,15 @@ def _read(environ: Mapping[str, Any]) -> HttpRequest:
         if environ.get(name):
             headers[name.replace("_", "-").lower()] = environ[name]
     path, _, query = str(environ.get("RAW_URI") or environ["PATH_INFO"]).partition("?")
-    body = environ["wsgi.input"].read(length) if length else b""
     return HttpRequest(
-        environ["REQUEST_METHOD"], path, query, {**headers, ACCOUNT_HEADER: _ACCOUNT}, body
+        environ["REQUEST_METHOD"], path, query, {**headers, ACCOUNT_HEADER: _ACCOUNT}
     )
+
+
+def _with_body(request: HttpRequest, environ: Mapping[str, Any]) -> HttpRequest:
+    length = str(environ.get("CONTENT_LENGTH") or "")
+    body = environ["wsgi.input"].read(int(length)) if length.isdecimal() else b""
+    return replace(request, body=body)
 
 
 def _before(
@@ -280,10 +298,13 @@ def _before(
 ) -> Iterable[bytes] | None:
     """The response of a fault that prevents a call; None if the call is to be performed."""
     if fault.kind == "unavailable":
-        return _refuse(call, 503, "ServiceUnavailable", "the service is not available", start)
+        return _refuse(
+            call.service, 503, "ServiceUnavailable", "the service is not available", start
+        )
     if fault.kind == "throttle":
         code = "RequestLimitExceeded" if call.service == "ec2" else "Throttling"
-        return _refuse(call, 503 if call.service == "ec2" else 400, code, "rate exceeded", start)
+        status = 503 if call.service == "ec2" else 400
+        return _refuse(call.service, status, code, "rate exceeded", start)
     if fault.kind == "hang":
         time.sleep(fault.seconds or HANG)
         return _drop(environ)
@@ -292,10 +313,10 @@ def _before(
 
 
 def _refuse(
-    call: ApiCall | None, status: int, code: str, message: str, start: StartResponse
+    service: str | None, status: int, code: str, message: str, start: StartResponse
 ) -> Iterable[bytes]:
-    """An error in the service's protocol."""
-    model = service_model(call.service) if call else None
+    """An error in the service's protocol. service: None if the request isn't signed."""
+    model = service_model(service) if service else None
     protocol = model.resolved_protocol if model else "query"
     if "json" in protocol:
         body, kind = json.dumps({"__type": code, "message": message}), "application/json"

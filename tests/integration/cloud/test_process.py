@@ -89,6 +89,13 @@ def test_ids_and_ledger_survive_a_kill_and_a_reset_empties_the_cloud(tmp_path: P
         assert "ucp/demo" in entries[-1].caller
         assert admin.ledger(since=entries[1].number) == entries[2:]
 
+        scope = "Credential=guessed/20260101/eu-west-3/ec2/aws4_request"
+        sent = f"POST / HTTP/1.1\r\nHost: x\r\nAuthorization: AWS4-HMAC-SHA256 {scope}\r\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:
+            stranger.sendall(f"{sent}Content-Length: 1000000\r\n\r\n".encode())
+            # Its body, which never comes, isn't awaited.
+            assert b" 403 " in stranger.recv(4096).partition(b"\r\n")[0] + b" "
+
         admin.add_fault(CloudFault("throttle", operation="DeleteVpc", times=1))
         admin.add_fault(CloudFault("unavailable", service="rds"))
         with pytest.raises(CloudFailed, match="RequestLimitExceeded"):
