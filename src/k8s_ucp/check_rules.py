@@ -57,6 +57,7 @@ RuleId = Literal[
     "node-port-taken",
     "object-duplicate",
     "object-invalid",
+    "object-repeated",
     "package-unpinned",
     "reference-missing-key",
     "reference-missing-object",
@@ -422,6 +423,16 @@ _ALL = (
         "`metadata`, labels or annotations are not mappings, or kind and apiVersion are not text.",
         _HIDDEN,
         "Correct the object as the message says.",
+    ),
+    Rule(
+        "object-repeated",
+        "warning",
+        "anywhere",
+        "Object twice in a directory",
+        "A folder that Argo CD reads without kustomize has two objects of one kind, name and "
+        "namespace, such as variants of one manifest.",
+        "Argo CD applies one of them, and which one is not defined.",
+        "Remove or rename one of them, or put each variant into a folder of its own.",
     ),
     Rule(
         "package-unpinned",

@@ -33,6 +33,7 @@ from k8s_ucp.gitops.check.objects import (
     find_faults,
     hosts,
     mirrored_in,
+    misshapen,
     named,
     node_ports,
     of_object,
@@ -320,6 +321,24 @@ def _object_faults(
     for path, item in tree.plain():
         app = apps.get("/".join(path.split("/")[:4]))
         yield from _guarded(path, partial(_plain_faults, path, item, app, permissions))
+    yield from _guarded("apps", partial(find_repeated_faults, tree))
+
+
+def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
+    """Objects that are twice in an overlay without a kustomization, also in different files."""
+    overlays = {folder for folder, _, _ in tree.places}
+    seen: dict[tuple[str, str, str, object], str] = {}
+    for path, item in sorted(tree.plain(), key=lambda each: each[0]):
+        folder = "/".join(path.split("/")[:4])
+        if folder not in overlays or misshapen(item) or not part(item, "metadata").get("name"):
+            continue
+        namespace = part(item, "metadata").get("namespace")
+        group = str(item.get("apiVersion")).rpartition("/")[0]
+        identity = (folder, group, named(item), namespace)
+        if identity in seen:
+            words = f"{named(item)} is twice in this directory, also in {seen[identity]}"
+            yield of_object(item, Fault("object-repeated", words, path))
+        seen.setdefault(identity, path)
 
 
 def _overlay_faults(

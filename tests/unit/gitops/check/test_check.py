@@ -25,7 +25,12 @@ from k8s_ucp.gitops.check.objects import (
     missing,
     unpinned_image,
 )
-from k8s_ucp.gitops.check.repositories import find_host_faults, find_node_port_faults, transports
+from k8s_ucp.gitops.check.repositories import (
+    find_host_faults,
+    find_node_port_faults,
+    find_repeated_faults,
+    transports,
+)
 from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.manifests.build_many import Built, objects
 from k8s_ucp.gitops.manifests.sources import refused
@@ -512,6 +517,26 @@ def test_roots_are_folders_that_no_kustomization_includes() -> None:
     assert found.roots == ["apps/web/overlays/stage", "clusters"]
     assert found.overlays == [("apps/web/overlays/stage", "web", "stage")]
     assert [path for path, _ in found.plain()] == ["plain/x.yaml"]
+
+
+def test_variants_of_an_object_in_one_directory_are_found() -> None:
+    """kustomize refuses them, but Argo CD applies one, and nobody knows which."""
+    web = "kind: Service\napiVersion: v1\nmetadata: {name: web}\n"
+    other = web.replace("name: web", "name: web, namespace: other")
+    unnamed = "kind: Job\napiVersion: batch/v1\nmetadata: {generateName: job-}\n"
+    place = "apps/web/overlays/stage"
+    variants = {f"{place}/a.yaml": web, f"{place}/small/a.yaml": web, f"{place}/b.yaml": other}
+    (found,) = find_repeated_faults(tree(variants))
+    assert (found.path, found.object) == (f"{place}/small/a.yaml", "Service/web")
+    assert found.message == f"Service/web is twice in this directory, also in {place}/a.yaml"
+    (found,) = find_repeated_faults(tree({f"{place}/a.yaml": f"{web}---\n{web}"}))
+    assert found.path == f"{place}/a.yaml"
+    sound = {
+        f"{place}/a.yaml": f"{web}---\n{unnamed}---\n{unnamed}",
+        "apps/web/overlays/prod/a.yaml": web,
+        "plain/a.yaml": f"{web}---\n{web}",
+    }
+    assert list(find_repeated_faults(tree(sound))) == []
 
 
 def test_changed_apps_are_derived_from_the_changed_paths() -> None:
