@@ -100,7 +100,7 @@ class Invocation:
 def _refuse_unreadable(workspace: Workspace) -> None:
     """Refuse state that another user's command wrote, as under sudo. Raises UcpError."""
     if os.geteuid() != 0:
-        from k8s_ucp.cli.foreign_workspace import refuse_unreadable
+        from k8s_ucp.preflight.foreign_workspace import refuse_unreadable
 
         refuse_unreadable(workspace)
 

@@ -298,7 +298,7 @@ def _advise_ownership(error: BaseException | None) -> str | None:
     """Advice if access was denied to what another user's command wrote to a workspace."""
     if not isinstance(error, PermissionError):
         return None
-    from k8s_ucp.cli.foreign_workspace import advise_ownership
+    from k8s_ucp.preflight.foreign_workspace import advise_ownership
 
     return advise_ownership(error)
 

@@ -20,8 +20,8 @@ AS_NOBODY = """\
 import os, sys
 from pathlib import Path
 # Everything that the commands import: this user may be unable to read the installation.
-import k8s_ucp.cli.foreign_workspace, k8s_ucp.cli.lifecycle.stop, k8s_ucp.cli.inspection.status
-import k8s_ucp.git.tracked
+import k8s_ucp.cli.lifecycle.stop, k8s_ucp.cli.inspection.status
+import k8s_ucp.git.tracked, k8s_ucp.preflight.foreign_workspace
 from k8s_ucp.cli.main import _failed, run
 from k8s_ucp.errors import UcpError
 import k8s_ucp.cli.bug_report
