@@ -102,7 +102,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Tests outside tests/unit work with other processes: engines, git, servers. On a machine that
     stalls, one may miss its deadline; it is run once more, and the summary lists it as a rerun.
     """
-    items.sort(key=lambda item: place(item.nodeid, kind="kind" in item.keywords))
+    limited = UNTIL in os.environ
+    items.sort(key=lambda item: place(item.nodeid, kind="kind" in item.keywords, limited=limited))
     for item in items:
         # Soak tests take up to hours, and people read their results.
         if "/unit/" not in item.path.as_posix() and "soak" not in item.keywords:

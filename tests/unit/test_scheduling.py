@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scheduling import CHAINS, LONG, QUICK, one_worker, place
+from tests.scheduling import CHAINS, LONG, NEVER_LATE, QUICK, one_worker, place
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(each.relative_to(ROOT).as_posix() for each in (ROOT / "tests").rglob("test_*.py"))
@@ -26,6 +26,16 @@ def test_quick_test_files_run_first_and_the_longest_follow() -> None:
     assert tuple(names[: len(LONG)]) == LONG
     for chain in CHAINS:
         assert tuple(each for each in files if each in chain) == chain
+
+
+def test_most_of_the_longest_files_run_last_if_time_is_limited() -> None:
+    files = random.Random(1).sample(FILES, len(FILES))
+    files.sort(key=lambda each: place(f"{each}::test", kind=False, limited=True))
+
+    names = list(dict.fromkeys(one_worker(each) for each in files if not each.startswith(QUICK)))
+    assert tuple(names[:NEVER_LATE]) == LONG[:NEVER_LATE]
+    late = LONG[NEVER_LATE:]
+    assert tuple(names[-len(late) :]) == late
 
 
 def test_tests_that_need_kind_run_last_on_one_worker() -> None:
