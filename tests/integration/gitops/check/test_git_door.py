@@ -23,7 +23,6 @@ from tests.conftest import CACHE
 from tests.integration.gitops.conftest import World
 from tests.integration.gitops.promotion.git_servers import http_git
 
-DEPLOYMENT = "apps/echo/base/deployment.yaml"
 LOCAL = ("file",)
 SECRET = "canary-of-the-caller"
 
@@ -354,16 +353,46 @@ ODD = (
     ("apps/odd/overlays/stage/kustomization.yaml", "helmCharts: 5\n"),
 )
 """Paths and contents of files."""
+BROKEN = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: broken, namespace: web}
+spec:
+  selectr: {matchLabels: {app: broken}}
+  template:
+    metadata: {labels: {app: broken}}
+    spec: {containers: [{name: broken, image: "example.org/broken:1.0"}]}
+"""
 
 
-def test_malformed_file_does_not_disable_the_check(checked: World) -> None:
+@pytest.mark.parametrize(("path", "text"), ODD)
+def test_malformed_file_does_not_disable_the_check(
+    path: str, text: str, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = overlay(tmp_path, "resources: [deployment.yaml]\n")
+    (stage / "deployment.yaml").write_text(BROKEN)
+    odd = tmp_path / "apps" / path
+    odd.parent.mkdir(parents=True, exist_ok=True)
+    odd.write_text(text)
+    assert check_of_a_push(words_of_the_hook(kustomize, tmp_path)) == FINDINGS
+    assert "unknown field spec.selectr" in capsys.readouterr().out
+
+
+def test_push_of_malformed_files_is_refused(checked: World) -> None:
     before = checked.refs()
-    broken = checked.files("apps")[DEPLOYMENT].replace(b"selector:", b"selectr:")
-    for path, text in ODD:
-        with pytest.raises(GitFailed) as caught:
-            checked.push("apps", {path: text.encode(), DEPLOYMENT: broken})
-        assert "this push is rejected" in caught.value.message, text[:80]
-        assert checked.refs() == before, text[:80]
+    with pytest.raises(GitFailed) as caught:
+        checked.push("apps", {path: text.encode() for path, text in ODD})
+    assert "this push is rejected" in caught.value.message
+    assert checked.refs() == before
+
+
+def words_of_the_hook(kustomize: Path, tmp_path: Path) -> list[str]:
+    """Arguments of a check after a push that changed odd.yaml and the app web."""
+    (tmp_path / "changed").write_text("odd.yaml\napps/web/overlays/stage/deployment.yaml\n")
+    return [
+        *("--kustomize", str(kustomize), "--repository", "apps", "--code", str(FINDINGS)),
+        *("--folder", str(tmp_path / "apps"), "--changed", str(tmp_path / "changed")),
+    ]
 
 
 def test_hook_of_an_earlier_version_still_refuses(
@@ -372,13 +401,10 @@ def test_hook_of_an_earlier_version_still_refuses(
     """It passes no exit code for findings and expects 1; it accepted every other code."""
     overlay(tmp_path, "resources: [../../base]\n")
     (tmp_path / "apps" / "odd.yaml").write_text("kind: A\nmetadata:\n")
-    (tmp_path / "changed").write_text("odd.yaml\n")
-    words = [
-        *("--kustomize", str(kustomize), "--repository", "apps"),
-        *("--folder", str(tmp_path / "apps"), "--changed", str(tmp_path / "changed")),
-    ]
-    assert check_of_a_push(words) == 1
-    assert check_of_a_push([*words, "--code", str(FINDINGS)]) == FINDINGS
+    words = words_of_the_hook(kustomize, tmp_path)
+    place = words.index("--code")
+    assert check_of_a_push([*words[:place], *words[place + 2 :]]) == 1
+    assert check_of_a_push(words) == FINDINGS
     assert "metadata must be a mapping" in capsys.readouterr().out
 
 
