@@ -7,6 +7,8 @@ GROUP = "k8s-ucp.io"
 CLUSTERS_NAMESPACE = "ucp-clusters"
 """LocalClusters, their kubeconfig Secrets, the list of environments."""
 ARGOCD_NAMESPACE = "argocd"
+ROOT_APPLICATION = "root"
+"""The Application that manages all others; `ucp start` applies it."""
 RECONCILER = "k8s-ucp-reconciler"
 """The reconciler's ServiceAccount on the core, in the clusters' namespace."""
 REGISTRATIONS = "k8s-ucp-registrations"
@@ -24,6 +26,9 @@ REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 """Annotation that makes Argo CD refresh an Application immediately; Argo CD removes it."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = "k8s-ucp"
+
+APP = f"{GROUP}/app"
+"""On an Application: the app that it deploys."""
 
 # Labels of owners, copied to cluster Secrets.
 ENVIRONMENT = f"{GROUP}/environment"

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, field
 
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
-from k8s_ucp.inspect.status import APP, ClusterSnapshot, environment_of
+from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
 from k8s_ucp.kube import Object
+from k8s_ucp.names import APP
 from k8s_ucp.topology import Topology
 
 ABSENT = "-"

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from k8s_ucp.gitops.render.values.permissions import namespaces_of
-from k8s_ucp.inspect.status import APP, environment_of
+from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
+from k8s_ucp.names import APP
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
 

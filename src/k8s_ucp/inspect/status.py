@@ -46,7 +46,6 @@ from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import is_simulated
 
-APP = f"{names.GROUP}/app"
 ANSWER_SECONDS = 2.0
 
 
@@ -284,7 +283,7 @@ def _application(item: Object) -> dict[str, Any]:
     status = item.get("status") or {}
     return {
         "name": item["metadata"]["name"],
-        "app": labels.get(APP),
+        "app": labels.get(names.APP),
         "environment": labels.get(names.ENVIRONMENT),
         "sync": (status.get("sync") or {}).get("status"),
         "health": (status.get("health") or {}).get("status"),

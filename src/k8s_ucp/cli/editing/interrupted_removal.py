@@ -13,7 +13,6 @@ from k8s_ucp.cli.editing.topology_edit import up_to_date
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.render.values.permissions import project_of
-from k8s_ucp.inspect.status import APP
 from k8s_ucp.kube import APPLICATION, KubeError
 from k8s_ucp.topology import App, parse
 
@@ -61,7 +60,7 @@ def _applications(call: Invocation, topology: Topology, name: str, project: str)
     kube = open_core(call, topology)
     if kube is None:
         return []
-    labels = f"{APP}={name},{names.TOPOLOGY}={topology.name}"
+    labels = f"{names.APP}={name},{names.TOPOLOGY}={topology.name}"
     with contextlib.closing(kube), contextlib.suppress(KubeError):
         applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
         return [e["metadata"]["name"] for e in applications if e["spec"].get("project") == project]

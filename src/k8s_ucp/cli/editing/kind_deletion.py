@@ -22,7 +22,7 @@ from k8s_ucp.cli.editing.deletion import (
 from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.kube import APPLICATION, CRD, Kube, KubeError, Object
-from k8s_ucp.names import ARGOCD_MANAGER
+from k8s_ucp.names import ARGOCD_MANAGER, ARGOCD_NAMESPACE
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -39,7 +39,7 @@ def kinds_of_app(call: Invocation, topology: Topology, app: str) -> Mapping[str,
         return {}
     with contextlib.closing(kube):
         applications = {
-            each["metadata"]["name"]: each for each in kube.list_all(APPLICATION, "argocd")
+            each["metadata"]["name"]: each for each in kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         }
     return {
         each.name: declared_kinds(applications.get(f"{app}-{each.name}", {}))
@@ -71,7 +71,7 @@ def delete_kinds(
         return
     with contextlib.closing(core):
         try:
-            applications = core.list_all(APPLICATION, "argocd")
+            applications = core.list_all(APPLICATION, ARGOCD_NAMESPACE)
         except KubeError as error:
             kinds = ", ".join(sorted(set().union(*kinds_by_environment.values())))
             call.console.say(f"note: kinds are retained ({kinds}): {error.message}")

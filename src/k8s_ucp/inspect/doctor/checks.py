@@ -458,7 +458,7 @@ def _only_repeats(item: Object, found: Examined) -> bool:
     name = item["metadata"]["name"]
     if name == "mirrors":
         return any(not row["ready"] for row in mirror_rows(found.seen.syncers))
-    if name == "root":
+    if name == names.ROOT_APPLICATION:
         others = (each for each in found.seen.applications if each is not item)
         return any(not is_settled(each) for each in others)
     return False

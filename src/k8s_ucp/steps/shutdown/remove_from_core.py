@@ -34,7 +34,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.names import ARGOCD_MANAGER
+from k8s_ucp.names import ARGOCD_MANAGER, ROOT_APPLICATION
 from k8s_ucp.preflight.removal import inventory_of
 from k8s_ucp.preflight.unresponsive_core import is_given_up
 from k8s_ucp.steps.shutdown.stop import forget_access
@@ -42,8 +42,6 @@ from k8s_ucp.steps.shutdown.stop import forget_access
 SECONDS = 180.0
 SYNC_SECONDS = 20.0
 SHOWN = 5
-ROOT = "root"
-"""The Application that `ucp start` applies itself."""
 BRINGING = (argocd.CONTROLLER, argocd.APPLICATION_SETS)
 """Workloads that would recreate deleted objects."""
 HOOKS = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -134,7 +132,7 @@ class _Removal:
         """Disable automated sync of Applications on the core, beginning with root."""
         resting = [each for each in applications if is_on_core(each)]
         names = [each["metadata"]["name"] for each in resting]
-        for name in sorted(names, key=lambda each: each != ROOT):
+        for name in sorted(names, key=lambda each: each != ROOT_APPLICATION):
             with suppress(NotFound):
                 change = {"spec": {"syncPolicy": {"automated": None}}}
                 self.kube.patch(APPLICATION, name, argocd.NAMESPACE, change)
@@ -193,7 +191,7 @@ class _Removal:
             for item in self.kube.list_all(
                 self.kube.kind_of("admissionregistration.k8s.io/v1", name)
             )
-            if self.inventory.is_young(item) and inner & set(services_of(item))
+            if self.inventory.is_young(item) and inner & set(webhook_namespaces(item))
         ]
 
     def _give_back(self, item: Object) -> None:
@@ -254,7 +252,7 @@ class _Removal:
         self.context.wait(what, look, seconds=seconds, next="ucp stop")
 
 
-def services_of(item: Object) -> Iterable[str]:
+def webhook_namespaces(item: Object) -> Iterable[str]:
     """Namespaces of the services that a webhook configuration calls."""
     for each in item.get("webhooks") or []:
         service = (each.get("clientConfig") or {}).get("service") or {}

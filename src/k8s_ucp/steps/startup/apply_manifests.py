@@ -31,7 +31,13 @@ from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
-from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, MANAGED_BY, OURS
+from k8s_ucp.names import (
+    ARGOCD_NAMESPACE,
+    CLUSTERS_NAMESPACE,
+    MANAGED_BY,
+    OURS,
+    ROOT_APPLICATION,
+)
 from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_kinds
 
 APPLIED = "k8s-ucp-applied"
@@ -158,7 +164,7 @@ def note_applied(kube: Kube, step: str, known: str) -> None:
 
 def apply_root(context: StartContext, report: Report) -> None:
     """Apply the first Applications, if they are missing or may have changed."""
-    if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None or (
+    if context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE) is None or (
         context.published.core.changed
     ):
         report("root application")
@@ -178,7 +184,7 @@ def first_applications(context: StartContext) -> list[Manifest]:
     """
     folder = f"bootstrap/{context.topology.spec.core.provider}"
     files = context.published.core.read(folder)
-    wanted = (f"{folder}/{name}.yaml" for name in ("root", "clusters"))
+    wanted = (f"{folder}/{name}.yaml" for name in (ROOT_APPLICATION, "clusters"))
     return read({path: files[path] for path in wanted if path in files})
 
 

@@ -9,7 +9,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION
-from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.names import ARGOCD_NAMESPACE, ROOT_APPLICATION
 
 
 def preview_programs(
@@ -65,12 +65,12 @@ def planned_pods(context: StartContext, component: str, *, adopted: bool) -> Pla
 
 def planned_root(context: StartContext) -> PlannedChange:
     """For the Application that manages all others."""
-    what = "Application root"
+    what = f"Application {ROOT_APPLICATION}"
     if not context.core_responds():
         return PlannedChange(
             "wait", what, "it is applied unless the core has it once it is running"
         )
-    if context.kube.find(APPLICATION, "root", ARGOCD_NAMESPACE) is None:
+    if context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE) is None:
         return PlannedChange("create", what, "the core does not have it")
     if context.planned is None or context.planned.core.changed:
         return PlannedChange("change", what, "it is applied again, and refreshed")

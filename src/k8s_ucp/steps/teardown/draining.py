@@ -17,6 +17,7 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded, some_of
 from k8s_ucp.inspect.applications import reason, trouble
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
+from k8s_ucp.names import ROOT_APPLICATION
 from k8s_ucp.reconciler.draining import end_sync
 from k8s_ucp.reconciler.registration.forced_deregistration import TEARDOWN, forget, registered
 from k8s_ucp.steps.teardown.abandonment import command_for, wait_deleted
@@ -25,14 +26,12 @@ from k8s_ucp.steps.teardown.external_resources import still_outside
 
 SYNC_SECONDS = 60.0
 DRAIN_SECONDS = 600.0
-ROOT = "root"
-"""The Application that manages the others."""
 
 
 def _preview_pause(context: StartContext) -> Iterator[PlannedChange]:
     for each in _keepers(context.applications()):
         name = each["metadata"]["name"]
-        if name == ROOT:
+        if name == ROOT_APPLICATION:
             yield PlannedChange(
                 "delete",
                 f"Application {name}",
@@ -49,7 +48,7 @@ def pause_automation(context: StartContext, report: Report) -> None:
         name = each["metadata"]["name"]
         report(name)
         with suppress(NotFound, Conflict):
-            if name == ROOT:
+            if name == ROOT_APPLICATION:
                 # With a finalizer, its deletion would delete everything that it manages.
                 _patch(context.kube, name, {"metadata": {"finalizers": None}})
                 uid = each["metadata"]["uid"]
@@ -126,7 +125,7 @@ def _patch(kube: Kube, name: str, change: Object) -> None:
 def _keepers(applications: Iterable[Object]) -> list[Object]:
     """Applications that manage objects on the core, root first."""
     found = [each for each in applications if is_on_core(each)]
-    return sorted(found, key=lambda each: each["metadata"]["name"] != ROOT)
+    return sorted(found, key=lambda each: each["metadata"]["name"] != ROOT_APPLICATION)
 
 
 def _deployed(context: StartContext, clusters: Iterable[str]) -> list[Object]:

@@ -12,7 +12,7 @@ from k8s_ucp.components.ownership.inventory import Inventory
 from k8s_ucp.components.ownership.ledger import Ledger, LedgerEntry
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import CRD, Kind, Kube, NotFound, Object
-from k8s_ucp.steps.shutdown.remove_from_core import services_of
+from k8s_ucp.steps.shutdown.remove_from_core import webhook_namespaces
 
 MARKED = "2026-03-01T12:00:00Z"
 BEFORE, AFTER = "2026-03-01T11:59:59Z", "2026-03-01T12:00:00Z"
@@ -301,8 +301,8 @@ def test_an_unserved_crd_has_no_kind() -> None:
 
 def test_namespaces_of_webhook_services_are_read() -> None:
     hooks = [{"clientConfig": {"service": {"namespace": "a"}}}, {"clientConfig": {"url": "x"}}]
-    assert list(services_of({"webhooks": hooks})) == ["a", ""]
-    assert list(services_of({})) == []
+    assert list(webhook_namespaces({"webhooks": hooks})) == ["a", ""]
+    assert list(webhook_namespaces({})) == []
 
 
 def test_the_ledger_is_persistent_and_a_corrupt_one_is_reported(tmp_path: Path) -> None:
