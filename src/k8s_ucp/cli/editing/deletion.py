@@ -15,7 +15,7 @@ from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
 from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
-from k8s_ucp.names import ARGOCD_NAMESPACE, PROTECTED, TRACKING_ID
+from k8s_ucp.names import APP, ARGOCD_NAMESPACE, PROTECTED, TOPOLOGY, TRACKING_ID
 from k8s_ucp.reconciler.draining import end_sync
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: flo
 
     again: the command that continues the wait.
     """
-    _wait(
+    wait_for(
         f"deletion of cluster {deletion.cluster}",
         deletion.left,
         seconds=seconds,
@@ -69,13 +69,17 @@ def require_core(call: Invocation, topology: Topology, app: str) -> None:
     for file in gitops.glob("clusters/overlays/*/kustomization.yaml"):
         if PROTECTED in file.read_text("utf-8", errors="replace"):
             protected.add(file.parent.name)
-    if protected and gitops.exists() and open_core(call, topology) is None:
+    if not protected or not gitops.exists():
+        return
+    kube = open_core(call, topology)
+    if kube is None:
         raise UcpError(
             f"the core cluster {topology.core_cluster} is not responding, but is "
             f"needed to delete {app} from protected environments "
             f"({', '.join(sorted(protected))})",
             next=f"ucp start, then: ucp app remove {app}",
         )
+    kube.close()
 
 
 def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
@@ -89,34 +93,38 @@ def remove_applications(call: Invocation, topology: Topology, app: str) -> bool:
     if kube is None:
         call.console.say("the core cluster is not running: the app is deleted at the next start")
         return False
-    labels = f"k8s-ucp.io/app={app},k8s-ucp.io/topology={topology.name}"
+    labels = f"{APP}={app},{TOPOLOGY}={topology.name}"
 
     def look() -> str:
-        applications = kube.list_all(APPLICATION, "argocd", labels=labels)
+        applications = kube.list_all(APPLICATION, ARGOCD_NAMESPACE, labels=labels)
         for each in applications:
             # An ApplicationSet that hasn't seen the commit recreates it; the next look deletes it
             # again.
             if each["metadata"].get("deletionTimestamp"):
                 end_sync(kube, each)
             else:
-                kube.delete(APPLICATION, each["metadata"]["name"], "argocd")
+                kube.delete(APPLICATION, each["metadata"]["name"], ARGOCD_NAMESPACE)
         return ", ".join(each["metadata"]["name"] for each in applications)
 
     again = f"ucp status says why; then ucp app remove {app} again: it continues"
-    _wait(f"deletion of the Applications of {app}", look, next=again)
+    what = f"deletion of the Applications of {app}"
+    with contextlib.closing(kube):
+        wait_for(what, look, seconds=LEAVING_SECONDS, next=again)
     return True
 
 
-def _wait(
-    what: str, look: Callable[[], str], *, seconds: float = LEAVING_SECONDS, next: str
+def wait_for(
+    what: str, look: Callable[[], str], *, seconds: float, pause: float = 0.5, next: str
 ) -> None:
-    def safely() -> str:
+    """Like wait_until, outside of a plan; a KubeError is a state. Raises DeadlineExceeded."""
+
+    def seen() -> str:
         try:
             return look()
         except KubeError as error:
             return error.message
 
-    wait_until(what, safely, seconds=seconds, cancel=Cancel(), pause=0.5, next=next)
+    wait_until(what, seen, seconds=seconds, cancel=Cancel(), pause=pause, next=next)
 
 
 def delete_on_each(

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing.deletion import wait_for
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
 from k8s_ucp.cli.editing.removal_plan import preview_applications
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.gitops.render.values.claims import API_VERSION, FOLDER
 from k8s_ucp.gitops.render.values.teams import CLAIMS
@@ -56,17 +56,13 @@ def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:
     kinds = [Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()]
 
     def look() -> str:
-        try:
-            claims = [each for kind in kinds for each in _list(kube, kind, team.namespace)]
-            return "; ".join(stuck(claims, lambda reference: _find(kube, reference, team)))
-        except KubeError as error:
-            return error.message
+        claims = [each for kind in kinds for each in _list(kube, kind, team.namespace)]
+        return "; ".join(stuck(claims, lambda reference: _find(kube, reference, team)))
 
-    wait_until(
+    wait_for(
         f"deletion of the claims of {team.name}",
         look,
         seconds=seconds,
-        cancel=Cancel(),
         pause=1.0,
         next=f"fix the cause, then run ucp team remove {team.name} again: it continues",
     )
@@ -81,40 +77,35 @@ def await_projects_deleted(kube: Kube, topology: Topology, team: Team, *, second
     start = f"{team.namespace}."
 
     def look() -> str:
-        try:
-            sets = [
-                f"ApplicationSet {each['metadata']['name']}"
-                for each in kube.list_all(APPLICATION_SET, names.ARGOCD_NAMESPACE)
+        sets = [
+            f"ApplicationSet {each['metadata']['name']}"
+            for each in kube.list_all(APPLICATION_SET, names.ARGOCD_NAMESPACE)
+            if each["metadata"]["name"].startswith(start)
+        ]
+        applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
+        for each in applications:
+            # A set keeps Applications in protected environments; this removal was requested by a
+            # person.
+            if each["metadata"].get("deletionTimestamp"):
+                end_sync(kube, each)
+            elif not sets:
+                name, uid = each["metadata"]["name"], each["metadata"]["uid"]
+                kube.delete(APPLICATION, name, names.ARGOCD_NAMESPACE, uid=uid)
+        left = [
+            *sets,
+            *(f"Application {each['metadata']['name']}" for each in applications),
+            *(
+                f"AppProject {each['metadata']['name']}"
+                for each in kube.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE)
                 if each["metadata"]["name"].startswith(start)
-            ]
-            applications = kube.list_all(APPLICATION, names.ARGOCD_NAMESPACE, labels=labels)
-            for each in applications:
-                # A set keeps Applications in protected environments; this removal was requested by
-                # a person.
-                if each["metadata"].get("deletionTimestamp"):
-                    end_sync(kube, each)
-                elif not sets:
-                    name, uid = each["metadata"]["name"], each["metadata"]["uid"]
-                    kube.delete(APPLICATION, name, names.ARGOCD_NAMESPACE, uid=uid)
-            left = [
-                *sets,
-                *(f"Application {each['metadata']['name']}" for each in applications),
-                *(
-                    f"AppProject {each['metadata']['name']}"
-                    for each in kube.list_all(APP_PROJECT, names.ARGOCD_NAMESPACE)
-                    if each["metadata"]["name"].startswith(start)
-                ),
-            ]
-            return some_of(left) if left else ""
-        except KubeError as error:
-            return error.message
+            ),
+        ]
+        return some_of(left) if left else ""
 
-    wait_until(
+    wait_for(
         f"deletion of the Applications and projects of {team.name}",
         look,
         seconds=seconds,
-        cancel=Cancel(),
-        pause=0.5,
         next="ucp status",
     )
 
