@@ -270,7 +270,7 @@ def unfinished_at(path: Path, plan: str) -> RunRecord | None:
 def _text(value: Any) -> str:
     """Raises TypeError."""
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 

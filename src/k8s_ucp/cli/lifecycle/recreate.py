@@ -269,7 +269,7 @@ def _lost_without_backup(context: StartContext) -> list[str]:
     if clouds:
         lost.append(
             f"the names of what exists in clouds ({some_of(clouds)}): they stay there, are billed, "
-            "and is created a second time unless it is deleted there first"
+            "and are created a second time unless they are deleted there first"
         )
     return lost
 

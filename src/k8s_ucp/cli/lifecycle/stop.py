@@ -133,7 +133,7 @@ def stop(
     if not yes:
         _confirm(context, loses=delete_data or delete_repos)
     seconds = run_plan(stopping, context, call.console)
-    released = "let go" if context.provider.info.adopts else "deleted"
+    released = "released" if context.provider.info.adopts else "deleted"
     if context.unasked:
         call.console.say(
             f"{core} was {released} without checking its cloud resources, which may still "

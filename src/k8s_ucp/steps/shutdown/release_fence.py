@@ -35,5 +35,5 @@ def release_fence(context: StartContext, report: Report) -> None:
         reference.release(holder_of(context).id, time.time)
     except (UcpError, OSError) as error:
         why = str(error).splitlines()[0]
-        report(f"another workspace needs `ucp start --takeover`: not released: {why}")
+        report(f"not released: {why}; another workspace needs `ucp start --takeover`")
     fence.forget()
