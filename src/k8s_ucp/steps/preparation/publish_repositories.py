@@ -117,27 +117,29 @@ def publish_repositories(context: StartContext, report: Report) -> None:
             whole=context.whole,
             go_on=context.cancel.check if context.whole else lambda: None,
         )
-    notes = [each.note for each in (context.published.core, context.published.apps)]
+    notes: list[str | None] = [
+        each.note for each in (context.published.core, context.published.apps)
+    ]
     if checked.warnings:
         count = len(checked.warnings)
         notes.append(f"{count} warning{'s' * (count > 1)}; `ucp check` lists them")
     notes += _teams(context)
     if context.topology.spec.git.provider == "local":
-        urls = read_addresses(context.topology, context.gitops)
-        notes += [
-            ensure_hook(
-                bare,
-                python=Path(sys.executable),
-                kubeconfig=context.state.kubeconfig(context.topology.core_cluster),
-                branch=context.topology.spec.git.branch,
-                url=url,
-            )
-            for bare, url in (
-                (context.gitops.core_remote, urls.core),
-                (context.gitops.apps_remote, urls.apps),
-            )
-        ]
-        notes += [
+        notes += _ensure_hooks(context)
+    notes += warnings(context.topology)
+    report("; ".join(note for note in notes if note))
+
+
+def _ensure_hooks(context: StartContext) -> list[str | None]:
+    """Hooks of the local repositories: they tell Argo CD about pushes, and check them."""
+    urls = read_addresses(context.topology, context.gitops)
+    repositories = (
+        ("core", context.gitops.core_remote, urls.core),
+        ("apps", context.gitops.apps_remote, urls.apps),
+    )
+    notes = [_ensure_refresh_hook(context, bare, url) for _, bare, url in repositories]
+    for name, bare, _ in repositories:
+        notes.append(
             ensure_check_hook(
                 bare,
                 name,
@@ -146,13 +148,19 @@ def publish_repositories(context: StartContext, report: Report) -> None:
                 helm=context.toolbox.path("helm"),
                 branch=context.topology.spec.git.branch,
             )
-            for name, bare in (
-                ("core", context.gitops.core_remote),
-                ("apps", context.gitops.apps_remote),
-            )
-        ]
-    notes += warnings(context.topology)
-    report("; ".join(note for note in notes if note))
+        )
+    return notes
+
+
+def _ensure_refresh_hook(context: StartContext, bare: Path, url: str) -> str | None:
+    """The hook that tells Argo CD about pushes to a local repository. Returns a note, or None."""
+    return ensure_hook(
+        bare,
+        python=Path(sys.executable),
+        kubeconfig=context.state.kubeconfig(context.topology.core_cluster),
+        branch=context.topology.spec.git.branch,
+        url=url,
+    )
 
 
 def _teams(context: StartContext) -> list[str | None]:
@@ -161,13 +169,7 @@ def _teams(context: StartContext) -> list[str | None]:
     fill_local(topology, folder)
     urls = team_addresses(topology, folder)
     return [
-        ensure_hook(
-            folder.team_remote(each.name),
-            python=Path(sys.executable),
-            kubeconfig=context.state.kubeconfig(topology.core_cluster),
-            branch=topology.spec.git.branch,
-            url=urls[each.name],
-        )
+        _ensure_refresh_hook(context, folder.team_remote(each.name), urls[each.name])
         for each in topology.spec.teams
         if each.repo is None
     ]
