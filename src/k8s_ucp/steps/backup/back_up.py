@@ -33,10 +33,8 @@ def _preview_backup(context: StartContext) -> Iterator[PlannedChange]:
         yield PlannedChange("change", what, "passwords and names that the core generates are added")
         return
     clone = Repository(context.gitops.core, credential=context.git_credential)
-    file, key = (
-        BackupFile(clone, context.topology.spec.git.branch),
-        load_key(context.workspace.backup_key),
-    )
+    file = BackupFile(clone, context.topology.spec.git.branch)
+    key = load_key(context.workspace.backup_key)
     state = context.core_state
     known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
     if known is not None and updated(known, state.collect(), state.is_deleted) == known:
@@ -100,23 +98,8 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         return
     if not ask_core(context, report):
         return
-    name = context.topology.core_cluster
     if not context.core_responds():
-        if _is_removed(context):
-            accept_loss(context, "it stopped responding", report)
-        elif context.core_is_adopted():
-            if not is_given_up(context):
-                raise UcpError(
-                    f"stopping would lose data of the core cluster: {name} is not responding",
-                    next=advice_of_silence(context),
-                )
-            accept_loss(context, "abandoned with --abandon", report)
-        elif context.state.kubeconfig(name).exists():
-            _refuse_unsaved(context)
-            # The last backup succeeded, but the core may have made something after it.
-            unsaved = context.delete_data and not context.destroys
-            lost = "; what it made in its last seconds may be lost" if unsaved else ""
-            report(f"not backed up: {name} is not responding{lost}")
+        _leave_unsaved(context, report)
         return
     try:
         state = context.core_state
@@ -134,12 +117,32 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
             raise
         if _may_not_lose_data(context):
             error.message = f"--delete-data would lose what is not backed up: {error.message}"
-            accept = _accept_loss_of(name)
+            accept = _accept_loss_of(context.topology.core_cluster)
             error.next = f"{error.next}; or {accept}" if error.next else accept
             raise
         # A later stop of the silent core may be told to delete its data.
         note_failure(context.state.backup, error.message)
         report(f"not backed up: {error.message.splitlines()[0]}")
+
+
+def _leave_unsaved(context: StartContext, report: Report) -> None:
+    """Go on without a backup of a silent core. Raises UcpError if that requires a flag."""
+    name = context.topology.core_cluster
+    if _is_removed(context):
+        accept_loss(context, "it stopped responding", report)
+    elif context.core_is_adopted():
+        if not is_given_up(context):
+            raise UcpError(
+                f"stopping would lose data of the core cluster: {name} is not responding",
+                next=advice_of_silence(context),
+            )
+        accept_loss(context, "abandoned with --abandon", report)
+    elif context.state.kubeconfig(name).exists():
+        _refuse_unsaved(context)
+        # The last backup succeeded, but the core may have made something after it.
+        unsaved = context.delete_data and not context.destroys
+        lost = "; what it made in its last seconds may be lost" if unsaved else ""
+        report(f"not backed up: {name} is not responding{lost}")
 
 
 def _may_not_lose_data(context: StartContext) -> bool:
