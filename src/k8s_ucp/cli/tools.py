@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation
-from k8s_ucp.cli.console import table
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation
 from k8s_ucp.tools.catalogue import EMBEDDED
 from k8s_ucp.tools.forecast import about
 from k8s_ucp.tools.installer import Installer
@@ -115,10 +114,6 @@ def show(
         }
         for each in states
     ]
-    console = invocation(ctx).console
-    if output is not Output.table:
-        console.data(notation(data, output))
-        return
     rows = [
         [
             each.name,
@@ -131,7 +126,8 @@ def show(
         ]
         for each in states
     ]
-    console.data(table(("name", "version", "where", "from", "programs"), rows, width=console.width))
+    columns = ("name", "version", "where", "from", "programs")
+    invocation(ctx).show_list(output, data, columns, rows)
 
 
 def _needed(ctx: typer.Context) -> tuple[str, ...]:

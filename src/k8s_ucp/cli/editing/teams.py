@@ -19,7 +19,6 @@ from k8s_ucp.cli.command import (
     YesOption,
     declare,
     invocation,
-    notation,
     option,
 )
 from k8s_ucp.cli.editing.deletion import how_far, open_core, refuse_lost_core
@@ -129,9 +128,6 @@ def add(
             "files": [{"path": path, "change": what} for path, what in files],
             "refused": refused.reasons,
         }
-        if output is not Output.table:
-            call.console.data(notation(data, output))
-            return
         call.show_list(output, data, ("file", "change"), files)
         return
     with _begun(call, topology, team) as repository:
