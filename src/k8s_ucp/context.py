@@ -191,7 +191,7 @@ class TopologyView:
     @property
     def reconciler(self) -> ReconcilerComponent:
         """Its part on this machine: all of it, or what can't run in a pod."""
-        adopts = any(each.adopts for each in (p.info for p in self.providers.values()))
+        adopts = any(each.info.adopts for each in self.providers.values())
         return ReconcilerComponent(
             self.host,
             self.workspace.root,

@@ -170,7 +170,7 @@ def _version_of(file: Path) -> tuple[int, int] | None:
 
 
 def _in_pod(call: Invocation, **options: Any) -> Settings:
-    """Settings of a pod. told: those given by options."""
+    """Settings of a pod. options: those given by flags."""
     from k8s_ucp.reconciler.runtime.settings import Settings
 
     if not call.topology or not options["source_namespaces"]:

@@ -53,7 +53,7 @@ def read_fence(
 ) -> FenceRecord | None:
     """The fence of the topology's core repository; None if there is none. Changes nothing.
 
-    Raises the errors of the git room.
+    Raises GitFailed, DeadlineExceeded.
     """
     if view.topology.spec.git.provider == "local" and not view.gitops.core_remote.exists():
         return None

@@ -168,10 +168,8 @@ def check_memory(context: StartContext) -> None:
     providers = [spec.core.provider, *(each.cluster.provider for each in spec.environments)]
     sizes = [size for each in providers if (size := PROVIDERS[each].megabytes)]
     here = PROVIDERS[spec.core.provider].megabytes
-    clusters, needed = (
-        len(sizes),
-        sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES),
-    )
+    clusters = len(sizes)
+    needed = sum(sizes) + (COMPONENTS_MEGABYTES if here else HELPERS_MEGABYTES)
     needed += CLOUD_MEGABYTES if spec.clouds.simulated else 0
     free = available_memory() // 10**6
     if free < needed:

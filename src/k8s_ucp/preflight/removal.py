@@ -101,7 +101,7 @@ def _check_unknown(context: StartContext) -> None:
 
 def inventory_of(context: StartContext) -> Inventory | None:
     """None if the core is not an existing cluster, or contains nothing of ours."""
-    name, adopted = (context.topology.core_cluster, make(context.workspace, context.topology))
+    name, adopted = context.topology.core_cluster, make(context.workspace, context.topology)
     if name not in adopted.names():
         return None
     # From the user's current kubeconfig: the copy that start wrote may be outdated.

@@ -173,7 +173,9 @@ def spawn(
         os.close(descriptor)
     found = identify(child.pid)
     if found is None:
-        raise CommandFailed([str(each) for each in argv], child.wait(), log.read_text()[-2000:])
+        raise CommandFailed(
+            [str(each) for each in argv], child.wait(), log.read_text("utf-8", "replace")[-2000:]
+        )
     # Not waited for on purpose: it outlives this process.
     child.returncode = 0
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -21,7 +22,7 @@ from k8s_ucp.gitops.render.values.claims import (
     claim_path,
     full_name,
 )
-from k8s_ucp.topology import Environment, Topology, load
+from k8s_ucp.topology import NAME_PATTERN, Environment, Topology, load
 
 app = declare("List, write and remove claims of a team.")
 TeamOption = Annotated[
@@ -173,10 +174,6 @@ def _environment(topology: Topology, name: str | None) -> Environment:
 
 
 def _check_name(name: str) -> None:
-    import re
-
-    from k8s_ucp.topology import NAME_PATTERN
-
     if not re.fullmatch(NAME_PATTERN, name):
         raise UsageError(
             f"a claim can't be named '{name}': lower-case letters, digits and '-', at most 40 "

@@ -98,8 +98,8 @@ def upgrade(
         show_plan(call, wanted, context, output)
         return
     began = time.monotonic()
-    path = context.state.unfinished_file(UPGRADE)
-    with open_journal(path, UPGRADE, command_line(), call.console).until_done() as journal:
+    file = context.state.unfinished_file(UPGRADE)
+    with open_journal(file, UPGRADE, command_line(), call.console).until_done() as journal:
         for each in wanted:
             run_plan(each, context, call.console, part_of=journal)
     seconds = time.monotonic() - began

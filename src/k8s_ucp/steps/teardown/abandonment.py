@@ -29,8 +29,8 @@ GRACE_SECONDS = 20.0
 """How long abandoned resources may still be deleted, in case their cloud responds again."""
 SHOWN = 3
 """Stuck resources for which an error suggests commands."""
-TEARDOWN = "destroy"
-"""Name of the plan, in the journal."""
+PLAN = "destroy"
+"""Name of the teardown's plan, in the journal."""
 NAMED = "named"
 """Key in the journal: names of resources that were abandoned, or may be."""
 Look = Callable[[], tuple[str, Sequence[Object]]]
@@ -74,7 +74,7 @@ def check_named(context: StartContext, items: Iterable[Object], others: Iterable
         known.update(given_up.known_by)
     for recorded in CloudRecord(context.state.cloud_record).resources():
         known |= recorded.names
-    last = unfinished_at(context.state.journal, TEARDOWN)
+    last = unfinished_at(context.state.journal, PLAN)
     known.update(last.data.get(NAMED, ()) if last else ())
     if unknown := sorted(context.abandon - known):
         raise UsageError(

@@ -64,8 +64,8 @@ def _preview_databases(context: StartContext) -> Iterator[PlannedChange]:
     claimed = {each["metadata"]["name"] for each in composites(kube)} if kube else set()
     for each in context.topology.spec.databases:
         for environment in context.topology.spec.environments:
-            names = each.environments or (environment.name,)
-            if environment.name not in names or each.provider == "local":
+            wanted = each.environments or (environment.name,)
+            if environment.name not in wanted or each.provider == "local":
                 continue
             what = f"database {each.name} of {environment.name}"
             if f"{each.name}-{environment.name}" in claimed:
