@@ -85,10 +85,7 @@ def forget(
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
     if not yes and sys.stdin.isatty():
-        from k8s_ucp.cli.questions import confirm
-
-        if not confirm(f"Deregister {name} and delete its Applications?", default=False):
-            raise UsageError("the cluster was not deregistered")
+        _confirm(name)
     existing = forced_deregistration.forget(context.kube, name)
 
     def look() -> str:
@@ -108,3 +105,17 @@ def forget(
     call.console.say(
         f"{name} is deregistered; `ucp clusters forget {name} --undo` registers it again."
     )
+
+
+def _confirm(name: str) -> None:
+    """Ask the person at the terminal. Raises UsageError, also if the question would not be seen."""
+    from k8s_ucp.cli import questions
+
+    if not questions.can_ask():
+        raise UsageError(
+            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            next=f"ucp clusters forget {name} --yes",
+        )
+    question = f"Deregister {name} and delete its Applications?"
+    if not questions.confirm(question, default=False):
+        raise UsageError("the cluster was not deregistered")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -153,19 +152,21 @@ def stop(
 
 
 def _confirm(context: StartContext, *, loses: bool) -> None:
-    """Ask on a terminal; if data is deleted, a confirmation is required.
+    """Ask if possible; if data is deleted, a confirmation is required.
 
     Raises UsageError.
     """
     from k8s_ucp.cli import questions
 
-    if loses and not questions.can_ask():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
-            next="add --plan to see what is lost for good; then --yes",
-        )
+    if not questions.can_ask():
+        if loses:
+            raise UsageError(
+                "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+                next="add --plan to see what is lost for good; then --yes",
+            )
+        return
     question = f"Stop the topology {context.topology.name}?"
     if loses:
         question = f"Stop the topology {context.topology.name} and delete what the flags name?"
-    if (loses or sys.stdin.isatty()) and not questions.confirm(question, default=not loses):
+    if not questions.confirm(question, default=not loses):
         raise UsageError("nothing was stopped")

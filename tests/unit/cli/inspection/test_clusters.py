@@ -1,0 +1,27 @@
+"""`ucp clusters forget` deregisters nothing before a person at the terminal agreed."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.cli import questions
+from k8s_ucp.cli.inspection import clusters
+from k8s_ucp.errors import UsageError
+
+
+def test_a_cluster_is_not_deregistered_where_nobody_sees_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "can_ask", lambda: False)
+    with pytest.raises(UsageError, match="needs a terminal") as refused:
+        clusters._confirm("demo-stage")
+    assert refused.value.next == "ucp clusters forget demo-stage --yes"
+
+
+def test_a_cluster_is_not_deregistered_if_the_answer_is_no(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "can_ask", lambda: True)
+    monkeypatch.setattr(questions, "confirm", lambda *_, default: default)
+    with pytest.raises(UsageError, match="was not deregistered"):
+        clusters._confirm("demo-stage")
