@@ -142,9 +142,10 @@ def placed(advice: str, given: Mapping[str, str]) -> str:
 
 _COMMAND = re.compile(
     r"(?P<command>(?<![\w/.-])ucp (?:api|app|board|check|claim|cloud|clusters|destroy|diff|doctor"
-    r"|env|events|get|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
+    r"|env|events|get|graph|history|kubeconfig|logs|mirror|open|promote|reconciler|recreate|render|rollback"
     r"|start|status|stop|team|tools|upgrade)\b"
-    r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|remove|reset|run|secrets)\b)?"
+    r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|prune|remove|render|reset|run"
+    r"|secrets)\b)?"
     r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
     r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
 )

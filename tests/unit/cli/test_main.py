@@ -279,6 +279,14 @@ def test_the_suggested_command_repeats_the_given_workspace(
     assert placed(advice, {}) == advice
 
 
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_the_workspace_is_repeated_in_every_command(name: str) -> None:
+    commands = getattr(main._load(name, []), "commands", {})
+    for words in (name, *(f"{name} {each}" for each in commands)):
+        advice = placed(f"ucp {words} NAME", {"--workspace": "/a"})
+        assert advice == f"ucp {words} --workspace /a NAME"
+
+
 def test_an_error_repeats_the_global_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
