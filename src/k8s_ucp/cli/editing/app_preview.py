@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.topology_edit import read_topology
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 if TYPE_CHECKING:
@@ -286,14 +286,12 @@ def _forbidden(app: App, app_objects: _AppObjects) -> UsageError | None:
             for each in objects
             if namespace in (part(each, "metadata").get("namespace"), _namespace_made(each))
         }
-        shown = sorted(outside)[:_SHOWN]
-        more = f" and {len(outside) - len(shown)} more" if len(outside) > len(shown) else ""
         way = "remove metadata.namespace there, or set `namespace` in the kustomization"
         if app_objects.is_chart:
             way = "set the chart's value for it, if it has one: --values FILE"
         return UsageError(
-            f"{app.name}: {', '.join(shown)}{more} would go to the namespace {namespace}, which "
-            "is reserved: no app may write to it",
+            f"{app.name}: {some_of(sorted(outside), _SHOWN)} would go to the namespace "
+            f"{namespace}, which is reserved: no app may write to it",
             next=f"{way} (its own namespace is {app.home}); software of the cluster's itself you "
             "can install by kubectl: ucp kubeconfig ENV --merge",
         )
@@ -436,13 +434,16 @@ def _unset(
         return
     left = unlisted(tried, targets, values, now, after)
     if named := [each for each in left if each.path]:
-        lines = ", ".join(proposed(tried, after))
+        lines, images_named = ", ".join(proposed(tried, after)), [each.image for each in named]
         yield (
-            f"`ucp promote` does not find the version of {_first(each.image for each in named)}; "
+            f"`ucp promote` does not find the version of {some_of(images_named, _SHOWN)}; "
             f"name it in apps/{name}/.promotion.yaml: targets: [{lines}]"
         )
     if others := [each.image for each in left if not each.path]:
-        yield f"`ucp promote` can't change {_first(others)}: no value of the chart is its version"
+        yield (
+            f"`ucp promote` can't change {some_of(others, _SHOWN)}: no value of the chart is its "
+            "version"
+        )
 
 
 def _subcharts(folder: EnvironmentFolder) -> Subcharts:
@@ -454,12 +455,6 @@ def _subcharts(folder: EnvironmentFolder) -> Subcharts:
     files = {each: folder.source.read(f"{folder.path}/{each}") or b"" for each in folder.names()}
     found = ((way, decoded(content, ".".join(way))) for way, content in subchart_values(files))
     return [(way, read_tree(text, ".".join(way))) for way, text in found if text.strip()]
-
-
-def _first(names: Iterable[str]) -> str:
-    listed = [*names]
-    more = f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
-    return f"{', '.join(listed[:_SHOWN])}{more}"
 
 
 def _print_unlisted(call: Invocation, name: str, app_objects: _AppObjects) -> None:

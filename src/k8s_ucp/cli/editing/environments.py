@@ -37,7 +37,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     up_to_date,
 )
 from k8s_ucp.cli.topology_selection import environment_names
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT
@@ -183,13 +183,11 @@ def _behind(call: Invocation, topology: Topology, name: str) -> list[str]:
             continue  # It has nothing to promote, or no overlay there.
         other = [each for each in here if ahead.get(each, here[each]) != here[each]]
         if other:
-            versions = ", ".join(
-                f"{each} {here[each] or _DEFAULT} (not {ahead[each] or _DEFAULT})"
-                for each in other[:2]
-            )
-            more = f" and {len(other) - 2} more" if len(other) > 2 else ""
+            versions = [
+                f"{each} {here[each] or _DEFAULT} (not {ahead[each] or _DEFAULT})" for each in other
+            ]
             found.append(
-                f"{app_name} starts on {name} with {versions}{more}; to use the version of "
+                f"{app_name} starts on {name} with {some_of(versions, 2)}; to use the version of "
                 f"{before}: "
                 f"ucp promote {app_name} --env {name} --from {before}"
             )

@@ -18,6 +18,7 @@ from k8s_ucp.cli.editing.deletion import (
     is_tracked_by,
 )
 from k8s_ucp.engine.planned_change import Action, PlannedChange
+from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.render.values.permissions import namespaces_of, taken_namespaces
 from k8s_ucp.kube import NAMESPACE, Kube, Object
 from k8s_ucp.names import ARGOCD_MANAGER
@@ -115,8 +116,7 @@ def why_kept(
         listed = pool.map(lambda kind: (kind.kind, kube.list_all(kind, namespace)), kinds)
         items = [(kind, item) for kind, items in listed for item in items]
     if held := list(held_by(items, application, volumes_too=volumes_too)):
-        more = f" and {len(held) - 3} more" if len(held) > 3 else ""
-        return f"it contains {', '.join(held[:3])}{more}"
+        return f"it contains {some_of(held, 3)}"
     return ""
 
 

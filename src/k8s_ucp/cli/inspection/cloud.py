@@ -12,7 +12,7 @@ from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invoc
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 
 if TYPE_CHECKING:
     from k8s_ucp.cloud.admin import CloudAdmin
@@ -135,9 +135,8 @@ def refuse_reset(entries: list[CloudLedgerEntry], topology: str, *, forced: bool
     left = sorted(f"{kind} {id}" for _, kind, id in remaining(entries))
     if not left or forced:
         return
-    more = f" and {len(left) - SHOWN} more" if len(left) > SHOWN else ""
     raise UcpError(
-        f"the simulated cloud of {topology} has resources: {', '.join(left[:SHOWN])}{more}",
+        f"the simulated cloud of {topology} has resources: {some_of(left, SHOWN)}",
         next=f"remove their declarations, or delete them: ucp cloud reset --force {topology}",
     )
 

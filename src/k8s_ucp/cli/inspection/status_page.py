@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import cloud
-from k8s_ucp.errors import NEXT_STEP
+from k8s_ucp.errors import NEXT_STEP, some_of
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.status import ClusterSnapshot, Status
@@ -175,8 +175,7 @@ def _unfinished(run: Status) -> str:
 
 def _images(images: list[str]) -> str:
     """The first few images; `-o json` lists all of them."""
-    more = f" and {len(images) - SHOWN_IMAGES} more" if len(images) > SHOWN_IMAGES else ""
-    return shorten_digests(", ".join(images[:SHOWN_IMAGES])) + more
+    return shorten_digests(some_of(images, SHOWN_IMAGES))
 
 
 def _claim(each: Status) -> str:

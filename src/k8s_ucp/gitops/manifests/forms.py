@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.manifests.other_tools import find_tools
 from k8s_ucp.gitops.manifests.yaml_text import (
     documents,
@@ -54,10 +54,8 @@ class SeveralFolders(UsageError):
     def __init__(self, folders: list[str], plain: Collection[str] = ()) -> None:
         """folders: with a kustomization or a chart. plain: with manifests."""
         self.folders = _named_by({*folders, *plain})
-        left = len(self.folders) - _SHOWN
-        more = f" and {left} more" if left > 0 else ""
         super().__init__(
-            f"the manifests are in folders below: {', '.join(self.folders[:_SHOWN])}{more}",
+            f"the manifests are in folders below: {some_of(self.folders, _SHOWN)}",
             next=f"select one with --path, such as {self.folders[0]} (or use --as directory)",
         )
         found = filter(None, map(_ENVIRONMENT.fullmatch, folders))

@@ -22,7 +22,7 @@ def parse_stamp(text: str | None) -> float | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        found = datetime.fromisoformat(text)
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

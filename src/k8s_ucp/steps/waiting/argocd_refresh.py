@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.gitops.refresh import EVERYTHING, REFRESH_SET, is_touched
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, Kind, Kube, NotFound, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
 ASK_AGAIN = 2.0
@@ -115,5 +115,4 @@ def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: flo
 
 def _looked_at(status: Object) -> float:
     """Time of Argo CD's last comparison, in whole seconds since the epoch."""
-    text = status.get("reconciledAt")
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    return parse_stamp(status.get("reconciledAt")) or 0.0

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_ucp.errors import some_of
 from k8s_ucp.steps.upgrading.rehearsal.inventory import ClusterInventory
 
 _KINDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -75,8 +76,7 @@ def _changed(
         if kind == _KINDS and short in renewed:
             continue
         if fields := list(lost_values(item.content, now.content)):
-            more = f" and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
-            yield f"{name}: {', '.join(fields[:MOST_FIELDS])}{more}"
+            yield f"{name}: {some_of(fields, MOST_FIELDS)}"
 
 
 def lost_values(before: Any, after: Any, path: str = "") -> Iterator[str]:
