@@ -19,7 +19,7 @@ from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter
 from k8s_ucp.reconciler.runtime.events import Events
-from k8s_ucp.reconciler.runtime.logs import without_secrets
+from k8s_ucp.reconciler.runtime.logs import without_credentials
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 
 
@@ -71,7 +71,7 @@ class StatusReporter:
             return False
         self._speak_of(key, owner["metadata"]["uid"])
         conditions = [
-            Condition(each.type, each.status, each.reason, without_secrets(each.message))
+            Condition(each.type, each.status, each.reason, without_credentials(each.message))
             for each in conditions
         ]
         for each in conditions:

@@ -8,7 +8,7 @@ import threading
 from k8s_ucp import names
 from k8s_ucp.kube import EVENT, Kube, KubeError, NotFound, Object
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp
-from k8s_ucp.reconciler.runtime.logs import Log, without_secrets
+from k8s_ucp.reconciler.runtime.logs import Log, without_credentials
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 
 MESSAGE_LIMIT = 1000
@@ -33,7 +33,7 @@ class Events:
 
     def record(self, about: Object, reason: str, message: str, *, warning: bool = False) -> None:
         """Record an event; a repeated one increments its count. reason: one word in CamelCase."""
-        message = without_secrets(message)[:MESSAGE_LIMIT]
+        message = without_credentials(message)[:MESSAGE_LIMIT]
         uid = about["metadata"]["uid"]
         key = (uid, reason, message)
         with self._lock:

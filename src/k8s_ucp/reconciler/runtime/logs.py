@@ -15,10 +15,11 @@ _CREDENTIAL = re.compile(
 )
 
 
-def without_secrets(text: str) -> str:
+def without_credentials(text: str) -> str:
     """Replace tokens and private keys by `[redacted]`.
 
-    A second safeguard: error messages should contain none in the first place.
+    A second safeguard: error messages should contain none in the first place. Replaces less than
+    `redaction.without_secrets`, since conditions must keep their names and digests.
     """
     return _CREDENTIAL.sub("[redacted]", text)
 
@@ -29,7 +30,7 @@ def _clean(value: object) -> object:
         return [_clean(each) for each in value]
     if value is None or isinstance(value, bool | int | float):
         return value
-    return without_secrets(str(value))
+    return without_credentials(str(value))
 
 
 class Log:
