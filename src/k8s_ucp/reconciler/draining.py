@@ -1,6 +1,6 @@
 """Drains a cluster: deletes its Applications, and finds load balancers and volumes outside of it.
 
-`delete_applications`, `end_sync` and `have_looked_at` write and are idempotent; `held_on` only
+`delete_applications`, `end_sync` and `request_refresh` write and are idempotent; `held_on` only
 reads; everything else is pure.
 """
 
@@ -129,7 +129,7 @@ def failed_deletions(
     ]
 
 
-def have_looked_at(kube: Kube, applications: Iterable[str]) -> None:
+def request_refresh(kube: Kube, applications: Iterable[str]) -> None:
     """Make Argo CD refresh the Applications now."""
     for name in applications:
         # Ignore those that were deleted meanwhile.

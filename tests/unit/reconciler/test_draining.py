@@ -11,9 +11,9 @@ from k8s_ucp.reconciler.draining import (
     applications_of,
     delete_applications,
     failed_deletions,
-    have_looked_at,
     holding,
     in_words,
+    request_refresh,
 )
 from tests.unit.reconciler.objects import Object
 
@@ -94,7 +94,7 @@ def test_a_failed_deletion_is_retried_immediately_and_then_periodically() -> Non
     assert failed_deletions(everyone, {"failed": 99.0}, now=100.0) == []
     assert failed_deletions(everyone, {"failed": 80.0}, now=100.0) == ["failed"]
     api: Any = Patches()
-    have_looked_at(api, ["failed"])
+    request_refresh(api, ["failed"])
     note = {"argocd.argoproj.io/refresh": "normal"}
     assert api.made == [("failed", {"metadata": {"annotations": note}})]
 

@@ -76,14 +76,14 @@ class Deregistration:
             return None
         ours, others = draining.applications_of(everyone, existing.cluster, existing.access[0])
         draining.delete_applications(self._kube, ours)
-        self._have_failures_tried_again(ours)
+        self._retry_failures(ours)
         return _names(ours), _names(others)
 
-    def _have_failures_tried_again(self, applications: list[Object]) -> None:
+    def _retry_failures(self, applications: list[Object]) -> None:
         now = self._clock()
         asked = {each: at for each, at in self._asked.items() if now - at < draining.ASK_AGAIN}
         failed = draining.failed_deletions(applications, asked, now=now)
-        draining.have_looked_at(self._kube, failed)
+        draining.request_refresh(self._kube, failed)
         self._asked = asked | dict.fromkeys(failed, now)
 
     def _silent_for(self, key: str, existing: Registration) -> float:
