@@ -14,8 +14,9 @@ from k8s_ucp.cli.editing.teams import open_team, team_of
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 from k8s_ucp.gitops.render.values.claims import (
-    FOLDER,
+    EMPTY_FOLDER,
     KINDS,
+    README,
     ClaimRequest,
     check_is_composed,
     claim,
@@ -131,8 +132,7 @@ def remove(
                 f"{path} does not exist in the repository of the team {whose.name}",
                 next="ucp claim list",
             )
-        kept = f"{FOLDER}README.md"
-        return {path: None, **({} if kept in files else {kept: b"# Claims\n"})}
+        return {path: None, **({} if README in files else EMPTY_FOLDER)}
 
     full = full_name(whose, name)
     open_team(call, topology, whose).commit(f"Remove the claim {full}\n", change)

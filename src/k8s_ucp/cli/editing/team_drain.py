@@ -17,7 +17,7 @@ from k8s_ucp.cli.editing.namespace_deletion import delete_namespace
 from k8s_ucp.cli.editing.removal_plan import preview_applications
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, some_of
-from k8s_ucp.gitops.render.values.claims import API_VERSION, FOLDER
+from k8s_ucp.gitops.render.values.claims import API_VERSION, EMPTY_FOLDER, FOLDER, README
 from k8s_ucp.gitops.render.values.teams import CLAIMS
 from k8s_ucp.inspect.resource_conditions import stuck
 from k8s_ucp.kube import (
@@ -37,14 +37,13 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Team, Topology
 
 TEAM = f"{names.GROUP}/team"
-_KEPT = f"{FOLDER}README.md"
 
 
 def without_claims(files: Mapping[str, bytes]) -> dict[str, bytes | None]:
     """A change of a team's repository: deletes all claims, and keeps the folder."""
-    found = [each for each in files if each.startswith(FOLDER) and each != _KEPT]
-    kept: dict[str, bytes | None] = {} if _KEPT in files or not found else {_KEPT: b"# Claims\n"}
-    return kept | dict.fromkeys(found)
+    found = [each for each in files if each.startswith(FOLDER) and each != README]
+    kept = {} if README in files or not found else EMPTY_FOLDER
+    return {**kept, **dict.fromkeys(found)}
 
 
 def await_claims_deleted(kube: Kube, team: Team, *, seconds: float) -> None:

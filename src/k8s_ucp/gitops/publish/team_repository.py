@@ -11,7 +11,7 @@ from k8s_ucp.git.lost_branch import has_others_only, lost_branch
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
-from k8s_ucp.gitops.render.values.claims import FOLDER
+from k8s_ucp.gitops.render.values.claims import FOLDER, README
 from k8s_ucp.topology import Team, Topology
 from k8s_ucp.workspace import GitopsFolder
 
@@ -85,8 +85,7 @@ def fill(
     def change(files: Files) -> Mapping[str, bytes | None]:
         if not files:
             return wanted
-        readme = f"{FOLDER}README.md"
-        return {} if any(each.startswith(FOLDER) for each in files) else {readme: wanted[readme]}
+        return {} if any(each.startswith(FOLDER) for each in files) else {README: wanted[README]}
 
     return repository.commit(f"Begin the repository of the team {team.name}\n", change)
 

@@ -27,6 +27,9 @@ API_VERSION = f"{GROUP}/v1alpha1"
 KINDS = {"database": "Postgres", "compute": "Compute"}
 """Kinds of claims, by the argument of the command."""
 FOLDER = "claims/"
+README = f"{FOLDER}README.md"
+EMPTY_FOLDER: Mapping[str, bytes] = {README: b"# Claims\n"}
+"""File that keeps the folder, which Argo CD reads, when the last claim is removed."""
 
 
 @dataclass(frozen=True)
