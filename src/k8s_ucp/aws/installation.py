@@ -10,8 +10,9 @@ from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG, USAGE, crds
 from k8s_ucp.aws.kind import GROUP
 from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Kind, Object
+from k8s_ucp.names import CROSSPLANE_NAMESPACE
 
-NAMESPACE, NAME = "crossplane-system", "provider-aws-local"
+NAMESPACE, NAME = CROSSPLANE_NAMESPACE, "provider-aws-local"
 _CLUSTER_ROLE = Kind(
     "rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False
 )

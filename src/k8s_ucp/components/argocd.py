@@ -21,10 +21,11 @@ from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
 
 NAME = "argocd"
-NAMESPACE = "argocd"
+NAMESPACE = ARGOCD_NAMESPACE
 SERVER = "argocd-server"
 REPO_SERVER = "argocd-repo-server"
 CONTROLLER = "argocd-application-controller"

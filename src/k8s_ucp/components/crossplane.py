@@ -20,6 +20,7 @@ from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.kube import SECRET, Kube
+from k8s_ucp.names import CROSSPLANE_NAMESPACE
 from k8s_ucp.process import RunningPrograms, run
 from k8s_ucp.workspace import write_private_file
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import CrossplaneSettings
 
 NAME = "crossplane"
-NAMESPACE = "crossplane-system"
+NAMESPACE = CROSSPLANE_NAMESPACE
 PORTS = ("crossplane-metrics", "crossplane-health")
 CLIENT_SECRET = "crossplane-tls-client"  # noqa: S105 (a name)
 SERVER_SECRET = "crossplane-tls-server"  # noqa: S105

@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import write_hook
-from k8s_ucp.names import REFRESH
+from k8s_ucp.names import ARGOCD_NAMESPACE, REFRESH
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kind, Kube
 
-NAMESPACE = "argocd"
 EVERYTHING = "*"
 """Path that stands for all paths, if the changed ones are unknown."""
 
@@ -117,11 +116,11 @@ def refresh(
     # ApplicationSets first: only they create new Applications.
     wanted = [
         (APPLICATION_SET, each, REFRESH_SET)
-        for each in kube.list_all(APPLICATION_SET, NAMESPACE)
+        for each in kube.list_all(APPLICATION_SET, ARGOCD_NAMESPACE)
         if _mentions(each.get("spec", {}).get("generators"), url)
     ] + [
         (APPLICATION, each, REFRESH)
-        for each in kube.list_all(APPLICATION, NAMESPACE)
+        for each in kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         if is_touched(each, url, paths)
     ]
     until = time.monotonic() + patience
@@ -131,11 +130,11 @@ def refresh(
         name = item["metadata"]["name"]
         while _is_asked(item, annotations) and time.monotonic() < until:
             time.sleep(0.1)
-            found = kube.find(kind, name, NAMESPACE)
+            found = kube.find(kind, name, ARGOCD_NAMESPACE)
             if found is None:
                 return ""
             item = found
-        kube.patch(kind, name, NAMESPACE, {"metadata": {"annotations": annotations}})
+        kube.patch(kind, name, ARGOCD_NAMESPACE, {"metadata": {"annotations": annotations}})
         return f"{kind.kind}/{name}"
 
     with ThreadPoolExecutor(max_workers=4) as pool:

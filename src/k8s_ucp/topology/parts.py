@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from k8s_ucp.check_rules import RuleId
 from k8s_ucp.clouds import database_providers
+from k8s_ucp.names import CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE
 from k8s_ucp.providers import DEFAULT, core_providers, environment_providers
 from k8s_ucp.topology.values import (
     Branch,
@@ -402,7 +403,7 @@ class ReconcilerSettings(Part):
     image: PinnedImage | None = None
     """Reconciler image by digest, for cores that can't build it."""
     source_namespaces: tuple[Name, ...] = Field(
-        ("ucp-clusters", "crossplane-system"), alias="sourceNamespaces"
+        (CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE), alias="sourceNamespaces"
     )
     """Namespaces of the core cluster to read kubeconfig Secrets and Syncers from."""
     sources_by_name: bool = Field(False, alias="sourcesByName")

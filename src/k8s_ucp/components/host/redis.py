@@ -12,12 +12,13 @@ from k8s_ucp.components.component import ADDRESS, HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import kinds
+from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
 
 NAME = "redis"
 PORTS = ("redis",)
 SECRET = "argocd-redis"  # noqa: S105 (the name Argo CD gives it)
-NAMESPACE = "argocd"
+NAMESPACE = ARGOCD_NAMESPACE
 MAX_MEMORY = "128mb"
 
 

@@ -13,11 +13,10 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.gates import ApplicationHealth, classify
+from k8s_ucp.names import ARGOCD_NAMESPACE
 
 if TYPE_CHECKING:
     from k8s_ucp.kube import Kube
-
-NAMESPACE = "argocd"
 
 Reader = Callable[[str], Mapping[str, Any] | None]
 """Returns an Application by name; None if it doesn't exist."""
@@ -111,7 +110,7 @@ def application_reader(kubeconfig: Path) -> Reader:
 
     def read(name: str) -> Mapping[str, Any] | None:
         try:
-            return kube.find(APPLICATION, name, NAMESPACE)
+            return kube.find(APPLICATION, name, ARGOCD_NAMESPACE)
         except KubeError as error:
             raise UcpError(
                 f"failed to get the Application {name}: {error.message}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from k8s_ucp.aws.client import AwsAccount
 from k8s_ucp.cluster_provider import Reach
+from k8s_ucp.names import CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE
 
 BACKUP = "backup"
 LOCAL_CLUSTERS = "local-clusters"
@@ -45,13 +46,13 @@ class Settings:
     topology: str
     limited: bool = True
     """Use the kubeconfig only to request tokens of the reconciler's own ServiceAccount."""
-    source_namespaces: tuple[str, ...] = ("ucp-clusters", "crossplane-system")
+    source_namespaces: tuple[str, ...] = (CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE)
     """Only Secrets in these namespaces can register a cluster."""
     sources_by_name: bool = False
     """There, also Secrets with `-k8s-` in their names, without an owner or a label."""
     mirror_namespaces: tuple[str, ...] = ()
     """Further namespaces that mirrors may copy from; Syncers in them are ignored."""
-    password_namespaces: tuple[str, ...] = ("ucp-clusters",)
+    password_namespaces: tuple[str, ...] = (CLUSTERS_NAMESPACE,)
     """Only Secrets in these namespaces get passwords."""
     token_lifetime: float = 86_400
     """Requested lifetime, at least 600; the app cluster may grant another one."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.clouds import CLOUDS, CloudInfo
 from k8s_ucp.gitops.render.values.clouds import project_of
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import in_pods
 
@@ -226,7 +227,7 @@ def password_namespaces(topology: Topology) -> tuple[str, ...]:
     grafana = topology.spec.addons.prometheus and on_core(topology, _PROMETHEUS)
     # Teams claim databases in their own namespaces.
     teams = sorted(each.namespace for each in topology.spec.teams)
-    return ("ucp-clusters", *((_PROMETHEUS.namespace,) if grafana else ()), *teams)
+    return (CLUSTERS_NAMESPACE, *((_PROMETHEUS.namespace,) if grafana else ()), *teams)
 
 
 def dns_cloud(topology: Topology, provider: str) -> CloudInfo | None:

@@ -12,6 +12,7 @@ from k8s_ucp.gitops.render.values.cluster_overlays import (
     common_operations,
     network_patches,
 )
+from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Database, Environment, Topology
 from k8s_ucp.topology.rules.names import DATABASE_COPY
@@ -86,7 +87,7 @@ def base_folders(topology: Topology) -> set[str]:
     return used
 
 
-NAMESPACE = "ucp-clusters"
+NAMESPACE = CLUSTERS_NAMESPACE
 """Namespace of databases and their connection Secrets on the core cluster."""
 COPY = DATABASE_COPY
 """The Secret that an app reads, in its own namespace."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
-CLUSTERS = "ucp-clusters"
-CORE_NAMESPACES = (CLUSTERS, "crossplane-system", "argocd")
+CORE_NAMESPACES = (CLUSTERS_NAMESPACE, CROSSPLANE_NAMESPACE, ARGOCD_NAMESPACE)
 """Namespaces that have their own file."""
 BUILT_IN = (*CORE_NAMESPACES, "default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -43,7 +43,7 @@ def mirror_sources(topology: Topology) -> tuple[str, ...]:
 def reads(topology: Topology) -> Reads:
     """The namespaces for a topology, sorted, so that the rendered bytes are stable."""
     spec = topology.spec
-    sources = sorted({CLUSTERS, *spec.reconciler.source_namespaces})
+    sources = sorted({CLUSTERS_NAMESPACE, *spec.reconciler.source_namespaces})
     # For a team's namespace, the team's own files grant access.
     own = {*sources, *(each.namespace for each in spec.teams)}
     mirrored = sorted({each.source.namespace for each in spec.mirrors} - own)

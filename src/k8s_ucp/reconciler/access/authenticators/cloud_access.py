@@ -20,10 +20,11 @@ from urllib3.exceptions import HTTPError
 from k8s_ucp.clouds import CLOUDS, read_object
 from k8s_ucp.kube import SECRET, Kube, Unreachable
 from k8s_ucp.kube.limits import RequestLimits, bound, bounded
+from k8s_ucp.names import CROSSPLANE_NAMESPACE
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.runtime.clock import Clock
 
-NAMESPACE = "crossplane-system"
+NAMESPACE = CROSSPLANE_NAMESPACE
 KEY = "creds"
 SECONDS = 10.0
 LARGEST = 1_000_000
