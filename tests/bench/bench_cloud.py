@@ -25,7 +25,7 @@ from k8s_ucp.kube import SYNCER, Kind
 from k8s_ucp.reconciler.runtime.conditions import is_true
 from tests.bench.bench_start import seconds
 from tests.conftest import CACHE
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 
 Note = Callable[[str, float], None]
@@ -57,14 +57,14 @@ def run(rounds: int) -> None:
     write("cloud", title, _sections(figures), command="make bench ARGS=cloud")
 
 
-def _world(folder: Path) -> World:
+def _world(folder: Path) -> Workbench:
     home, workspace = folder / "home", folder / "w"
     home.mkdir(parents=True)
     workspace.mkdir()
-    return World(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
+    return Workbench(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
 
 
-def _with_database(world: World, note: Note) -> None:
+def _with_database(world: Workbench, note: Note) -> None:
     try:
         began = _own_cpu()
         note("start and a database s", _start(world, *WITH_DATABASE))
@@ -73,7 +73,7 @@ def _with_database(world: World, note: Note) -> None:
         _end(world)
 
 
-def _with_database_in_cloud(world: World, note: Note) -> None:
+def _with_database_in_cloud(world: Workbench, note: Note) -> None:
     try:
         began = _own_cpu()
         note("start and a database in the cloud s", seconds(lambda: _start_databases(world)))
@@ -84,7 +84,7 @@ def _with_database_in_cloud(world: World, note: Note) -> None:
         _end(world)
 
 
-def _start_databases(world: World) -> None:
+def _start_databases(world: Workbench) -> None:
     """Wait also until they are Ready and their connections are copied to the app."""
     world.ucp("start", "--yes", *WITH_DATABASE, *IN_CLOUD, timeout=SECONDS)
     core = world.kube("core")
@@ -97,14 +97,14 @@ def _start_databases(world: World) -> None:
     core.close()
 
 
-def _plain(world: World, note: Note) -> None:
+def _plain(world: Workbench, note: Note) -> None:
     try:
         note("start s", _start(world))
     finally:
         _end(world)
 
 
-def _in_cloud(world: World, note: Note) -> None:
+def _in_cloud(world: Workbench, note: Note) -> None:
     try:
         note("start in the cloud s", _start(world, *IN_CLOUD))
         world.ucp("team", "add", "shop", timeout=SECONDS)
@@ -113,7 +113,7 @@ def _in_cloud(world: World, note: Note) -> None:
         _end(world)
 
 
-def _start(world: World, *words: str) -> float:
+def _start(world: Workbench, *words: str) -> float:
     return seconds(lambda: world.ucp("start", "--yes", *words, timeout=SECONDS))
 
 
@@ -123,7 +123,7 @@ def _own_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _cpu(world: World) -> float:
+def _cpu(world: Workbench) -> float:
     """CPU seconds of the processes that now run for the topology."""
     found = 0.0
     for each in world.processes():
@@ -132,7 +132,7 @@ def _cpu(world: World) -> float:
     return found
 
 
-def _claim(world: World) -> None:
+def _claim(world: Workbench) -> None:
     world.ucp("claim", "new", "database", "orders", "--env", "stage")
     until(
         "the database is ready",
@@ -141,7 +141,7 @@ def _claim(world: World) -> None:
     )
 
 
-def _end(world: World) -> None:
+def _end(world: Workbench) -> None:
     world.ucp("stop", "--yes")
     world.kill_everything()
 

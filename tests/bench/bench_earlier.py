@@ -14,7 +14,7 @@ from tests.bench.bench_start import memory, seconds
 from tests.conftest import CACHE
 from tests.e2e.test_migration import BEFORE, ROOT, source_of
 from tests.e2e.wheels import install_wheel
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.evidence import table, write
 
 HELP_RUNS, RENDER_RUNS = 10, 3
@@ -66,19 +66,19 @@ def run(rounds: int) -> None:
     )
 
 
-def _installed(folder: Path, source: Path) -> World:
+def _installed(folder: Path, source: Path) -> Workbench:
     world = _world(folder)
     install_wheel(world, "venv", source)
     return world
 
 
-def _world(folder: Path) -> World:
+def _world(folder: Path) -> Workbench:
     (folder / "w").mkdir(parents=True)
     (folder / "home").mkdir()
-    return World(folder / "w", folder / "home", environment={"UCP_CACHE_DIR": str(CACHE)})
+    return Workbench(folder / "w", folder / "home", environment={"UCP_CACHE_DIR": str(CACHE)})
 
 
-def _beside(installed: World, folder: Path) -> World:
+def _beside(installed: Workbench, folder: Path) -> Workbench:
     """A new workspace for the same installed command."""
     world = _world(folder)
     world.command = installed.command
@@ -86,7 +86,7 @@ def _beside(installed: World, folder: Path) -> World:
     return world
 
 
-def _start(world: World, version: str, note: Callable[[str, str, float], None]) -> None:
+def _start(world: Workbench, version: str, note: Callable[[str, str, float], None]) -> None:
     try:
         note("warm start", version, seconds(lambda: world.ucp("start", "--yes")))
         note("memory", version, memory(world.workspace))

@@ -28,7 +28,7 @@ from k8s_ucp.workspace import Workspace
 from tests.bench.bench_start import seconds
 from tests.conftest import CACHE
 from tests.e2e.kind_world import describe_kind
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.evidence import table, write
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ARGOCD, CROSSPLANE, ECHO, REDIS, TAGS, make_crossplane, make_echo
@@ -96,7 +96,7 @@ def _start(engine: ContainerEngine, work: Path, note: Callable[[str, float], Non
     home, workspace = work / "home", work / "w"
     home.mkdir(parents=True)
     workspace.mkdir()
-    world = World(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
+    world = Workbench(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
     describe_kind(world, engine)
     try:
         note("start s", seconds(lambda: world.ucp("start", "--yes")))

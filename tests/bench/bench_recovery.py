@@ -17,7 +17,7 @@ from k8s_ucp.kube import Kube
 from tests.conftest import CACHE
 from tests.e2e.test_faults import PROCESSES, named, well
 from tests.e2e.test_lifecycle import add_eu_to_apps, add_eu_to_core, image
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 
 OVERLAY = "apps/echo/overlays/stage/kustomization.yaml"
@@ -29,7 +29,7 @@ def run(rounds: int) -> None:
     home, workspace = folder / "home", folder / "w"
     home.mkdir()
     workspace.mkdir()
-    world = World(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
+    world = Workbench(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
     try:
         world.ucp("start", "--yes")
         sections = {
@@ -46,7 +46,7 @@ def run(rounds: int) -> None:
     write("recovery", "How soon it is right again", sections, command="make bench")
 
 
-def _pushes(world: World, rounds: int) -> list[list[str]]:
+def _pushes(world: Workbench, rounds: int) -> list[list[str]]:
     rows = []
     stage = world.kube("stage")
     for number in range(rounds):
@@ -65,7 +65,7 @@ def _pushes(world: World, rounds: int) -> list[list[str]]:
     return rows
 
 
-def _deaths(world: World) -> list[list[str]]:
+def _deaths(world: Workbench) -> list[list[str]]:
     rows = []
     for program, detail in PROCESSES:
         until("well before", lambda: well(world), seconds=120)

@@ -21,7 +21,7 @@ from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.bench.process_memory import memory_by_process, rows
 from tests.conftest import CACHE
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.evidence import table, write
 
 Note = Callable[[str, float], None]
@@ -96,7 +96,7 @@ def _start(work: Path, note: Note, weigh: Weigh) -> None:
     home, workspace = work / "home", work / "w"
     home.mkdir(parents=True)
     workspace.mkdir()
-    world = World(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
+    world = Workbench(workspace, home, environment={"UCP_CACHE_DIR": str(CACHE)})
     try:
         note("start s", seconds(lambda: world.ucp("start", "--yes")))
         weigh("start", workspace)

@@ -20,7 +20,7 @@ from k8s_ucp.kube import SECRET, Kube, Object
 from tests.changing_files import paths_below
 
 if TYPE_CHECKING:
-    from tests.e2e.world import World
+    from tests.e2e.world import Workbench
 
 SHORTEST = 12
 """Minimum length of a value to search for: tests use short passwords such as `first`."""
@@ -44,25 +44,25 @@ ENDS = frozenset({"stop", "destroy", "recreate", "upgrade"})
 """Commands after which a core has different secrets or no longer answers."""
 
 
-def learn(world: World) -> None:
+def learn(world: Workbench) -> None:
     """Record the secrets that exist now, with their locations."""
     learn_files(world)
     with contextlib.suppress(UcpError):  # A core may stop while it is asked.
         _note(world, _of_core(world))
 
 
-def learn_files(world: World) -> None:
+def learn_files(world: Workbench) -> None:
     """Record the secrets on this machine only; no server is asked."""
     _note(world, _of_files(world))
 
 
-def _note(world: World, found: Iterable[tuple[str, str]]) -> None:
+def _note(world: Workbench, found: Iterable[tuple[str, str]]) -> None:
     for value, place in found:
         if len(value) >= SHORTEST:
             world.secrets.setdefault(value, place)
 
 
-def leaks(world: World, *, asking: bool = True) -> list[str]:
+def leaks(world: Workbench, *, asking: bool = True) -> list[str]:
     """Return each secret that is in a public place, as its first characters and both locations.
 
     asking: also search the clusters' objects and a support bundle.
@@ -83,7 +83,7 @@ def leaks(world: World, *, asking: bool = True) -> list[str]:
     return found
 
 
-def _of_files(world: World) -> Iterator[tuple[str, str]]:
+def _of_files(world: Workbench) -> Iterator[tuple[str, str]]:
     for folder in (world.workspace / "creds", world.state):
         for path in paths_below(folder):
             name = path.relative_to(world.workspace).as_posix()
@@ -95,7 +95,7 @@ def _of_files(world: World) -> Iterator[tuple[str, str]]:
                     yield from ((each, name) for each in values_of(path.name, text))
 
 
-def _of_core(world: World) -> Iterator[tuple[str, str]]:
+def _of_core(world: Workbench) -> Iterator[tuple[str, str]]:
     for _, kube in _clusters(world, "core"):
         for item in kube.list_all(SECRET):
             about = item["metadata"]
@@ -134,7 +134,7 @@ def _leaves(key: str, value: Any) -> Iterator[str]:
         yield value
 
 
-def _public(world: World, *, asking: bool) -> Iterator[tuple[str, bytes]]:
+def _public(world: Workbench, *, asking: bool) -> Iterator[tuple[str, bytes]]:
     for text, words in world.heard.items():
         yield f"what ucp {words} says", text.encode()
     for each in world.processes():
@@ -152,7 +152,7 @@ def _public(world: World, *, asking: bool) -> Iterator[tuple[str, bytes]]:
         yield from _objects(world)
 
 
-def _objects_of_git(world: World, folder: Path) -> bytes:
+def _objects_of_git(world: Workbench, folder: Path) -> bytes:
     """All git objects, including unreachable ones."""
     return subprocess.run(
         [*world.as_user, "git", "-C", str(folder), "cat-file", "--batch-all-objects", "--batch"],
@@ -163,7 +163,7 @@ def _objects_of_git(world: World, folder: Path) -> bytes:
     ).stdout
 
 
-def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
+def _bundle(world: Workbench) -> Iterator[tuple[str, bytes]]:
     """Output of `ucp doctor` and its bundle; skipped if commands run as another user."""
     if world.as_user or not world.state.is_dir():
         return
@@ -178,7 +178,7 @@ def _bundle(world: World) -> Iterator[tuple[str, bytes]]:
                     yield f"{each.name} of the bundle", content.read()
 
 
-def _objects(world: World) -> Iterator[tuple[str, bytes]]:
+def _objects(world: Workbench) -> Iterator[tuple[str, bytes]]:
     """All objects of the clusters; of Secrets, everything except their data."""
     for cluster, kube in _clusters(world, "*"):
         for path in _listings(kube):
@@ -205,7 +205,7 @@ def _asked(kube: Kube, path: str) -> Object:
     return {}
 
 
-def _clusters(world: World, name: str) -> Iterator[tuple[str, Kube]]:
+def _clusters(world: Workbench, name: str) -> Iterator[tuple[str, Kube]]:
     """Yield the clusters that answer; one that stops meanwhile is skipped."""
     for path in world.state.glob(f"kubeconfigs/{world.topology}-{name}.yaml"):
         kube = Kube.from_file(path)

@@ -26,7 +26,7 @@ from tests.e2e.kind_world import (
     leaving_nothing,
     network_is_used_or_gone,
 )
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.end_of_run import ends_with_this_run
 from tests.integration.gitops.promotion.git_servers import HttpGit, http_git
 from tests.kind_images import make_ingress, make_quote
@@ -50,13 +50,13 @@ def _is_ours(item: pytest.Item) -> bool:
 
 
 @pytest.fixture
-def world(toolbox: Toolbox) -> Iterator[World]:
+def world(toolbox: Toolbox) -> Iterator[Workbench]:
     """A new workspace that is not started; what a test starts in it is stopped afterwards."""
     yield from make_world("demo work space")
 
 
 @pytest.fixture(scope="package", params=["embedded", pytest.param("kind", marks=pytest.mark.kind)])
-def demo(request: pytest.FixtureRequest) -> Iterator[World]:
+def demo(request: pytest.FixtureRequest) -> Iterator[Workbench]:
     """A started topology with stage, prod and echo, all on one provider.
 
     embedded: what `ucp start --yes` creates without further options, in a login session that has
@@ -78,20 +78,20 @@ def demo(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 @pytest.fixture(scope="package")
-def newcomer(toolbox: Toolbox) -> Iterator[World]:
+def newcomer(toolbox: Toolbox) -> Iterator[Workbench]:
     """The workspace in which the pages of docs/ are followed, before its first start."""
     yield from make_world("reader")
 
 
 @pytest.fixture
-def reader(newcomer: World) -> World:
+def reader(newcomer: Workbench) -> Workbench:
     """That workspace, started by the first page or, if that test did not run, by this fixture."""
     if not newcomer.state.is_dir():
         newcomer.ucp("start", "--yes")
     return newcomer
 
 
-def kind_demo() -> Iterator[World]:
+def kind_demo() -> Iterator[Workbench]:
     from k8s_ucp.clusters.container_engine import ContainerEngine
     from k8s_ucp.providers import PROVIDERS
     from k8s_ucp.tools.catalogue import PODS
@@ -114,7 +114,7 @@ def kind_demo() -> Iterator[World]:
             world.remove_clusters()
 
 
-def make_world(name: str, *, watched: bool = True) -> Iterator[World]:
+def make_world(name: str, *, watched: bool = True) -> Iterator[Workbench]:
     """Yield a workspace of that name; everything that runs in it is stopped afterwards.
 
     watched: fail if any of its secrets is then in a place that others can read.
@@ -123,7 +123,7 @@ def make_world(name: str, *, watched: bool = True) -> Iterator[World]:
     home, workspace = folder / "home", folder / name
     home.mkdir()
     workspace.mkdir()
-    world = World(workspace, home, watched=watched)
+    world = Workbench(workspace, home, watched=watched)
     ends_with_this_run(folder, world.identifier)
     try:
         yield world

@@ -30,7 +30,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import NAMESPACE, Kube, KubeError, Object
 from k8s_ucp.workspace import StateFolder
 from tests.control_planes import ControlPlanes, eventually, made
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.integration.gitops.promotion.git_servers import HttpGit
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
         planes.remove()
 
 
-def describe(world: World, git_host: HttpGit, core_cluster: str) -> None:
+def describe(world: Workbench, git_host: HttpGit, core_cluster: str) -> None:
     # Pods on another machine could not reach loopback; ucp rejects such an address.
     address = f"http://0.0.0.0:{git_host.server.server_address[1]}"
     (world.workspace / "ucp.yaml").write_text(

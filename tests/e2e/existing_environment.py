@@ -13,7 +13,7 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, CONFIG_MAP, DEPLOYMENT, NAMESPACE, Kube
 from tests.backing_clusters import merged
 from tests.control_planes import control_planes, made, namespace
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -43,7 +43,9 @@ class TheirEnvironment:
 
 
 @contextlib.contextmanager
-def their_environment(world: World, folder: Path, toolbox: Toolbox) -> Iterator[TheirEnvironment]:
+def their_environment(
+    world: Workbench, folder: Path, toolbox: Toolbox
+) -> Iterator[TheirEnvironment]:
     """Run a cluster that a start has adopted as an environment of the topology."""
     with control_planes(folder, toolbox) as planes:
         provider = planes.provider()
@@ -75,8 +77,8 @@ def everything(kube: Kube) -> frozenset[str]:
     )
 
 
-def refuses_another_workspace(world: World) -> None:
-    other = World(world.home / "other", world.home)
+def refuses_another_workspace(world: Workbench) -> None:
+    other = Workbench(world.home / "other", world.home)
     other.workspace.mkdir()
     (other.workspace / "ucp.yaml").write_text(_OTHER_TOPOLOGY)
     refused = other.ucp("start", "--yes", expect=1)

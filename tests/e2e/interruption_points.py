@@ -15,7 +15,7 @@ from pathlib import Path
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLED = -signal.SIGKILL
@@ -56,13 +56,15 @@ def dice_of(command: str) -> random.Random:
     return random.Random(f"{SEED} {command}")
 
 
-def cut_somewhere(world: World, plan: Plan[StartContext], *words: str) -> bool:
+def cut_somewhere(world: Workbench, plan: Plan[StartContext], *words: str) -> bool:
     """Kill a command at a point that the seed chooses; return whether it was reached."""
     dice = random.Random(SEED)
     return cut_at_one_of(world, points(plan, dice), dice, *words)
 
 
-def cut_at_one_of(world: World, chosen: Sequence[str], dice: random.Random, *words: str) -> bool:
+def cut_at_one_of(
+    world: Workbench, chosen: Sequence[str], dice: random.Random, *words: str
+) -> bool:
     """Kill a command at one of these points; return whether it was reached."""
     point = dice.choice(chosen)
     done = cut(world, point, *words)
@@ -100,7 +102,7 @@ def small_disk(folder: Path, size: str) -> Iterator[None]:
 
 
 def cut(
-    world: World, point: str, *words: str, **variables: str
+    world: Workbench, point: str, *words: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a command that is interrupted at a point of its plan."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind.network import NAME as KIND_NETWORK
 from k8s_ucp.clusters.ports import Ports, default_registry
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
 
@@ -32,7 +32,7 @@ spec:
 """
 
 
-def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] = ()) -> None:
+def describe_kind(world: Workbench, engine: ContainerEngine, *, more: Sequence[str] = ()) -> None:
     """Write the topology, with names that no other run uses, and the archive of the app's images.
 
     more: images of the engine to add to the archive.
@@ -59,7 +59,7 @@ def describe_kind(world: World, engine: ContainerEngine, *, more: Sequence[str] 
     world.environment["KUBECONFIG"] = str(world.home / "kubeconfig")
 
 
-def reserved_pair(world: World) -> dict[str, int]:
+def reserved_pair(world: Workbench) -> dict[str, int]:
     """{http, https}: ports that no other test gets while the workspace exists."""
     return Ports(default_registry()).reserve(str(world.workspace), ("http", "https"))
 

@@ -23,7 +23,7 @@ from k8s_ucp.tools.recipe import Recipe, needed_compiler, recipe_of
 from k8s_ucp.tools.store import ToolStore
 
 if TYPE_CHECKING:
-    from tests.e2e.world import World
+    from tests.e2e.world import Workbench
 
 VARIABLE = "NEWER_PINS"
 COMMAND = (sys.executable, str(Path(__file__).resolve()))
@@ -124,7 +124,7 @@ def _install(
 
 
 @contextmanager
-def newer(world: World, pins: Mapping[str, str]) -> Iterator[None]:
+def newer(world: Workbench, pins: Mapping[str, str]) -> Iterator[None]:
     """Run the world's commands as those of a ucp with these pins."""
     before = world.command
     world.command = COMMAND

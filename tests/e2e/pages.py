@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "walkthroughs"
 
@@ -24,7 +24,7 @@ def lines(page: str) -> list[str]:
 
 
 def follow(
-    world: World, page: str, before: Mapping[str, Callable[[], None]] | None = None
+    world: Workbench, page: str, before: Mapping[str, Callable[[], None]] | None = None
 ) -> dict[str, str]:
     """Run every command of a page: {command: output}. before: a check to run ahead of a command."""
     found = {}
@@ -38,6 +38,6 @@ def follow(
     return found
 
 
-def healthy(world: World, name: str) -> bool:
+def healthy(world: Workbench, name: str) -> bool:
     found = world.application(name)
     return found is not None and (found["sync"], found["health"]) == ("Synced", "Healthy")

@@ -24,7 +24,7 @@ from k8s_ucp.names import REFRESH
 from tests.backing_clusters import merged
 from tests.control_planes import eventually, namespace
 from tests.e2e.existing_cluster import CONTEXT, TheirCluster, describe
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.foreign_components import (
     application,
     install_argocd,
@@ -44,7 +44,7 @@ APP = "apps/echo/overlays/stage"
 
 
 def test_existing_argo_cd_and_crossplane_are_used_and_left_unchanged(
-    world: World, theirs: TheirCluster, git_host: HttpGit, toolbox: Toolbox, tmp_path: Path
+    world: Workbench, theirs: TheirCluster, git_host: HttpGit, toolbox: Toolbox, tmp_path: Path
 ) -> None:
     kube = theirs.kube
     (world.home / ".kube").mkdir()
@@ -111,7 +111,7 @@ def commit(clone: Path, files: dict[str, str]) -> None:
         subprocess.run(["git", "-C", str(clone), *words], check=True, env=dict(os.environ))
 
 
-def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
+def set_up_environment(world: Workbench, kube: Kube, theirs: TheirCluster) -> None:
     """Register an environment with an app, as the reconciler does, at the other address."""
     overlay = "resources: [config.yaml]\n"
     clone = world.gitops / "apps"
@@ -141,7 +141,7 @@ def set_up_environment(world: World, kube: Kube, theirs: TheirCluster) -> None:
     eventually(lambda: health(kube, "echo-stage") == ("Synced", "Healthy"), seconds=120)
 
 
-def interrupted_stop(world: World, kube: Kube) -> None:
+def interrupted_stop(world: Workbench, kube: Kube) -> None:
     """Kill a stop right after Argo CD has lost the Applications that ucp created."""
     command = [*world.command, "--workspace", str(world.workspace), "stop", "--yes"]
     silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -150,7 +150,7 @@ def interrupted_stop(world: World, kube: Kube) -> None:
         stopping.kill()
 
 
-def assert_used(world: World) -> None:
+def assert_used(world: Workbench) -> None:
     eventually(lambda: world.is_well(clusters="registered", applications=len(OURS)))
     status = world.status()
     assert status["core"] == {"name": "demo-core", "provider": "existing", "ready": True}

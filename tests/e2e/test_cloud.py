@@ -23,7 +23,7 @@ from k8s_ucp.steps.backup.adopt_resources import ADOPTING
 from tests import quote_app
 from tests.e2e.interruption_points import cut_somewhere
 from tests.e2e.pages import follow, healthy
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.postgres_client import psql
 from tests.unit.compositions import own_kinds
 
@@ -32,7 +32,7 @@ OTHERS = "others"
 
 
 @pytest.mark.timeout(1200)
-def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) -> None:
+def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workbench) -> None:
     """Follows docs/walkthroughs/aws-without-an-account.md, with checks between its commands."""
     made: dict[tuple[str, str, str], int] = {}
 
@@ -104,7 +104,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: World) 
     assert "DeleteCluster" in said["ucp cloud ledger"]
 
 
-def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
+def a_silent_core_is_destroyed_by_its_name_alone(world: Workbench) -> None:
     """Nothing is asked of it, and the plan lists what would remain."""
     config = world.state / "kubeconfigs" / "demo-core.yaml"
     text = config.read_text()
@@ -122,7 +122,7 @@ def a_silent_core_is_destroyed_by_its_name_alone(world: World) -> None:
     assert json.loads(config.read_text()) == json.loads(text)
 
 
-def what_is_only_observed_is_not_forgotten(world: World) -> None:
+def what_is_only_observed_is_not_forgotten(world: Workbench) -> None:
     """An interrupted start leaves this state, while it matches resources of an earlier core."""
     core = world.kube("core")
     networks = core.kind_of("ec2.aws.m.upbound.io/v1beta1", "VPC")
@@ -138,7 +138,7 @@ def what_is_only_observed_is_not_forgotten(world: World) -> None:
     mark(None)
 
 
-def it_says_that_it_was_destroyed(world: World) -> None:
+def it_says_that_it_was_destroyed(world: Workbench) -> None:
     """No core is left to ask, which is not a failure."""
     assert "demo was destroyed at" in world.ucp("destroy", "--yes", "--delete-data").stderr
     assert "demo was destroyed at" in world.ucp("status").stdout
@@ -146,7 +146,7 @@ def it_says_that_it_was_destroyed(world: World) -> None:
     assert [each["id"] for each in found if each["severity"] != "warning"] == ["destroyed/demo"]
 
 
-def of_others(world: World, count: int) -> set[str]:
+def of_others(world: Workbench, count: int) -> set[str]:
     """Create networks of another owner in the same cloud; return their ids."""
     account = read_account(world.state / "components/reconciler/aws-account.json")
     assert account
@@ -156,7 +156,7 @@ def of_others(world: World, count: int) -> set[str]:
     return {each["Vpc"]["VpcId"] for each in made}
 
 
-def a_function_of_users_composes(world: World) -> None:
+def a_function_of_users_composes(world: Workbench) -> None:
     core = world.kube("core")
     stores = Kind("example.org/v1", "Store", "stores")
     core.apply(yaml_io.load(own_kinds.files()["store.yaml"]))
@@ -172,7 +172,7 @@ def a_function_of_users_composes(world: World) -> None:
     until("its bucket is gone", lambda: by_kind(left(world))["bucket"] == 0)
 
 
-def the_database_opens(world: World) -> dict[str, str]:
+def the_database_opens(world: Workbench) -> dict[str, str]:
     """Insert a row through the connection that the apps' mirror copied; return the connection."""
     stage = Kube(json.loads(world.ucp("kubeconfig", "stage").stdout))
     name = "shop-orders-connection"
@@ -191,7 +191,7 @@ def the_database_opens(world: World) -> dict[str, str]:
     return connection
 
 
-def a_database_keeps_its_rows(world: World, connection: dict[str, str]) -> None:
+def a_database_keeps_its_rows(world: Workbench, connection: dict[str, str]) -> None:
     """Check the row after a stop and a start, and after its server is killed."""
     rows = partial(psql, connection, "select * from orders")
     until("the row is there", lambda: rows() == "tea", 60)
@@ -201,7 +201,7 @@ def a_database_keeps_its_rows(world: World, connection: dict[str, str]) -> None:
     until("it is there again", lambda: rows() == "tea", 60)
 
 
-def a_team_that_is_stuck_stays(world: World) -> None:
+def a_team_that_is_stuck_stays(world: Workbench) -> None:
     """A claim that can't be deleted is reported with the cloud's error, and keeps the team."""
     until("both run the new version", lambda: versions(world) == {"echo-stage", "echo-prod"})
     world.ucp("cloud", "fault", "add", "unavailable", "--service", "rds", "--operation", "Delete*")
@@ -213,7 +213,7 @@ def a_team_that_is_stuck_stays(world: World) -> None:
     world.ucp("cloud", "fault", "clear")
 
 
-def versions(world: World) -> set[str]:
+def versions(world: Workbench) -> set[str]:
     """Applications of echo that run the promoted version."""
     return {
         each["name"]
@@ -222,23 +222,23 @@ def versions(world: World) -> set[str]:
     }
 
 
-def database_servers(world: World) -> list[psutil.Process]:
+def database_servers(world: Workbench) -> list[psutil.Process]:
     """Main processes of the database servers, without their child processes."""
     found = {each.pid: each for each in world.processes() if each.name() == "postgres"}
     return [each for each in found.values() if each.ppid() not in found]
 
 
-def claims(world: World) -> list[tuple[str, str]]:
+def claims(world: Workbench) -> list[tuple[str, str]]:
     """State of each claim, and the reason."""
     listed = json.loads(world.ucp("claim", "list", "-o", "json").stdout)
     return [(each["state"], each["why"]) for each in listed]
 
 
-def teams(world: World) -> str:
+def teams(world: Workbench) -> str:
     return world.ucp("team", "list", "-o", "json").stdout
 
 
-def left(world: World) -> dict[tuple[str, str, str], int]:
+def left(world: Workbench) -> dict[tuple[str, str, str], int]:
     """Creations minus deletions, by region, kind and id."""
     told = json.loads(world.ucp("cloud", "ledger", "-o", "json").stdout)
     return dict(remaining([CloudLedgerEntry(**each) for each in told]))

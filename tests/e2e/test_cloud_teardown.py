@@ -26,7 +26,7 @@ from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.kube import SECRET, SERVICE, Kube
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from tests.e2e.interruption_points import repeatedly
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 
 TOPOLOGY = """\
@@ -53,7 +53,7 @@ records, and what runs behind its clusters.
 class Cloud:
     """The simulated cloud of a world: its ledger, and resources of another owner."""
 
-    world: World
+    world: Workbench
     others: AwsAccount = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class Cloud:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_new_core_finds_the_existing_cloud_resources_again(world: World) -> None:
+def test_new_core_finds_the_existing_cloud_resources_again(world: Workbench) -> None:
     (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
     first = start(world)
     wait_until_well(world)
@@ -168,7 +168,7 @@ WAIT = "60"
 
 @pytest.mark.soak
 @pytest.mark.timeout(5400)
-def test_exactly_the_resources_that_can_not_be_deleted_are_reported(world: World) -> None:
+def test_exactly_the_resources_that_can_not_be_deleted_are_reported(world: Workbench) -> None:
     (world.workspace / "ucp.yaml").write_text(LEAVING)
     (world.workspace / "web").mkdir()
     for name, text in WEB.items():
@@ -264,7 +264,7 @@ def outcome(said: str) -> str:
     return re.sub("[|`]", " ", lines[-1].removeprefix("ucp: "))[:200]
 
 
-def hold_finalizer(world: World, kind: str, environment: str) -> None:
+def hold_finalizer(world: Workbench, kind: str, environment: str) -> None:
     """Add a foreign finalizer to one managed resource of an environment."""
     core = world.kube("core")
     found = core.kind_of("ec2.aws.m.upbound.io/v1beta1", kind)
@@ -275,7 +275,7 @@ def hold_finalizer(world: World, kind: str, environment: str) -> None:
     core.close()
 
 
-def dead(world: World, environment: str) -> AbstractContextManager[None]:
+def dead(world: Workbench, environment: str) -> AbstractContextManager[None]:
     """Kill the API server of a cluster in the cloud whenever it starts."""
 
     def kill() -> None:
@@ -288,7 +288,7 @@ def dead(world: World, environment: str) -> AbstractContextManager[None]:
     return repeatedly(kill, 1.0)
 
 
-def giving_addresses(world: World, environments: Sequence[str]) -> AbstractContextManager[None]:
+def giving_addresses(world: Workbench, environments: Sequence[str]) -> AbstractContextManager[None]:
     """Assign an address to each load balancer, as a cloud's controller does."""
 
     def give() -> None:
@@ -307,13 +307,13 @@ def giving_addresses(world: World, environments: Sequence[str]) -> AbstractConte
     return repeatedly(give, 5.0)
 
 
-def start(world: World) -> float:
+def start(world: Workbench) -> float:
     began = time.monotonic()
     world.ucp("start", "--yes", timeout=900)
     return time.monotonic() - began
 
 
-def wait_until_well(world: World, environments: int = 2) -> None:
+def wait_until_well(world: Workbench, environments: int = 2) -> None:
     until(
         "everything is well",
         lambda: world.is_well(clusters="registered", applications=8 + environments),
@@ -321,12 +321,12 @@ def wait_until_well(world: World, environments: int = 2) -> None:
     )
 
 
-def backup_behind(world: World) -> list[Any]:
+def backup_behind(world: Workbench) -> list[Any]:
     found = json.loads(world.ucp("doctor", "-o", "json").stdout)["findings"]
     return [each for each in found if each["id"].startswith("backup/")]
 
 
-def secrets(world: World) -> dict[str, str]:
+def secrets(world: Workbench) -> dict[str, str]:
     """Generated passwords on the core."""
     core = world.kube("core")
     found = core.list_all(SECRET, CLUSTERS_NAMESPACE, labels="k8s-ucp.io/generate=password")
@@ -334,7 +334,7 @@ def secrets(world: World) -> dict[str, str]:
     return {each["metadata"]["name"]: each["data"]["password"] for each in found}
 
 
-def lose_core(world: World) -> None:
+def lose_core(world: Workbench) -> None:
     """Simulate the loss of the machine: everything except for AWS's own state."""
     world.kill_everything()
     with tempfile.TemporaryDirectory(prefix="ucp-kept-") as folder:
@@ -350,7 +350,7 @@ def lose_core(world: World) -> None:
             shutil.move(place, each)
 
 
-def journal_times(world: World) -> dict[str, float]:
+def journal_times(world: Workbench) -> dict[str, float]:
     """When each step of the last run ended, in seconds since the epoch."""
     journal = json.loads((world.state / "journal.json").read_text())
     began = time.mktime(time.strptime(journal["began"], "%Y-%m-%dT%H:%M:%SZ")) - time.timezone

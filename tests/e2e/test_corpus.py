@@ -13,7 +13,7 @@ from tests.e2e.corpus import SHAPES
 from tests.e2e.corpus.shape import Shape
 from tests.e2e.corpus.sources import sources
 from tests.e2e.corpus.trial import Trial
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.evidence import table, write
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ on_the_shared_topology = pytest.mark.parametrize("demo", ["embedded"], indirect=
 
 
 @pytest.fixture(scope="module")
-def tried(demo: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
+def tried(demo: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """All quick shapes, after all steps of an app's life."""
     if not demo.status()["core"]["ready"]:
         demo.ucp("start", "--yes")

@@ -16,7 +16,7 @@ from k8s_ucp.kube import APPLICATION, CONFIG_MAP, DEPLOYMENT, NAMESPACE, SECRET
 from tests.backing_clusters import merged
 from tests.control_planes import deployment, eventually, namespace
 from tests.e2e.existing_cluster import CONTEXT, NAME, TheirCluster, describe
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.fake_gcloud import FRESH
 from tests.gke_clusters import gate, google, key
 from tests.integration.gitops.promotion.git_servers import HttpGit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 APPLICATIONS = {"applications", "argocd", "clusters", "crossplane", "mirrors", "reconciler", "root"}
 
 
-def assert_well(world: World, provider: str) -> None:
+def assert_well(world: Workbench, provider: str) -> None:
     status = world.status()
     assert status["core"] == {"name": "demo-core", "provider": provider, "ready": True}
     assert {each["name"] for each in status["applications"]} == APPLICATIONS
@@ -39,7 +39,7 @@ def assert_well(world: World, provider: str) -> None:
 
 
 def test_existing_cluster_is_used_as_core_and_left_unchanged(
-    world: World, theirs: TheirCluster, git_host: HttpGit
+    world: Workbench, theirs: TheirCluster, git_host: HttpGit
 ) -> None:
     kube = theirs.kube
     (world.home / ".kube").mkdir()
@@ -116,7 +116,7 @@ def theirs_in(place: str) -> dict[str, object]:
 
 @pytest.mark.soak
 def test_gke_core_is_created_and_keeps_its_data_through_a_stop(
-    world: World, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
+    world: Workbench, theirs: TheirCluster, git_host: HttpGit, tmp_path: Path
 ) -> None:
     """gcloud is a stand-in; behind its cluster is the same control plane with simulated pods."""
     describe(world, git_host, "{provider: gke, region: us-east1-b}")

@@ -18,7 +18,7 @@ from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
 from tests.e2e.interruption_points import cut_somewhere
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 
@@ -46,7 +46,7 @@ PASSING = {"git", "git-remote-http", "helm", "kustomize"}
 PROCESSES = [each for several in TOGETHER.values() for each in several]
 
 
-def named(world: World, program: str, detail: str) -> list[psutil.Process]:
+def named(world: Workbench, program: str, detail: str) -> list[psutil.Process]:
     """Processes of a component; those of Argo CD are distinguished by ARGOCD_BINARY_NAME."""
     found = []
     for process in world.processes():
@@ -67,32 +67,32 @@ def named(world: World, program: str, detail: str) -> list[psutil.Process]:
     return found
 
 
-def host_placement(world: World) -> HostPlacement:
+def host_placement(world: Workbench) -> HostPlacement:
     """Placement that runs the components."""
     workspace = Workspace.at(world.workspace)
     folder = workspace.runtime_folder(world.topology)
     return HostPlacement(workspace.state(world.topology), folder)
 
 
-def well(world: World) -> bool:
+def well(world: Workbench) -> bool:
     """Everything is ready, and Argo CD has compared the apps again and reports Synced."""
     return world.is_well(clusters="registered", applications=2)
 
 
 @pytest.mark.parametrize("killed", TOGETHER.values(), ids=TOGETHER)
 def test_processes_that_are_killed_at_once_are_restarted(
-    demo: World, killed: list[tuple[str, str]]
+    demo: Workbench, killed: list[tuple[str, str]]
 ) -> None:
     all_come_back(demo, killed)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize(("program", "detail"), PROCESSES)
-def test_killed_process_is_restarted(demo: World, program: str, detail: str) -> None:
+def test_killed_process_is_restarted(demo: Workbench, program: str, detail: str) -> None:
     all_come_back(demo, [(program, detail)])
 
 
-def all_come_back(world: World, killed: list[tuple[str, str]]) -> None:
+def all_come_back(world: Workbench, killed: list[tuple[str, str]]) -> None:
     until("well before", lambda: well(world))
     old = set()
     for program, detail in killed:
@@ -113,14 +113,14 @@ def all_come_back(world: World, killed: list[tuple[str, str]]) -> None:
         assert core.get(APPLICATION, application, "argocd")["status"]["sync"]["status"] == "Synced"
 
 
-def test_no_process_runs_twice(demo: World) -> None:
+def test_no_process_runs_twice(demo: Workbench) -> None:
     for program, detail in PROCESSES:
         count = len(named(demo, program, detail))
         if detail or program in ("redis-server", "crossplane", "watcher", "supervisord"):
             assert count == 1, (program, detail, count)
 
 
-def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: World) -> None:
+def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: Workbench) -> None:
     """Each is killed at a point of its plan that the seed chooses; the soak uses all points."""
     until("well before", lambda: well(demo))
     before, running = demo.uids(), names_of_processes(demo)
@@ -139,14 +139,14 @@ def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: World) -> N
     assert names_of_processes(demo) == running
 
 
-def names_of_processes(world: World) -> Counter[str]:
+def names_of_processes(world: Workbench) -> Counter[str]:
     """Names of the processes, without short-lived ones."""
     found = Counter(each.name() for each in world.processes())
     return Counter({name: count for name, count in found.items() if name not in PASSING})
 
 
 def test_topology_recovers_from_a_power_cut_and_spares_a_reused_pid(
-    demo: World, tmp_path: Path
+    demo: Workbench, tmp_path: Path
 ) -> None:
     """After a reboot, a PID file may name a foreign process, which must not be killed."""
     until("well before", lambda: well(demo))

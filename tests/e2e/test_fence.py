@@ -30,7 +30,7 @@ from k8s_ucp.kube import Kind
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from tests import evidence
 from tests.e2e.conftest import make_world
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.integration.fence.cores import make_bare
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ asyncio.run(serve())
 
 
 @pytest.fixture
-def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[World, World]]:
+def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[Workbench, Workbench]]:
     """Two workspaces, each with its own HOME, for the same repositories outside of both."""
     urls = {name: make_bare(tmp_path / f"{name}.git").as_uri() for name in ("core", "apps")}
     for one in make_world("one"):
@@ -76,12 +76,12 @@ def cores(toolbox: Toolbox, tmp_path: Path) -> Iterator[tuple[World, World]]:
             yield one, two
 
 
-def head(world: World) -> str:
+def head(world: Workbench) -> str:
     """Head of the core repository, which both share."""
     return world.git(world.gitops / "core", "ls-remote", "origin", "refs/heads/main")
 
 
-def ledger(world: World) -> list[CloudLedgerEntry]:
+def ledger(world: Workbench) -> list[CloudLedgerEntry]:
     lines = (world.state / "components/cloud/ledger.jsonl").read_text().splitlines()
     return [CloudLedgerEntry(**json.loads(each)) for each in lines]
 
@@ -100,7 +100,7 @@ def overlapping(entries: Sequence[CloudLedgerEntry]) -> list[CloudLedgerEntry]:
     return found
 
 
-def ask_for(world: World, number: int) -> None:
+def ask_for(world: Workbench, number: int) -> None:
     """Declare another network, directly on the core."""
     kube = world.kube("core")
     if kube.find(CLUSTER_PROVIDER_CONFIG, "default") is None:
@@ -111,7 +111,7 @@ def ask_for(world: World, number: int) -> None:
     kube.close()
 
 
-def ask_early(world: World, number: int) -> None:
+def ask_early(world: Workbench, number: int) -> None:
     """Declare one while the start is still running, as early as one from git could arrive."""
 
     def asked() -> bool:
@@ -124,7 +124,7 @@ def ask_early(world: World, number: int) -> None:
     until("a network is declared on the taker's core", asked, 300)
 
 
-def freeze(world: World, number: int) -> None:
+def freeze(world: Workbench, number: int) -> None:
     """Signal everything that supervisord runs except for the cloud, which is outside the core."""
     for each in world.processes():
         words = " ".join(each.cmdline())
@@ -132,7 +132,7 @@ def freeze(world: World, number: int) -> None:
             os.kill(each.pid, number)
 
 
-def start_beside(world: World, other: World) -> None:
+def start_beside(world: Workbench, other: Workbench) -> None:
     """Take over, with the other workspace's cloud."""
     port = cloud_port(other)
     folder = world.state / "components" / "cloud"
@@ -154,7 +154,7 @@ def start_beside(world: World, other: World) -> None:
         assert main.run(words) == 0
 
 
-def cloud_port(world: World) -> int:
+def cloud_port(world: Workbench) -> int:
     account = json.loads((world.state / "components/reconciler/aws-account.json").read_text())
     return int(account["endpoint"].rpartition(":")[2])
 
@@ -162,7 +162,7 @@ def cloud_port(world: World) -> int:
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_frozen_core_writes_nothing_after_a_takeover(
-    cores: tuple[World, World],
+    cores: tuple[Workbench, Workbench],
 ) -> None:
     one, two = cores
     one.ucp("start", "--yes", timeout=600)
@@ -230,7 +230,7 @@ def test_frozen_core_writes_nothing_after_a_takeover(
     )
 
 
-def made_by(world: World, wanted: int) -> set[int]:
+def made_by(world: Workbench, wanted: int) -> set[int]:
     """Numbers of the networks that were created by calls with this epoch or a later one."""
     late = {each.id for each in ledger(world) if each.kind == "vpc" and epoch(each) >= wanted}
     kube = world.kube("core")
@@ -243,7 +243,7 @@ def made_by(world: World, wanted: int) -> set[int]:
     return found
 
 
-def running(world: World, names: Sequence[str]) -> list[psutil.Process]:
+def running(world: Workbench, names: Sequence[str]) -> list[psutil.Process]:
     return [
         each
         for each in world.processes()

@@ -53,7 +53,7 @@ from tests.e2e.interruption_points import (
 from tests.e2e.newer_ucp import installed, newer
 from tests.e2e.test_faults import names_of_processes
 from tests.e2e.test_upgrade import kubernetes_of, pods, versions
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.evidence import table
 from tests.integration.gitops.promotion.git_servers import (
     GitHandler,
@@ -112,13 +112,15 @@ class Interruptions:
         if all(self.record.has(each) for each in cases):
             pytest.skip("the record has it")
 
-    def add(self, world: World, case: str, facts: dict[str, object]) -> None:
+    def add(self, world: Workbench, case: str, facts: dict[str, object]) -> None:
         """Record the outcome of a case, after a check that its commands revealed no secret."""
         assert leaks(world) == []
         secrets = f"0 of {len(world.secrets)}"
         self.record.add(case, {**facts, "secrets": secrets})
 
-    def kill_through(self, world: World, chosen: Sequence[str], *words: str) -> dict[str, object]:
+    def kill_through(
+        self, world: Workbench, chosen: Sequence[str], *words: str
+    ) -> dict[str, object]:
         """Kill a command at each point, one run after the other; then let it finish.
 
         A run that finishes without reaching its point has completed the interrupted work: the next
@@ -202,7 +204,7 @@ def kills() -> Interruptions:
     return Interruptions()
 
 
-def trees(world: World) -> dict[str, bytes]:
+def trees(world: Workbench) -> dict[str, bytes]:
     """Contents of both repositories, without the backup (its encryption differs) and ports."""
     machine = Workspace.at(world.workspace).machine_id(world.topology)
     found = {}
@@ -218,11 +220,11 @@ def trees(world: World) -> dict[str, bytes]:
     return found
 
 
-def is_well(world: World, applications: int = 1) -> bool:
+def is_well(world: Workbench, applications: int = 1) -> bool:
     return world.is_well(clusters="registered", applications=applications)
 
 
-def start(world: World, *, applications: int = 1) -> None:
+def start(world: Workbench, *, applications: int = 1) -> None:
     """Start without an interruption."""
     world.ucp("start", "--yes", timeout=600)
     until("well", partial(is_well, world, applications), 300)
@@ -230,7 +232,7 @@ def start(world: World, *, applications: int = 1) -> None:
 
 
 @pytest.fixture(scope="module")
-def life(toolbox: object) -> Iterator[World]:
+def life(toolbox: object) -> Iterator[Workbench]:
     """A topology with one environment and one app."""
     for world in make_world("w"):
         (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
@@ -238,7 +240,7 @@ def life(toolbox: object) -> Iterator[World]:
 
 
 def test_stop_and_start_continue_after_a_kill_at_any_step(
-    kills: Interruptions, life: World
+    kills: Interruptions, life: Workbench
 ) -> None:
     kills.skip_recorded("ucp stop", "ucp start")
     start(life)
@@ -253,7 +255,9 @@ def test_stop_and_start_continue_after_a_kill_at_any_step(
     kills.add(life, "ucp start", {**facts, "same": "repositories, UIDs, processes"})
 
 
-def test_promote_continues_after_a_kill_at_any_effect(kills: Interruptions, life: World) -> None:
+def test_promote_continues_after_a_kill_at_any_effect(
+    kills: Interruptions, life: Workbench
+) -> None:
     """It has no plan, so it is killed at numbered effects."""
     kills.skip_recorded("ucp promote")
     start(life)
@@ -288,7 +292,7 @@ def test_promote_continues_after_a_kill_at_any_effect(kills: Interruptions, life
 
 
 def test_recreate_of_an_environment_continues_after_a_kill_at_any_step(
-    kills: Interruptions, life: World
+    kills: Interruptions, life: Workbench
 ) -> None:
     kills.skip_recorded("ucp recreate --env")
     start(life)
@@ -303,7 +307,7 @@ def test_recreate_of_an_environment_continues_after_a_kill_at_any_step(
     kills.add(life, "ucp recreate --env", facts)
 
 
-def test_upgrade(kills: Interruptions, life: World) -> None:
+def test_upgrade(kills: Interruptions, life: Workbench) -> None:
     """To newer versions that consist of the same programs."""
     kills.skip_recorded("ucp upgrade")
     start(life)
@@ -327,7 +331,7 @@ def test_upgrade(kills: Interruptions, life: World) -> None:
 
 
 def test_recreate_of_the_core_continues_after_a_kill_at_any_step(
-    kills: Interruptions, life: World
+    kills: Interruptions, life: Workbench
 ) -> None:
     """From an empty machine, with the contents of the repositories."""
     kills.skip_recorded("ucp recreate")
@@ -343,11 +347,11 @@ def test_recreate_of_the_core_continues_after_a_kill_at_any_step(
     kills.add(life, "ucp recreate", {**facts, "same": "repositories, processes"})
 
 
-def lose_core(world: World) -> None:
+def lose_core(world: Workbench) -> None:
     shutil.rmtree(world.workspace / ".ucp")
 
 
-def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: World) -> None:
+def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: Workbench) -> None:
     case = f"{TURNS} stops and starts"
     kills.skip_recorded(case)
     seen: list[dict[str, int]] = []
@@ -375,7 +379,7 @@ def test_nothing_grows_with_stops_and_starts(kills: Interruptions, life: World) 
 TURNS = 10
 
 
-def figures(world: World) -> dict[str, int]:
+def figures(world: Workbench) -> dict[str, int]:
     """Figures that could grow from one start to the next."""
     found = world.processes()
     listening = [
@@ -422,12 +426,12 @@ def test_destroy_and_start_in_a_cloud_continue_after_a_kill_at_any_step(
         kills.add(world, cases[1], {**facts, "same": same})
 
 
-def kinds(world: World) -> Counter[str]:
+def kinds(world: Workbench) -> Counter[str]:
     """Number of resources in the cloud, by kind."""
     return Counter(kind for _, kind, _ in ledger(world).elements())
 
 
-def ledger(world: World) -> Counter[tuple[str, str, str]]:
+def ledger(world: Workbench) -> Counter[tuple[str, str, str]]:
     """Resources in the simulated cloud: creations minus deletions."""
     lines = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8").splitlines()
     return remaining([CloudLedgerEntry(**json.loads(each)) for each in lines])
@@ -445,7 +449,7 @@ class Faults:
     met: bool = False
     """Whether the fault occurred in the last run."""
 
-    def meet_at_each(self, world: World, chosen: Sequence[str], *words: str) -> None:
+    def meet_at_each(self, world: Workbench, chosen: Sequence[str], *words: str) -> None:
         """Run a command with the fault at each point; start again if it had nothing left to do."""
         began = time.monotonic()
         for point in chosen:
@@ -455,7 +459,7 @@ class Faults:
             print(f"{time.monotonic() - began:6.1f} s {point}", flush=True)
         world.ucp(*words, timeout=600)
 
-    def meet(self, world: World, point: str, *words: str) -> bool:
+    def meet(self, world: Workbench, point: str, *words: str) -> bool:
         """Return whether the command reached the point."""
         with self.ending():
             done = cut(world, point, *words, **self.variables)
@@ -488,7 +492,7 @@ class Faults:
             self.file.unlink(missing_ok=True)
 
 
-def live_with(faults: Faults, world: World, *, promotes: bool) -> dict[str, object]:
+def live_with(faults: Faults, world: Workbench, *, promotes: bool) -> dict[str, object]:
     """Start from nothing, promote, stop and destroy; return the results for the page."""
     began = time.monotonic()
 

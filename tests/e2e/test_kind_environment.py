@@ -16,7 +16,7 @@ from k8s_ucp.clusters.container_engine import CLUSTER_LABEL, ContainerEngine
 from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.conftest import make_world
 from tests.e2e.kind_world import bystanders, containers_of, leaving_nothing, volumes_of
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
 
@@ -41,7 +41,7 @@ def engine() -> ContainerEngine:
 
 
 @pytest.fixture(scope="module")
-def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Iterator[World]:
+def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Iterator[Workbench]:
     for world in make_world("kind work", watched=False):
         world.topology = f"ucp-{uuid.uuid4().hex[:8]}"
         archive = world.workspace / "images" / "echo.tar"
@@ -58,7 +58,7 @@ def world(toolbox: object, kind_toolbox: object, engine: ContainerEngine) -> Ite
         yield world
 
 
-def answer(world: World) -> str:
+def answer(world: Workbench) -> str:
     """The echo app's answer on stage: the tag of its image."""
     kube = world.kube("stage")
     try:
@@ -68,7 +68,7 @@ def answer(world: World) -> str:
         kube.close()
 
 
-def well(world: World) -> bool:
+def well(world: Workbench) -> bool:
     status = world.status()
     clusters = [each["cluster"] for each in status["environments"]]
     return all(each["ready"] and each["reachable"] for each in clusters) and all(
@@ -76,12 +76,12 @@ def well(world: World) -> bool:
     )
 
 
-def node(world: World) -> str:
+def node(world: Workbench) -> str:
     return f"{world.topology}-stage-control-plane"
 
 
 def test_foreign_kind_cluster_of_the_same_name_stops_the_start(
-    world: World, engine: ContainerEngine
+    world: Workbench, engine: ContainerEngine
 ) -> None:
     """The start is refused before its first change, and the foreign cluster is left unchanged."""
     label = f"{CLUSTER_LABEL}={world.topology}-stage"
@@ -97,7 +97,7 @@ def test_foreign_kind_cluster_of_the_same_name_stops_the_start(
         engine.run("rm", theirs)
 
 
-def test_start_is_refused_if_docker_does_not_run(world: World) -> None:
+def test_start_is_refused_if_docker_does_not_run(world: Workbench) -> None:
     if ContainerEngine().name != "docker":
         pytest.skip("only Docker is asked by DOCKER_HOST")
     world.environment["DOCKER_HOST"] = f"unix://{world.home}/nobody.sock"
@@ -110,7 +110,7 @@ def test_start_is_refused_if_docker_does_not_run(world: World) -> None:
     assert not (world.workspace / ".ucp").exists()
 
 
-def test_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> None:
+def test_app_runs_in_a_real_pod_and_answers_with_its_tag(world: Workbench) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)
     stage = world.status()["environments"][0]
@@ -123,14 +123,14 @@ def test_app_runs_in_a_real_pod_and_answers_with_its_tag(world: World) -> None:
     assert mine["addresses"]["http"].startswith("127.0.0.1:")
 
 
-def test_app_answers_with_a_new_tag_after_a_push(world: World) -> None:
+def test_app_answers_with_a_new_tag_after_a_push(world: Workbench) -> None:
     with world.commit("apps", "echo on stage: another tag") as clone:
         path = clone / "apps" / "echo" / "overlays" / "stage" / "kustomization.yaml"
         path.write_text(path.read_text().replace(TAGS[0], TAGS[1]))
     until("the other tag answers", lambda: answer(world) == TAGS[1])
 
 
-def test_rerun_of_start_changes_nothing(world: World, engine: ContainerEngine) -> None:
+def test_rerun_of_start_changes_nothing(world: Workbench, engine: ContainerEngine) -> None:
     had = containers_of(engine, world.topology), volumes_of(engine, world.topology)
     world.ucp("start", "--yes")
     assert (containers_of(engine, world.topology), volumes_of(engine, world.topology)) == had
@@ -139,7 +139,7 @@ def test_rerun_of_start_changes_nothing(world: World, engine: ContainerEngine) -
 
 @pytest.mark.parametrize("fault", ["restart", "stop", "kill"])
 def test_stopped_node_is_restarted_automatically(
-    world: World, engine: ContainerEngine, fault: str
+    world: Workbench, engine: ContainerEngine, fault: str
 ) -> None:
     engine.run(fault, node(world), timeout=60)
     until("the app answers again", lambda: answer(world) == TAGS[1])
@@ -147,7 +147,7 @@ def test_stopped_node_is_restarted_automatically(
 
 
 def test_lost_kind_cluster_is_recreated_and_registered_again(
-    world: World, engine: ContainerEngine
+    world: Workbench, engine: ContainerEngine
 ) -> None:
     engine.run("rm", "--force", "--volumes", node(world))
     until("the app answers again", lambda: answer(world) == TAGS[1], seconds=240)
@@ -157,7 +157,7 @@ def test_lost_kind_cluster_is_recreated_and_registered_again(
 @pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
 @pytest.mark.timeout(1800)
 def test_environment_recovers_from_a_restart_of_docker(
-    world: World, docker_restart: DockerRestart
+    world: Workbench, docker_restart: DockerRestart
 ) -> None:
     had = containers_of(ContainerEngine(), world.topology)
     docker_restart.restart()
@@ -167,7 +167,7 @@ def test_environment_recovers_from_a_restart_of_docker(
 
 
 def test_stop_removes_everything_of_the_topology_and_nothing_else(
-    world: World, engine: ContainerEngine
+    world: Workbench, engine: ContainerEngine
 ) -> None:
     config = world.home / "kubeconfig"
     world.ucp("kubeconfig", "stage", "--merge")
@@ -181,7 +181,7 @@ def test_stop_removes_everything_of_the_topology_and_nothing_else(
     assert world.processes() == []
 
 
-def test_start_after_a_stop_restores_the_state_in_git(world: World) -> None:
+def test_start_after_a_stop_restores_the_state_in_git(world: Workbench) -> None:
     world.ucp("start", "--yes", timeout=600)
     assert well(world)
     assert answer(world) == TAGS[1]

@@ -20,7 +20,7 @@ from k8s_ucp.tools.installer import Installer
 from tests.conftest import CACHE
 from tests.e2e.conftest import make_world
 from tests.e2e.kind_world import reserved_pair
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ARGOCD, CROSSPLANE, REDIS
 from tests.registry import Registry, build, running
@@ -84,7 +84,7 @@ def node_image(engine: ContainerEngine, registry: Registry, tmp_path: Path) -> I
 
 
 @pytest.fixture
-def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
+def mirrored_core(registry: Registry, node_image: str) -> Iterator[Workbench]:
     """A described topology; its clusters are deleted at the end."""
     Installer(CACHE, lambda event: None).install((*PODS, *PROVIDERS["kind"].tools))
     for world in make_world("work", watched=False):
@@ -102,7 +102,7 @@ def mirrored_core(registry: Registry, node_image: str) -> Iterator[World]:
 
 
 def test_every_image_of_the_components_is_pulled_from_the_mirror(
-    engine: ContainerEngine, registry: Registry, mirrored_core: World
+    engine: ContainerEngine, registry: Registry, mirrored_core: Workbench
 ) -> None:
     before = registry.seen()
     mirrored_core.ucp("start", "--yes")

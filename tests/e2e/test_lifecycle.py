@@ -45,7 +45,7 @@ from tests.e2e.existing_environment import (
 )
 from tests.e2e.interruption_points import RETURN, cut_at_one_of, dice_of, points_of_steps
 from tests.e2e.test_faults import PROCESSES, host_placement, named, well
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
 
@@ -58,7 +58,7 @@ def image(kube: Kube) -> str | None:
     return found["spec"]["template"]["spec"]["containers"][0]["image"] if found else None
 
 
-def healthy(world: World, name: str, tag: str) -> bool:
+def healthy(world: Workbench, name: str, tag: str) -> bool:
     found = world.application(name)
     return (
         found is not None
@@ -67,7 +67,7 @@ def healthy(world: World, name: str, tag: str) -> bool:
     )
 
 
-def answer(world: World, environment: str) -> str:
+def answer(world: Workbench, environment: str) -> str:
     """The echo app's answer over HTTP: the tag of its image."""
     kube = world.kube(environment)
     try:
@@ -77,7 +77,7 @@ def answer(world: World, environment: str) -> str:
         kube.close()
 
 
-def running(world: World) -> dict[str, tuple[str, str, str | None]]:
+def running(world: Workbench) -> dict[str, tuple[str, str, str | None]]:
     """State of each echo Application, and the image in its app cluster."""
     return {
         each["name"]: (each["sync"], each["health"], image(world.kube(each["environment"])))
@@ -86,7 +86,7 @@ def running(world: World) -> dict[str, tuple[str, str, str | None]]:
     }
 
 
-def test_status_reports_what_start_created(demo: World) -> None:
+def test_status_reports_what_start_created(demo: Workbench) -> None:
     status = demo.status()
     assert status["topology"] == demo.topology
     assert status["core"]["name"] == f"{demo.topology}-core"
@@ -114,7 +114,7 @@ def test_status_reports_what_start_created(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_status_is_the_same_with_another_cache_folder(demo: World, tmp_path: Path) -> None:
+def test_status_is_the_same_with_another_cache_folder(demo: Workbench, tmp_path: Path) -> None:
     """As in a cron job with another HOME: ports are found by the processes that listen."""
     mine = demo.environment.get("UCP_CACHE_DIR")
     demo.environment["UCP_CACHE_DIR"] = str(tmp_path / "cache")
@@ -127,7 +127,7 @@ def test_status_is_the_same_with_another_cache_folder(demo: World, tmp_path: Pat
     assert all(each["ready"] for each in components), components
 
 
-def test_status_fits_a_terminal_of_80_columns(demo: World) -> None:
+def test_status_fits_a_terminal_of_80_columns(demo: Workbench) -> None:
     words = [*demo.command, "--workspace", str(demo.workspace), "status"]
     lines = seen(run_in_terminal(words, demo.home, {**demo.env, "TERM": "xterm"}))
     assert lines[0] == f"topology {demo.topology}"
@@ -148,7 +148,7 @@ def test_status_fits_a_terminal_of_80_columns(demo: World) -> None:
     assert {"echo-prod", "echo-stage"} <= firsts
 
 
-def test_graph_shows_what_runs(demo: World) -> None:
+def test_graph_shows_what_runs(demo: Workbench) -> None:
     text = demo.ucp("graph").stdout
     assert text.startswith("flowchart LR\n")
     assert "class env_stage ready" in text
@@ -159,25 +159,25 @@ def test_graph_shows_what_runs(demo: World) -> None:
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_deployment_exists_in_the_app_cluster(demo: World, environment: str) -> None:
+def test_deployment_exists_in_the_app_cluster(demo: Workbench, environment: str) -> None:
     assert image(demo.kube(environment)) == "ealen/echo-server:0.9.2"
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_app_answers_with_its_tag(demo: World, environment: str) -> None:
+def test_app_answers_with_its_tag(demo: Workbench, environment: str) -> None:
     if not demo.real:
         pytest.skip("simulated pods don't answer")
     until("it answers", lambda: answer(demo, environment) == "0.9.2")
 
 
-def test_argocd_answers_at_the_printed_address(demo: World) -> None:
+def test_argocd_answers_at_the_printed_address(demo: Workbench) -> None:
     told = json.loads(demo.ucp("get", "secrets", "-o", "json").stdout)[0]
     assert told["url"].startswith("http://127.0.0.1:")
     with urllib.request.urlopen(f"{told['url']}/api/version", timeout=10) as found:
         assert json.load(found)["Version"].startswith("v3.")
 
 
-def test_argocd_manages_itself_and_reports_no_drift(demo: World) -> None:
+def test_argocd_manages_itself_and_reports_no_drift(demo: Workbench) -> None:
     """On a host it manages its settings; in pods also its CRDs and workloads."""
     own = {each["name"]: each for each in demo.status()["applications"]}
     for name in ("root", "argocd", "crossplane", "reconciler"):
@@ -191,7 +191,7 @@ def test_argocd_manages_itself_and_reports_no_drift(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_logout_stops_nothing(demo: World) -> None:
+def test_logout_stops_nothing(demo: Workbench) -> None:
     """systemd deletes a session's folder at its end; processes started in it must keep running."""
     # The watcher asks every 5 s, and would replace supervisord after two failed answers.
     time.sleep(max(0, demo.logged_out + 14 - time.time()))
@@ -201,13 +201,13 @@ def test_logout_stops_nothing(demo: World) -> None:
     assert demo.uids() == demo.uids_in_login
 
 
-def test_doctor_finds_no_problems(demo: World) -> None:
+def test_doctor_finds_no_problems(demo: Workbench) -> None:
     assert json.loads(demo.ucp("doctor", "-o", "json").stdout) == {"findings": []}
     assert "no problems found" in demo.ucp("doctor").stdout
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_doctor_fixes_what_it_offers_to_fix(demo: World) -> None:
+def test_doctor_fixes_what_it_offers_to_fix(demo: Workbench) -> None:
     key = demo.workspace / "creds/backup.key"
     assert host_placement(demo).pause(["crossplane"]) == ["crossplane"]
     key.chmod(0o644)
@@ -225,7 +225,7 @@ def test_doctor_fixes_what_it_offers_to_fix(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_doctor_starts_components_without_a_supervisor_and_a_watcher(demo: World) -> None:
+def test_doctor_starts_components_without_a_supervisor_and_a_watcher(demo: Workbench) -> None:
     """supervisord and the watcher, which restart each other, are killed; their programs run on."""
     victims = [*named(demo, "supervisord", ""), *named(demo, "watcher", "")]
     assert len(victims) == 2
@@ -243,16 +243,16 @@ def test_doctor_starts_components_without_a_supervisor_and_a_watcher(demo: World
             assert len(named(demo, program, detail)) == 1, program
 
 
-def doctor(world: World) -> list[dict[str, str]]:
+def doctor(world: Workbench) -> list[dict[str, str]]:
     found: list[dict[str, str]] = json.loads(world.run_here("doctor", "-o", "json")[1])["findings"]
     return found
 
 
-def test_diff_reports_no_differences(demo: World) -> None:
+def test_diff_reports_no_differences(demo: Workbench) -> None:
     assert demo.ucp("diff").stdout == "no differences\n"
 
 
-def test_support_bundle_contains_states_and_logs_but_no_secret(demo: World) -> None:
+def test_support_bundle_contains_states_and_logs_but_no_secret(demo: Workbench) -> None:
     canary = "canary-Qz81-sings"
     log = next((demo.workspace / f".ucp/{demo.topology}/logs").glob("reconciler*.log"))
     with log.open("a") as stream:
@@ -300,7 +300,7 @@ def test_support_bundle_contains_states_and_logs_but_no_secret(demo: World) -> N
     assert not [each for each in hidden if each in whole]
 
 
-def test_pushed_tag_reaches_only_its_environment(demo: World) -> None:
+def test_pushed_tag_reaches_only_its_environment(demo: Workbench) -> None:
     file = "apps/echo/overlays/stage/kustomization.yaml"
     with demo.commit("apps", "echo: 0.9.3 on stage") as clone:
         path = clone / file
@@ -313,7 +313,7 @@ def test_pushed_tag_reaches_only_its_environment(demo: World) -> None:
         assert answer(demo, "prod") == "0.9.2"
 
 
-def test_board_promotes_and_rolls_back_on_a_running_topology(demo: World) -> None:
+def test_board_promotes_and_rolls_back_on_a_running_topology(demo: Workbench) -> None:
     """It shows what status shows, follows Argo CD, and changes what the commands change."""
     with board(demo) as client, client.stream() as events:
         shown = Shown(events)
@@ -369,7 +369,7 @@ def test_board_promotes_and_rolls_back_on_a_running_topology(demo: World) -> Non
 
 
 @contextmanager
-def written_by_argocd(world: World, name: str, image: str) -> Iterator[list[float]]:
+def written_by_argocd(world: Workbench, name: str, image: str) -> Iterator[list[float]]:
     """Yield the times at which a watch of the Application reported this image."""
     kube, told = world.kube("core"), list[float]()
 
@@ -394,7 +394,7 @@ def written_by_argocd(world: World, name: str, image: str) -> Iterator[list[floa
 
 
 @contextmanager
-def board(world: World) -> Iterator[Client]:
+def board(world: Workbench) -> Iterator[Client]:
     """A client of a running `ucp board --write`."""
     words = [*world.command, "--workspace", str(world.workspace), "board", "--write"]
     running = subprocess.Popen(
@@ -435,14 +435,14 @@ class Shown:
                     del rows[each]
 
 
-def test_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: World) -> None:
+def test_rerun_keeps_the_pushed_tag_and_writes_nothing(demo: Workbench) -> None:
     before = until("the core answers", lambda: written(demo))
     demo.ucp("start", "--yes")
     assert until("the core answers", lambda: written(demo)) == before
     assert healthy(demo, "echo-stage", "0.9.3")
 
 
-def written(world: World) -> dict[str, Any]:
+def written(world: Workbench) -> dict[str, Any]:
     """State that a start could write: objects with field managers and times, and git refs.
 
     Fields that controllers update are left out. Argo CD writes each comparison into the
@@ -482,7 +482,7 @@ def hands(item: dict[str, Any]) -> list[tuple[str, str, str]]:
     return sorted(found)
 
 
-def test_environment_is_created_by_two_commits(demo: World) -> None:
+def test_environment_is_created_by_two_commits(demo: Workbench) -> None:
     with demo.commit("core", "Add the environment eu") as clone:
         add_eu_to_core(clone)
     with demo.commit("apps", "Run echo on eu") as clone:
@@ -524,7 +524,7 @@ def _with_sibling_lines(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_rerun_keeps_an_environment_that_only_the_repositories_declare(demo: World) -> None:
+def test_rerun_keeps_an_environment_that_only_the_repositories_declare(demo: Workbench) -> None:
     demo.ucp("start", "--yes")
     assert {each["name"] for each in demo.status()["environments"]} == {"stage", "prod", "eu"}
     assert healthy(demo, "echo-eu", "0.9.3")
@@ -534,7 +534,7 @@ def test_rerun_keeps_an_environment_that_only_the_repositories_declare(demo: Wor
     assert adopted["next"].startswith("ucp env add eu --cluster")
 
 
-def test_environment_is_removed_by_commits(demo: World) -> None:
+def test_environment_is_removed_by_commits(demo: Workbench) -> None:
     with demo.commit("apps", "Stop echo on eu") as clone:
         demo.git(clone, "rm", "-rq", "apps/echo/overlays/eu")
         names = clone / "environments.yaml"
@@ -565,7 +565,7 @@ def test_environment_is_removed_by_commits(demo: World) -> None:
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_single_environment_stops_and_starts_again(demo: World) -> None:
+def test_single_environment_stops_and_starts_again(demo: Workbench) -> None:
     def others() -> dict[str, str]:
         """UIDs that must not change: of everything except for stage."""
         return {
@@ -595,13 +595,13 @@ def test_single_environment_stops_and_starts_again(demo: World) -> None:
     assert demo.ucp("diff").stdout == "no differences\n"
 
 
-def test_every_listener_is_on_loopback(demo: World) -> None:
+def test_every_listener_is_on_loopback(demo: Workbench) -> None:
     found = listening(demo)
     assert found
     assert {address for address, _ in found} <= {"127.0.0.1", "::1"}
 
 
-def listening(world: World) -> set[tuple[str, int]]:
+def listening(world: Workbench) -> set[tuple[str, int]]:
     """Addresses and ports on which its processes listen."""
     of_each = world.ask_processes(lambda process: process.net_connections(kind="tcp"))
     return {
@@ -627,7 +627,7 @@ exit 0
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_another_user_of_the_machine_has_no_access(demo: World) -> None:
+def test_another_user_of_the_machine_has_no_access(demo: Workbench) -> None:
     """To files, sockets and processes; docs/architecture.md says who may use the ports."""
     # pytest creates it with mode 0700; a person's home is often readable.
     demo.workspace.parent.chmod(0o755)
@@ -661,7 +661,7 @@ def test_another_user_of_the_machine_has_no_access(demo: World) -> None:
     assert tried.stdout == ""
 
 
-def test_state_is_private(demo: World) -> None:
+def test_state_is_private(demo: Workbench) -> None:
     wrong = []
     # The Kubernetes client inside Argo CD sets its own modes on its cached API lists; they contain
     # no secret and are in a private folder.
@@ -705,7 +705,7 @@ SAYING: tuple[tuple[tuple[str, ...], set[int]], ...] = (
 """Commands that print a lot, or are refused, with their exit codes."""
 
 
-def test_no_secret_leaves_its_place(demo: World) -> None:
+def test_no_secret_leaves_its_place(demo: Workbench) -> None:
     core = demo.kube("core")
     canaries = set()
     for secret in core.list_all(SECRET):
@@ -741,7 +741,7 @@ def test_no_secret_leaves_its_place(demo: World) -> None:
 
 @pytest.fixture(scope="module")
 def theirs(
-    demo: World, toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory
+    demo: Workbench, toolbox: Toolbox, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[TheirEnvironment]:
     """Add an environment on an existing cluster to the topology."""
     with their_environment(demo, tmp_path_factory.mktemp("theirs"), toolbox) as found:
@@ -750,7 +750,7 @@ def theirs(
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_environment_on_an_existing_cluster_is_adopted(
-    demo: World, theirs: TheirEnvironment
+    demo: Workbench, theirs: TheirEnvironment
 ) -> None:
     environments = {each["name"]: each["cluster"] for each in demo.status()["environments"]}
     cluster = environments[ENVIRONMENT]
@@ -769,7 +769,7 @@ def test_environment_on_an_existing_cluster_is_adopted(
 
 
 def test_stop_leaves_nothing_running_and_start_restores_everything(
-    demo: World, request: pytest.FixtureRequest
+    demo: Workbench, request: pytest.FixtureRequest
 ) -> None:
     theirs = None if demo.real else request.getfixturevalue("theirs")
     contexts = demo.contexts()
@@ -833,7 +833,9 @@ def test_stop_leaves_nothing_running_and_start_restores_everything(
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_existing_cluster_is_left_as_it_was_found(demo: World, theirs: TheirEnvironment) -> None:
+def test_existing_cluster_is_left_as_it_was_found(
+    demo: Workbench, theirs: TheirEnvironment
+) -> None:
     kube, core, cluster = theirs.kube, demo.kube("core"), f"demo-{ENVIRONMENT}"
     demo.ucp("env", "remove", ENVIRONMENT, "--yes", timeout=300)
 
@@ -849,7 +851,7 @@ def test_existing_cluster_is_left_as_it_was_found(demo: World, theirs: TheirEnvi
     assert theirs.provider.state(NAME).ready
 
 
-def planned(demo: World, *command: str) -> list[dict[str, str]]:
+def planned(demo: Workbench, *command: str) -> list[dict[str, str]]:
     """Steps that --plan announces."""
     told = json.loads(demo.ucp(*command, "--plan", "-o", "json").stdout)
     steps: list[dict[str, str]] = told["steps"]
@@ -857,14 +859,14 @@ def planned(demo: World, *command: str) -> list[dict[str, str]]:
     return steps
 
 
-def engine_processes(demo: World) -> set[int]:
+def engine_processes(demo: Workbench) -> set[int]:
     """PIDs that only a start or a stop changes."""
     names = {"etcd", "kube-apiserver", "redis-server"}
     found = demo.ask_processes(lambda process: (process.pid, process.name()))
     return {pid for pid, name in found if name in names}
 
 
-def of_the_user(demo: World) -> dict[str, bytes]:
+def of_the_user(demo: Workbench) -> dict[str, bytes]:
     """Files that running controllers don't write."""
     journal = demo.state / "journal.json"
     return {

@@ -21,7 +21,7 @@ from tests.conftest import CACHE
 from tests.e2e.test_faults import well
 from tests.e2e.test_mirrors import SYNCER, connection, password
 from tests.e2e.wheels import install_wheel
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 ROOT = Path(__file__).resolve().parents[2]
 BEFORE = "Restart Docker for all workers at once in tests, run again what a stalled machine fails"
@@ -62,7 +62,7 @@ def take_built_programs(catalogue: Path) -> None:
 
 @pytest.mark.timeout(1500)
 def test_running_workspace_of_an_earlier_version_is_taken_over(
-    reader: World, world: World, tmp_path: Path
+    reader: Workbench, world: Workbench, tmp_path: Path
 ) -> None:
     assert " " in str(world.workspace)
     install_wheel(world, "before", source_of(BEFORE, tmp_path))
@@ -105,7 +105,7 @@ def test_running_workspace_of_an_earlier_version_is_taken_over(
     assert healthy_apps(reader) == 2
 
 
-def healthy_apps(world: World) -> int:
+def healthy_apps(world: Workbench) -> int:
     return sum(
         (each["sync"], each["health"]) == ("Synced", "Healthy")
         for each in world.status()["applications"]
@@ -113,7 +113,7 @@ def healthy_apps(world: World) -> int:
     )
 
 
-def become_nobody(world: World) -> int:
+def become_nobody(world: Workbench) -> int:
     """Give everything in this workspace to an ordinary user, who runs the commands.
 
     The user is nobody, with a copy of the built programs and no access to anything else.
@@ -139,12 +139,12 @@ def become_nobody(world: World) -> int:
     return nobody.pw_uid
 
 
-def registration(world: World) -> str:
+def registration(world: Workbench) -> str:
     """UID of the cluster's Secret in Argo CD."""
     return str(world.kube("core").get(SECRET, "cluster-demo-stage", "argocd")["metadata"]["uid"])
 
 
-def edited(world: World) -> Object | None:
+def edited(world: Workbench) -> Object | None:
     """The app's Deployment if it has the edit by hand."""
     found = world.kube("stage").get(DEPLOYMENT, "echo", "echo")
     return found if "edited" in found["metadata"].get("annotations", {}) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.kube import NAMESPACE, SECRET, Object
 from tests.e2e.test_lifecycle import add_eu_to_core
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -45,12 +45,14 @@ def connection(password: str) -> Object:
     }
 
 
-def password(world: World, environment: str) -> str | None:
+def password(world: Workbench, environment: str) -> str | None:
     found = world.kube(environment).find(SECRET, "quotes-conn", "quote")
     return base64.b64decode(found["data"]["password"]).decode() if found else None
 
 
-def test_connection_secret_is_mirrored_to_stage_and_prod_and_kept_in_sync(reader: World) -> None:
+def test_connection_secret_is_mirrored_to_stage_and_prod_and_kept_in_sync(
+    reader: Workbench,
+) -> None:
     core = reader.kube("core")
     core.create(connection("first"))
     with reader.commit("core", "Mirror the quotes' database") as clone:
@@ -73,13 +75,13 @@ def test_connection_secret_is_mirrored_to_stage_and_prod_and_kept_in_sync(reader
         until(f"{each} follows", lambda each=each: password(reader, each) == "second")
 
 
-def test_new_environment_gets_the_copy_automatically(reader: World) -> None:
+def test_new_environment_gets_the_copy_automatically(reader: Workbench) -> None:
     with reader.commit("core", "Add the environment eu") as clone:
         add_eu_to_core(clone)
     until("eu has it", lambda: password(reader, "eu") == "second", seconds=240)
 
 
-def test_copy_is_deleted_with_its_source_and_with_its_syncer(reader: World) -> None:
+def test_copy_is_deleted_with_its_source_and_with_its_syncer(reader: Workbench) -> None:
     core = reader.kube("core")
     core.delete(SECRET, "quotes-conn", "crossplane-system")
     for each in ("stage", "prod", "eu"):
@@ -92,7 +94,7 @@ def test_copy_is_deleted_with_its_source_and_with_its_syncer(reader: World) -> N
     until("status forgets it", lambda: not reader.status()["mirrors"])
 
 
-def test_namespace_that_no_mirror_read_before_is_created_and_watched(reader: World) -> None:
+def test_namespace_that_no_mirror_read_before_is_created_and_watched(reader: Workbench) -> None:
     """It is created and watched as soon as a mirror names it, and doesn't block later starts."""
     reader.ucp("mirror", "add", "login", "--from", "team/login", "--to", "quote")
     core = reader.kube("core")
@@ -110,7 +112,7 @@ def test_namespace_that_no_mirror_read_before_is_created_and_watched(reader: Wor
     until("the doctor says what stays", lambda: kept in reader.ucp("doctor").stdout)
 
 
-def test_commands_of_the_mirrors_page_work(reader: World, toolbox: Toolbox) -> None:
+def test_commands_of_the_mirrors_page_work(reader: Workbench, toolbox: Toolbox) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text("utf-8"), re.S)
     assert len(blocks) >= 4
     said = reader.shell("\n".join(blocks), toolbox)

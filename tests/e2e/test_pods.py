@@ -19,7 +19,7 @@ from tests.docker_restart import COMMAND, DockerRestart
 from tests.e2e.kind_world import containers_of
 from tests.e2e.test_lifecycle import answer
 from tests.e2e.test_mirrors import SYNCER, connection, password
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.integration.components.platform_api import POSTGRES, serve_platform_api
 from tests.unit.compositions.platform import claim, composed
 from tests.unit.gitops.topologies import FACTS, on_clouds
@@ -59,22 +59,22 @@ HELPERS = {
 """A word of the command line of each; the watcher and supervisord restart each other."""
 
 
-def well(world: World) -> bool:
+def well(world: Workbench) -> bool:
     """Everything is ready, and every Application is Synced and Healthy."""
     return world.is_well(clusters="reachable", applications=8)
 
 
-def node(world: World, cluster: str) -> str:
+def node(world: Workbench, cluster: str) -> str:
     return f"{world.topology}-{cluster}-control-plane"
 
 
-def helpers(world: World, program: str) -> list[psutil.Process]:
+def helpers(world: Workbench, program: str) -> list[psutil.Process]:
     """Processes of this topology on this machine with that word in their command line."""
     found = world.ask_processes(lambda each: (each, " ".join(each.cmdline())))
     return [each for each, line in found if program in line]
 
 
-def pods(world: World, namespace: str, name: str) -> dict[str, str]:
+def pods(world: Workbench, namespace: str, name: str) -> dict[str, str]:
     """Pods of a workload: name -> uid."""
     kube = world.kube("core")
     try:
@@ -92,7 +92,7 @@ def pods(world: World, namespace: str, name: str) -> dict[str, str]:
     return {each["metadata"]["name"]: each["metadata"]["uid"] for each in owned}
 
 
-def test_mirrors_work_from_a_pod(demo: World) -> None:
+def test_mirrors_work_from_a_pod(demo: Workbench) -> None:
     """With only the permissions of its ServiceAccount, and without any file of this machine."""
     until("well before", lambda: well(demo), SECONDS)
     core = demo.kube("core")
@@ -110,7 +110,7 @@ def test_mirrors_work_from_a_pod(demo: World) -> None:
     core.close()
 
 
-def test_claim_is_composed_by_the_function_package(demo: World) -> None:
+def test_claim_is_composed_by_the_function_package(demo: Workbench) -> None:
     """With the same Compositions as on a host; no provider creates the composed resources here."""
     core = demo.kube("core")
     deployment = core.get(DEPLOYMENT, "reconciler", "ucp-clusters")
@@ -156,7 +156,7 @@ def is_healthy(item: Object) -> bool:
 
 @pytest.mark.parametrize("killed", PODS.values(), ids=PODS)
 def test_pods_that_are_killed_at_once_are_recreated(
-    demo: World, killed: list[tuple[str, str]]
+    demo: Workbench, killed: list[tuple[str, str]]
 ) -> None:
     pods_come_back(demo, killed)
 
@@ -165,11 +165,11 @@ def test_pods_that_are_killed_at_once_are_recreated(
 @pytest.mark.parametrize(
     ("namespace", "name"), [each for several in PODS.values() for each in several]
 )
-def test_killed_pod_is_recreated(demo: World, namespace: str, name: str) -> None:
+def test_killed_pod_is_recreated(demo: Workbench, namespace: str, name: str) -> None:
     pods_come_back(demo, [(namespace, name)])
 
 
-def pods_come_back(world: World, killed: list[tuple[str, str]]) -> None:
+def pods_come_back(world: Workbench, killed: list[tuple[str, str]]) -> None:
     until("well before", lambda: well(world), SECONDS)
     kube = world.kube("core")
     victims: set[str] = set()
@@ -192,7 +192,7 @@ def pods_come_back(world: World, killed: list[tuple[str, str]]) -> None:
 
 @pytest.mark.parametrize("killed", HELPERS.values(), ids=HELPERS)
 def test_helpers_on_this_machine_that_are_killed_at_once_are_restarted(
-    demo: World, killed: list[str]
+    demo: Workbench, killed: list[str]
 ) -> None:
     """They create the clusters and forward the port of Argo CD; all else runs in pods."""
     helpers_come_back(demo, killed)
@@ -200,11 +200,11 @@ def test_helpers_on_this_machine_that_are_killed_at_once_are_restarted(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("program", [each for several in HELPERS.values() for each in several])
-def test_killed_helper_on_this_machine_is_restarted(demo: World, program: str) -> None:
+def test_killed_helper_on_this_machine_is_restarted(demo: Workbench, program: str) -> None:
     helpers_come_back(demo, [program])
 
 
-def helpers_come_back(world: World, killed: list[str]) -> None:
+def helpers_come_back(world: Workbench, killed: list[str]) -> None:
     until("well before", lambda: well(world), SECONDS)
     victims = []
     for program in killed:
@@ -222,14 +222,14 @@ def helpers_come_back(world: World, killed: list[str]) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["core", "stage"])
-def test_topology_recovers_from_a_restarted_node(demo: World, cluster: str) -> None:
+def test_topology_recovers_from_a_restarted_node(demo: Workbench, cluster: str) -> None:
     until("well before", lambda: well(demo), SECONDS)
     ContainerEngine().run("restart", node(demo, cluster), timeout=120)
     until("well again", lambda: well(demo), SECONDS)
     until("the app answers", lambda: answer(demo, "stage"), SECONDS)
 
 
-def test_start_starts_a_stopped_core_again(demo: World) -> None:
+def test_start_starts_a_stopped_core_again(demo: Workbench) -> None:
     """The engine doesn't restart it; the app clusters keep running meanwhile."""
     ContainerEngine().run("stop", node(demo, "core"), timeout=120)
     assert answer(demo, "prod")
@@ -238,7 +238,7 @@ def test_start_starts_a_stopped_core_again(demo: World) -> None:
     assert answer(demo, "stage")
 
 
-def test_pushed_tag_is_deployed_after_all_faults(demo: World) -> None:
+def test_pushed_tag_is_deployed_after_all_faults(demo: Workbench) -> None:
     with demo.commit("apps", "echo: 7.0.2 on stage") as clone:
         path = clone / "apps/echo/overlays/stage/kustomization.yaml"
         lines = path.read_text().splitlines()
@@ -252,7 +252,7 @@ def test_pushed_tag_is_deployed_after_all_faults(demo: World) -> None:
     )
 
 
-def identities(world: World) -> dict[str, object]:
+def identities(world: Workbench) -> dict[str, object]:
     """Identities that must survive a reboot: of containers, clusters and Applications."""
     clusters = {}
     for each in ("core", "stage", "prod"):
@@ -272,7 +272,7 @@ def identities(world: World) -> dict[str, object]:
 
 
 @pytest.mark.skipif(COMMAND not in os.environ, reason=f"{COMMAND} does not say how")
-def test_reboot_recreates_nothing(demo: World, docker_restart: DockerRestart) -> None:
+def test_reboot_recreates_nothing(demo: Workbench, docker_restart: DockerRestart) -> None:
     """No process of ucp is left on this machine, Docker was restarted, and a person runs start."""
     until("well before", lambda: well(demo), SECONDS)
     before = identities(demo)

@@ -21,7 +21,7 @@ from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.kube import APPLICATION, Kind
 from tests.e2e.test_lifecycle import answer
 from tests.e2e.test_pods import POD, SECONDS, helpers, well
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.kind_images import ROLES, TAGS, make_ingress, make_quote
 
 pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
@@ -47,19 +47,19 @@ def ask(
         connection.close()
 
 
-def address(world: World, environment: str) -> str:
+def address(world: Workbench, environment: str) -> str:
     """Address of the environment's ingress, as `ucp status` shows it."""
     found = {each["name"]: each["cluster"] for each in world.status()["environments"]}
     return str(found[environment]["addresses"]["http"])
 
 
-def core_address(world: World) -> str:
+def core_address(world: Workbench) -> str:
     """Address of the core's ingress: the port of its node on this machine."""
     (found,) = ContainerEngine().nodes(f"{world.topology}-core")
     return ":".join(map(str, found.ports[HTTP]))
 
 
-def through_ingress(world: World, environment: str) -> tuple[int, str]:
+def through_ingress(world: Workbench, environment: str) -> tuple[int, str]:
     return ask(address(world, environment), f"echo.{environment}.example.org")
 
 
@@ -73,7 +73,7 @@ def name_the_manifests(text: str, core_url: str) -> list[Any]:
     return found
 
 
-def test_start_enables_the_ingress_and_argocd_is_reachable_through_it(demo: World) -> None:
+def test_start_enables_the_ingress_and_argocd_is_reachable_through_it(demo: Workbench) -> None:
     until("well before", lambda: well(demo), SECONDS)
     root = demo.kube("core").get(APPLICATION, "root", "argocd")
     topology = demo.workspace / "ucp.yaml"
@@ -102,7 +102,7 @@ def test_start_enables_the_ingress_and_argocd_is_reachable_through_it(demo: Worl
 
 
 @pytest.mark.parametrize("environment", ["stage", "prod"])
-def test_app_answers_through_the_ingress_with_its_tag(demo: World, environment: str) -> None:
+def test_app_answers_through_the_ingress_with_its_tag(demo: Workbench, environment: str) -> None:
     expected = answer(demo, environment)
     assert expected in TAGS
     until("it answers", lambda: through_ingress(demo, environment) == (200, expected))
@@ -110,7 +110,7 @@ def test_app_answers_through_the_ingress_with_its_tag(demo: World, environment: 
     assert ask(address(demo, environment), "other.example.org")[0] == 404
 
 
-def test_pushed_tag_changes_only_one_answer(demo: World) -> None:
+def test_pushed_tag_changes_only_one_answer(demo: Workbench) -> None:
     before = {each: through_ingress(demo, each) for each in ("stage", "prod")}
     (wanted,) = set(TAGS) - {before["stage"][1]}
     with demo.commit("apps", f"echo: {wanted} on stage") as clone:
@@ -122,7 +122,7 @@ def test_pushed_tag_changes_only_one_answer(demo: World) -> None:
     assert through_ingress(demo, "prod") == before["prod"]
 
 
-def test_chart_answers_through_its_ingress(demo: World) -> None:
+def test_chart_answers_through_its_ingress(demo: Workbench) -> None:
     words = ["app", "add", "shop", "--path", str(CHART)]
     for each in ("stage", "prod"):
         values = demo.workspace / f"shop-{each}.yaml"
@@ -141,7 +141,7 @@ def test_chart_answers_through_its_ingress(demo: World) -> None:
         )
 
 
-def quotes(world: World, environment: str) -> list[dict[str, Any]]:
+def quotes(world: Workbench, environment: str) -> list[dict[str, Any]]:
     """The quotes that the app shows, read from its database through page, backend and ingress."""
     at = address(world, environment), f"quote.{environment}.example.org"
     status, text = ask(*at, "/api/quote")
@@ -149,7 +149,7 @@ def quotes(world: World, environment: str) -> list[dict[str, Any]]:
     return list(json.loads(text))
 
 
-def read(world: World, environment: str) -> list[dict[str, Any]]:
+def read(world: Workbench, environment: str) -> list[dict[str, Any]]:
     """The quotes, or an empty list while the app doesn't answer."""
     try:
         return quotes(world, environment)
@@ -157,7 +157,7 @@ def read(world: World, environment: str) -> list[dict[str, Any]]:
         return []
 
 
-def test_quote_app_keeps_its_data_in_a_real_postgres(demo: World) -> None:
+def test_quote_app_keeps_its_data_in_a_real_postgres(demo: Workbench) -> None:
     images = make_quote(ContainerEngine())
     topology = demo.workspace / "ucp.yaml"
     database = f"{{name: quotes, provider: local, image: '{images['postgres']}'}}"
@@ -194,7 +194,7 @@ def test_quote_app_keeps_its_data_in_a_real_postgres(demo: World) -> None:
     until("all is well", lambda: well(demo), SECONDS)
 
 
-def test_volume_of_a_removed_database_is_kept(demo: World) -> None:
+def test_volume_of_a_removed_database_is_kept(demo: Workbench) -> None:
     topology = demo.workspace / "ucp.yaml"
     demo.ucp("app", "remove", "quote", "--yes")
     lines = topology.read_text().splitlines()

@@ -12,26 +12,26 @@ from ruamel.yaml import YAML
 
 from k8s_ucp.kube import NAMESPACE, SERVICE_ACCOUNT, Kube
 from tests.e2e.interruption_points import MOMENTS, cut_at_one_of, dice_of
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 ECHO = "ealen/echo-server"
 
 
 @pytest.fixture
-def started(demo: World) -> World:
+def started(demo: Workbench) -> Workbench:
     """The shared topology, started again if another test has stopped it."""
     if not demo.status()["core"]["ready"]:
         demo.ucp("start", "--yes")
     return demo
 
 
-def promote(world: World, *words: str, expect: int = 0) -> dict[str, Any]:
+def promote(world: Workbench, *words: str, expect: int = 0) -> dict[str, Any]:
     done = world.ucp("promote", "echo", *words, "-o", "json", expect=expect)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def runs(world: World, environment: str, tag: str) -> bool:
+def runs(world: Workbench, environment: str, tag: str) -> bool:
     found = world.application(f"echo-{environment}")
     return (
         found is not None
@@ -40,13 +40,13 @@ def runs(world: World, environment: str, tag: str) -> bool:
     )
 
 
-def present(world: World, environment: str) -> str:
+def present(world: Workbench, environment: str) -> str:
     """The tag in the environment's overlay now."""
     told = world.ucp("history", "echo", "--env", environment, "-o", "json").stdout
     return str(json.loads(told)[0]["to"])
 
 
-def test_promotion_to_stage_and_through_the_gate_to_prod_and_rollback(started: World) -> None:
+def test_promotion_to_stage_and_through_the_gate_to_prod_and_rollback(started: Workbench) -> None:
     before = present(started, "prod")
     early = promote(started, "--env", "prod", "--tag", "7.0.1", expect=1)
     assert early["status"] == "gated"
@@ -70,7 +70,7 @@ def test_promotion_to_stage_and_through_the_gate_to_prod_and_rollback(started: W
     until("prod follows again", lambda: runs(started, "prod", "7.0.1"))
 
 
-def test_gate_stays_closed_until_stage_runs_the_tag(started: World) -> None:
+def test_gate_stays_closed_until_stage_runs_the_tag(started: Workbench) -> None:
     """Checked right after the push, it waits for Argo CD rather than for git alone."""
     promote(started, "--env", "stage", "--tag", "7.0.2")
 
@@ -81,14 +81,14 @@ def test_gate_stays_closed_until_stage_runs_the_tag(started: World) -> None:
 
 
 def test_gate_needs_only_the_permission_to_read_applications(
-    started: World, tmp_path: Path
+    started: Workbench, tmp_path: Path
 ) -> None:
     """As in a pipeline elsewhere: no workspace, and its own identity in KUBECONFIG."""
     config = tmp_path / "kubeconfig"
     config.write_text(restricted_kubeconfig(started))
     promote(started, "--env", "stage", "--tag", "7.0.3")
     until("stage follows", lambda: runs(started, "stage", "7.0.3"))
-    pipeline = World(tmp_path, started.home, environment={"KUBECONFIG": str(config)})
+    pipeline = Workbench(tmp_path, started.home, environment={"KUBECONFIG": str(config)})
 
     repo = (started.gitops / "apps.git").as_uri()
     words = ("--env", "prod", "--tag", "7.0.3", "--require-healthy", "--repo", repo)
@@ -96,7 +96,7 @@ def test_gate_needs_only_the_permission_to_read_applications(
 
 
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)  # No image on kind has that tag.
-def test_killed_and_repeated_promotion_is_one_commit(started: World) -> None:
+def test_killed_and_repeated_promotion_is_one_commit(started: Workbench) -> None:
     """It has no plan: it is killed at an effect that the seed chooses."""
     words = ("--env", "stage", "--tag", "7.0.4")
     cut_at_one_of(started, MOMENTS, dice_of("promote"), "promote", "echo", *words)
@@ -108,7 +108,7 @@ def test_killed_and_repeated_promotion_is_one_commit(started: World) -> None:
     until("stage follows", lambda: runs(started, "stage", "7.0.4"))
 
 
-def restricted_kubeconfig(world: World) -> str:
+def restricted_kubeconfig(world: Workbench) -> str:
     """A kubeconfig of an identity that may only get and list Applications."""
     core = world.kube("core")
     name = "promotion-gate"
@@ -140,7 +140,7 @@ def restricted_kubeconfig(world: World) -> str:
     )
 
 
-def cluster_of(world: World, core: Kube) -> dict[str, str]:
+def cluster_of(world: Workbench, core: Kube) -> dict[str, str]:
     """Address and CA certificate, as in the workspace's own kubeconfig."""
     text = (world.state / "kubeconfigs" / f"{world.topology}-core.yaml").read_text()
     cluster = YAML(typ="safe", pure=True).load(text)["clusters"][0]["cluster"]

@@ -14,19 +14,19 @@ from tests.conftest import CACHE
 from tests.e2e.interruption_points import KILLED, cut, cut_somewhere
 from tests.e2e.newer_ucp import installed, made_up, newer
 from tests.e2e.test_faults import host_placement, well
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 PINS = made_up(99)
 APPS = ("argocd-application-controller", "argocd-server", "reconciler")
 
 
-def pids(world: World) -> dict[str, int]:
+def pids(world: Workbench) -> dict[str, int]:
     """PIDs of components that are not upgraded here."""
     states = host_placement(world).states()
     return {name: states[name].pid for name in APPS}
 
 
-def pods(world: World, cluster: str) -> dict[str, tuple[str, str, int]]:
+def pods(world: Workbench, cluster: str) -> dict[str, tuple[str, str, int]]:
     """UID, start time and restarts of every pod."""
     kube = world.kube(cluster)
     found = {}
@@ -39,11 +39,11 @@ def pods(world: World, cluster: str) -> dict[str, tuple[str, str, int]]:
     return found
 
 
-def versions(world: World) -> dict[str, str]:
+def versions(world: Workbench) -> dict[str, str]:
     return {each["name"]: each["version"] for each in world.status()["components"]}
 
 
-def kubernetes_of(world: World, cluster: str) -> str:
+def kubernetes_of(world: Workbench, cluster: str) -> str:
     record = world.state / "clusters" / f"{world.topology}-{cluster}" / "cluster.json"
     return str(json.loads(record.read_text())["version"])
 
@@ -59,7 +59,7 @@ def kubernetes_of(world: World, cluster: str) -> str:
     ],
 )
 def test_version_that_does_not_become_healthy_is_rolled_back(
-    demo: World, part: str, broken: list[str]
+    demo: Workbench, part: str, broken: list[str]
 ) -> None:
     until("well before", lambda: well(demo))
     ids, apps, pinned = demo.uids(), pods(demo, "stage"), versions(demo)["crossplane"]
@@ -77,7 +77,7 @@ def test_version_that_does_not_become_healthy_is_rolled_back(
     until("well after", lambda: well(demo))
 
 
-def versions_of_objects(world: World) -> dict[str, str]:
+def versions_of_objects(world: Workbench) -> dict[str, str]:
     """UIDs and resource versions of objects of the core that controllers don't write."""
     kube = world.kube("core")
     kinds = (CRD, kube.kind_of("rbac.authorization.k8s.io/v1", "ClusterRole"))
@@ -86,14 +86,14 @@ def versions_of_objects(world: World) -> dict[str, str]:
     return {f"{each['uid']} {each['name']}": each["resourceVersion"] for each in found}
 
 
-def control_planes(world: World) -> set[int]:
+def control_planes(world: Workbench) -> set[int]:
     """PIDs of all control plane processes of the workspace, including those of copies."""
     return {each.pid for each in world.processes() if "UCP_CONTROL_PLANE" in each.environ()}
 
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: World) -> None:
+def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: Workbench) -> None:
     until("well before", lambda: well(demo))
     copy = demo.state / "rehearsal"
     ids, objects = demo.uids(), versions_of_objects(demo)
@@ -127,7 +127,9 @@ def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: World) -> N
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-def test_newer_ucp_upgrades_nothing_automatically_but_part_by_part_on_request(demo: World) -> None:
+def test_newer_ucp_upgrades_nothing_automatically_but_part_by_part_on_request(
+    demo: Workbench,
+) -> None:
     until("well before", lambda: well(demo))
     ids, apps = demo.uids(), pods(demo, "stage")
     assert apps

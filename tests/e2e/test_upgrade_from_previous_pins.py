@@ -25,7 +25,7 @@ from tests import previous_pins
 from tests.conftest import CACHE
 from tests.e2e.newer_ucp import installed, made_up, newer
 from tests.e2e.test_upgrade import kubernetes_of, pods, versions
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 
 BEFORE = previous_pins.VERSIONS
@@ -99,7 +99,7 @@ WAIT = "30"
 class Observer:
     """Compares the contents of a topology with a first reading, again and again."""
 
-    world: World
+    world: Workbench
     first: dict[str, ClusterInventory] = field(default_factory=dict)
     apps: dict[str, dict[str, tuple[str, str, int]]] = field(default_factory=dict)
     secrets: str = ""
@@ -151,7 +151,7 @@ def before() -> Iterator[Toolbox]:
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_upgrade_from_the_previous_pins_to_todays_and_rollback(
-    before: Toolbox, world: World
+    before: Toolbox, world: Workbench
 ) -> None:
     (world.workspace / "ucp.yaml").write_text(TOPOLOGY)
     with newer(world, BEFORE):
@@ -220,7 +220,7 @@ def goes_back(seen: Observer, part: str, number: int) -> float:
     return seconds
 
 
-def add_objects(world: World) -> None:
+def add_objects(world: Workbench) -> None:
     """Create a claim in the cloud, and objects that a user creates by hand on stage."""
     core, stage = world.kube("core"), world.kube("stage")
     core.apply(CLAIM)
@@ -232,12 +232,12 @@ def add_objects(world: World) -> None:
     until("its pods run", lambda: len(running_pods(world)) == 2, 300)
 
 
-def running_pods(world: World) -> list[str]:
+def running_pods(world: Workbench) -> list[str]:
     found = pods(world, "stage")
     return [name for name, (_, began, _) in found.items() if name.startswith("kept/") and began]
 
 
-def wait_until_well(world: World) -> None:
+def wait_until_well(world: Workbench) -> None:
     def well() -> bool:
         claims = world.status()["claims"]
         return world.is_well(clusters="registered", applications=2) and all(
@@ -247,7 +247,7 @@ def wait_until_well(world: World) -> None:
     until("everything is well", well, 600)
 
 
-def assert_runs(world: World, pins: Mapping[str, str]) -> None:
+def assert_runs(world: Workbench, pins: Mapping[str, str]) -> None:
     """Check the versions that ucp reports, and those of the API servers themselves."""
     found = versions(world)
     assert {found[each] for each in ("argocd", "crossplane")} == {
@@ -260,7 +260,7 @@ def assert_runs(world: World, pins: Mapping[str, str]) -> None:
         assert kubernetes_of(world, each) == world.kube(each).version() == f"v{pins['kubernetes']}"
 
 
-def runs_file(world: World, name: str, program: Path) -> bool:
+def runs_file(world: Workbench, name: str, program: Path) -> bool:
     """Return whether a component's processes run this very file, whatever its name."""
     found = [f"/proc/{each.pid}/exe" for each in world.processes() if Path(each.exe()).name == name]
     assert found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, NAMESPACE, SECRET
 from tests.chart_servers import web_files
 from tests.e2e.pages import FOLDER, blocks, follow, healthy
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
@@ -27,7 +27,7 @@ def test_every_page_is_followed() -> None:
     assert sorted((*PAGES, *ELSEWHERE)) == sorted(each.stem for each in FOLDER.glob("*.md"))
 
 
-def test_page_everything_from_scratch_works(newcomer: World) -> None:
+def test_page_everything_from_scratch_works(newcomer: Workbench) -> None:
     said = follow(newcomer, "everything-from-scratch")
     assert "no problems found" in said["ucp check"]
     assert "eu" in said["ucp env list"]
@@ -35,7 +35,7 @@ def test_page_everything_from_scratch_works(newcomer: World) -> None:
     assert names == ["stage", "prod"]
 
 
-def test_page_a_new_version_works(reader: World) -> None:
+def test_page_a_new_version_works(reader: Workbench) -> None:
     said = follow(reader, "a-new-version")
     assert "0.9.3" in said["ucp history echo"]
     row = next(each for each in said["ucp app list"].splitlines() if "ealen" in each)
@@ -46,7 +46,7 @@ def test_page_a_new_version_works(reader: World) -> None:
     )
 
 
-def test_page_a_new_service_with_a_database_works(reader: World) -> None:
+def test_page_a_new_service_with_a_database_works(reader: Workbench) -> None:
     def has_its_database() -> None:
         """Check that the Deployment reads the copy of its Syncer."""
         stage = reader.kube("stage")
@@ -71,7 +71,7 @@ def test_page_a_new_service_with_a_database_works(reader: World) -> None:
     assert not (reader.gitops / "apps" / "apps" / "orders").exists()
 
 
-def test_page_an_app_that_you_have_works(reader: World) -> None:
+def test_page_an_app_that_you_have_works(reader: Workbench) -> None:
     for path, text in web_files("1.2.3").items():
         file = reader.home / "charts" / "web" / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def test_page_an_app_that_you_have_works(reader: World) -> None:
     assert reader.kube("stage").find(DEPLOYMENT, "web", "web") is None
 
 
-def test_page_a_new_team_works(reader: World) -> None:
+def test_page_a_new_team_works(reader: Workbench) -> None:
     def is_at_work() -> None:
         # The team's own commits deploy it to the other environments.
         until("the service is well", lambda: healthy(reader, "team-shop.shop.stage"))
@@ -119,7 +119,7 @@ def test_page_a_new_team_works(reader: World) -> None:
         until("the namespace is gone", lambda kube=kube: not kube.find(NAMESPACE, "team-shop"))
 
 
-def test_page_private_registry_credentials_works(reader: World, toolbox: Toolbox) -> None:
+def test_page_private_registry_credentials_works(reader: Workbench, toolbox: Toolbox) -> None:
     brought, used, changed, back = blocks("private-registry-credentials")
 
     def login(environment: str) -> str:

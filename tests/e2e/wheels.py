@@ -7,10 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 
-def install_wheel(world: World, name: str, source: Path) -> None:
+def install_wheel(world: Workbench, name: str, source: Path) -> None:
     """Install the world's command from the wheel of `source`, outside of the checkout.
 
     name: name of the virtual environment's folder, which is in the world's home.

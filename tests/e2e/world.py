@@ -38,7 +38,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass
-class World:
+class Workbench:
     """One workspace with one topology, and its own HOME."""
 
     workspace: Path

@@ -6,7 +6,7 @@ import shlex
 import subprocess
 
 from k8s_ucp.workspace import cache_folder
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.integration.cli.conftest import make_world
 from tests.pictures.session import COLUMNS, PROMPT, RECORDING
 
@@ -31,7 +31,7 @@ def record() -> None:
     RECORDING.write_text("\n".join(lines[:-1]) + "\n", "utf-8")
 
 
-def _answered(world: World, command: str) -> str:
+def _answered(world: Workbench, command: str) -> str:
     """Both output streams, as a terminal shows them, without the paths of this machine."""
     done = subprocess.run(
         [*world.command, *shlex.split(command)[1:]],

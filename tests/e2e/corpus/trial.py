@@ -17,7 +17,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.kube import Kind, Kube, KubeError, Object
 from tests.e2e.corpus.shape import Shape
 from tests.e2e.corpus.sources import Sources
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 ENVIRONMENTS = ("stage", "prod")
 _PASSING = (
@@ -40,7 +40,7 @@ _WORKLOADS = (
 class Trial:
     """The shapes on a started topology. failures: what failed, by shape."""
 
-    world: World
+    world: Workbench
     sources: Sources
     shapes: Sequence[Shape]
     failures: dict[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.canaries import leaks
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.end_of_run import ends_with_this_run
 
 CORE_ALONE = """\
@@ -24,10 +24,10 @@ spec: {environments: [], apps: []}
 
 
 @contextmanager
-def make_world() -> Iterator[World]:
+def make_world() -> Iterator[Workbench]:
     """Yield a workspace; what runs in it is stopped, and outputs are searched for secrets."""
     folder = Path(tempfile.mkdtemp(prefix="ucp-cli-"))
-    world = World(folder / "work space", folder / "home", watched=True)
+    world = Workbench(folder / "work space", folder / "home", watched=True)
     world.home.mkdir()
     world.workspace.mkdir()
     ends_with_this_run(folder, world.identifier)
@@ -44,11 +44,11 @@ def make_world() -> Iterator[World]:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world() -> Iterator[Workbench]:
     with make_world() as world:
         yield world
 
 
-def files(world: World) -> list[str]:
+def files(world: Workbench) -> list[str]:
     """Paths of everything in the workspace."""
     return sorted(str(each.relative_to(world.workspace)) for each in world.workspace.rglob("*"))

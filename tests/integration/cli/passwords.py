@@ -10,7 +10,7 @@ from k8s_ucp.backup_key import load_key
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 
 BY_HAND = {
     "apiVersion": "v1",
@@ -23,7 +23,7 @@ BY_HAND = {
 }
 
 
-def password(world: World, name: str) -> str:
+def password(world: Workbench, name: str) -> str:
     kube = world.kube("core")
     try:
         data = (kube.find(SECRET, name, "ucp-clusters") or {}).get("data") or {}
@@ -32,11 +32,11 @@ def password(world: World, name: str) -> str:
         kube.close()
 
 
-def key_file(world: World) -> Path:
+def key_file(world: Workbench) -> Path:
     return world.workspace / "creds" / "backup.key"
 
 
-def kept(world: World) -> dict[str, str]:
+def kept(world: Workbench) -> dict[str, str]:
     """Passwords in the repository's backup, by Secret."""
     key = load_key(key_file(world))
     assert key

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp.process import ProcessIdentity, identify, is_running
 from k8s_ucp.workspace import Workspace
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.integration.cli.conftest import CORE_ALONE, files
 
 HEAD = "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
@@ -32,7 +32,7 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("case", FLAGS)
-def test_invalid_flags_are_refused(world: World, case: str) -> None:
+def test_invalid_flags_are_refused(world: Workbench, case: str) -> None:
     flags, expected = FLAGS[case]
     ended = world.ucp_here("start", "--yes", *flags, expect=2)
     assert expected in ended.stderr
@@ -42,7 +42,7 @@ def test_invalid_flags_are_refused(world: World, case: str) -> None:
     assert files(world) == []
 
 
-def test_start_without_a_terminal_asks_for_yes(world: World) -> None:
+def test_start_without_a_terminal_asks_for_yes(world: Workbench) -> None:
     ended = world.ucp("start", expect=2)
     assert "the wizard needs a terminal" in ended.stderr
     assert "next: ucp start --yes" in ended.stderr
@@ -64,7 +64,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_invalid_ucp_yaml_is_refused_with_its_line(world: World, case: str) -> None:
+def test_invalid_ucp_yaml_is_refused_with_its_line(world: Workbench, case: str) -> None:
     text, line, expected = FILES[case]
     path = world.workspace / "ucp.yaml"
     path.write_text(text)
@@ -76,7 +76,7 @@ def test_invalid_ucp_yaml_is_refused_with_its_line(world: World, case: str) -> N
     assert path.read_text() == text
 
 
-def test_topology_that_can_only_be_rendered_is_not_started(world: World) -> None:
+def test_topology_that_can_only_be_rendered_is_not_started(world: Workbench) -> None:
     """`ucp render` accepts it, so the file is valid; nothing is started."""
     (world.workspace / "ucp.yaml").write_text(
         HEAD + "spec:\n  environments: [{name: a, cluster: {provider: eks}}]\n"
@@ -89,7 +89,7 @@ def test_topology_that_can_only_be_rendered_is_not_started(world: World) -> None
     assert files(world) == ["ucp.yaml"]
 
 
-def test_flags_that_contradict_the_file_are_refused(world: World) -> None:
+def test_flags_that_contradict_the_file_are_refused(world: Workbench) -> None:
     (world.workspace / "ucp.yaml").write_text(CORE_ALONE)
     ended = world.ucp_here("start", "--yes", "--env", "stage=embedded", "--app", "echo", expect=2)
     assert "contradicts --env stage=embedded, --app echo" in ended.stderr
@@ -112,7 +112,7 @@ def test_flags_that_contradict_the_file_are_refused(world: World) -> None:
     ],
     ids=lambda words: words[0],
 )
-def test_commands_report_that_nothing_was_started(world: World, words: list[str]) -> None:
+def test_commands_report_that_nothing_was_started(world: Workbench, words: list[str]) -> None:
     ended = world.ucp_here(*words, expect=1)
     assert "nothing was started in" in ended.stderr
     assert "next: ucp start" in ended.stderr
@@ -120,7 +120,7 @@ def test_commands_report_that_nothing_was_started(world: World, words: list[str]
     assert files(world) == []
 
 
-def test_workspace_that_is_a_file_is_refused(world: World) -> None:
+def test_workspace_that_is_a_file_is_refused(world: Workbench) -> None:
     file = world.home / "file"
     file.write_text("")
     ended = world.ucp_here("--workspace", str(file), "start", "--yes", expect=1)
@@ -129,7 +129,7 @@ def test_workspace_that_is_a_file_is_refused(world: World) -> None:
     assert file.read_text() == ""
 
 
-def test_credential_that_other_users_can_read_is_refused(world: World) -> None:
+def test_credential_that_other_users_can_read_is_refused(world: Workbench) -> None:
     folder = world.workspace / "creds"
     folder.mkdir()
     (folder / "README.md").write_text("words")
@@ -142,7 +142,7 @@ def test_credential_that_other_users_can_read_is_refused(world: World) -> None:
     assert files(world) == ["creds", "creds/README.md", "creds/gcp.json"]
 
 
-def test_foreign_process_on_the_supervisor_socket_is_left_alone(world: World) -> None:
+def test_foreign_process_on_the_supervisor_socket_is_left_alone(world: Workbench) -> None:
     runtime = Workspace.at(world.workspace).runtime_folder("demo")
     runtime.mkdir(parents=True, mode=0o700)
     us = identify(os.getpid())
@@ -162,7 +162,7 @@ def test_foreign_process_on_the_supervisor_socket_is_left_alone(world: World) ->
         runtime.rmdir()
 
 
-def test_closed_stdout_is_not_an_error(world: World, tmp_path: Path) -> None:
+def test_closed_stdout_is_not_an_error(world: Workbench, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     import subprocess

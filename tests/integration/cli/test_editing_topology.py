@@ -22,7 +22,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, default, load
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import GitopsFolder, Workspace, write_private_file
-from tests.integration.gitops.conftest import World, world  # noqa: F401 (a fixture)
+from tests.integration.gitops.conftest import Repositories, world  # noqa: F401 (a fixture)
 from tests.unit.gitops.topologies import demo
 
 
@@ -279,7 +279,9 @@ def test_interrupted_edit_that_was_pushed_is_kept(place: Path, with_apps: Path) 
     assert "apps/shop/base/shop.yaml" in Repository(gitops.apps_remote).listing("main")
 
 
-def test_failed_edit_is_reverted_by_a_commit_if_force_pushes_are_denied(world: World) -> None:  # noqa: F811
+def test_failed_edit_is_reverted_by_a_commit_if_force_pushes_are_denied(
+    world: Repositories,  # noqa: F811
+) -> None:
     world.start()
     before, tip = world.files("core"), world.refs()["core.git/refs/heads/main"]
     core = Repository(world.folder.core_remote)
@@ -328,7 +330,7 @@ def _files(workspace: Path) -> dict[str, bytes]:
     }
 
 
-def test_removal_includes_files_that_people_added(world: World) -> None:  # noqa: F811
+def test_removal_includes_files_that_people_added(world: Repositories) -> None:  # noqa: F811
     three = (*demo().spec.environments, Environment.model_validate({"name": "eu"}))
     two_apps = (*demo().spec.apps, App(name="web", image="a/b", tag="1"))
     world.start(environments=three, apps=two_apps)

@@ -15,7 +15,7 @@ import pytest
 
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, write_note
 from k8s_ucp.workspace import Workspace, write_private_file
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.gke_clusters import EMAIL, SECRET, Google, google, key
 from tests.integration.cli.conftest import files
 
@@ -32,11 +32,13 @@ spec:
 """
 
 
-def describe(world: World, core: str, *, git: str = GIT, image: str = f"image: '{IMAGE}'") -> None:
+def describe(
+    world: Workbench, core: str, *, git: str = GIT, image: str = f"image: '{IMAGE}'"
+) -> None:
     (world.workspace / "ucp.yaml").write_text(FILE.format(core=core, git=git, image=image))
 
 
-def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
+def refused(world: Workbench, core: str, *expected: str, code: int = 1) -> str:
     """Run `ucp start`, which must fail with one message and a next step and change nothing."""
     before = files(world)
     ended = world.ucp_here("start", "--core", core, "--yes", expect=code)
@@ -50,7 +52,7 @@ def refused(world: World, core: str, *expected: str, code: int = 1) -> str:
 
 
 @pytest.fixture(autouse=True)
-def git_host(world: World, tmp_path: Path) -> None:
+def git_host(world: Workbench, tmp_path: Path) -> None:
     """Map the addresses of `GIT` to two empty repositories on this machine."""
     for name in ("c", "a"):
         subprocess.run(["git", "init", "-q", "--bare", tmp_path / "host" / name], check=True)
@@ -59,7 +61,7 @@ def git_host(world: World, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def cloud(world: World, tmp_path: Path) -> Iterator[Google]:
+def cloud(world: Workbench, tmp_path: Path) -> Iterator[Google]:
     """Google Cloud, with a topology that has its core there, and a key in the workspace."""
     with google(tmp_path / "google") as found:
         world.environment["PATH"] = f"{found.programs}{os.pathsep}{os.environ['PATH']}"
@@ -68,7 +70,7 @@ def cloud(world: World, tmp_path: Path) -> Iterator[Google]:
         yield found
 
 
-def write_key(world: World, **changes: str | None) -> None:
+def write_key(world: Workbench, **changes: str | None) -> None:
     folder = world.workspace / "creds"
     folder.mkdir(exist_ok=True)
     (folder / "gcp.json").write_text(key(token_uri="https://oauth2.example.org/token", **changes))
@@ -101,7 +103,7 @@ GOOGLE: dict[str, tuple[dict[str, Any], str, str]] = {
 
 @pytest.mark.parametrize("case", GOOGLE)
 def test_unmet_requirement_of_google_cloud_is_reported(
-    world: World, cloud: Google, case: str
+    world: Workbench, cloud: Google, case: str
 ) -> None:
     change, message, following = GOOGLE[case]
     cloud.change(**change)
@@ -120,7 +122,7 @@ def programs_without_gcloud(folder: Path) -> Path:
 
 
 def test_missing_key_or_gcloud_for_a_gke_core_is_reported(
-    world: World, cloud: Google, tmp_path: Path
+    world: Workbench, cloud: Google, tmp_path: Path
 ) -> None:
     write_key(world, project_id=None)
     refused(world, "gke", "creds/gcp.json: it has no project_id", "gcloud iam service-accounts")
@@ -132,7 +134,7 @@ def test_missing_key_or_gcloud_for_a_gke_core_is_reported(
     assert cloud.seen()["calls"] == []
 
 
-def test_cores_that_flags_can_not_describe_are_refused(world: World) -> None:
+def test_cores_that_flags_can_not_describe_are_refused(world: Workbench) -> None:
     for core, key_ in (("existing", "'context'"), ("gke", "'project'")):
         ended = world.ucp_here("start", "--core", core, "--yes", expect=2)
         assert f"requires the key {key_}" in ended.stderr
@@ -144,7 +146,7 @@ def test_cores_that_flags_can_not_describe_are_refused(world: World) -> None:
         assert files(world) == []
 
 
-def test_components_that_can_not_be_adopted_are_refused(world: World) -> None:
+def test_components_that_can_not_be_adopted_are_refused(world: Workbench) -> None:
     ended = world.ucp_here("start", "--adopt", "traefik", "--yes", expect=2)
     assert "--adopt: 'traefik' is not an adoptable component" in ended.stderr
     assert "next: ucp start --adopt argocd,crossplane" in ended.stderr
@@ -156,7 +158,7 @@ def test_components_that_can_not_be_adopted_are_refused(world: World) -> None:
 
 
 def test_missing_requirements_of_an_existing_core_are_reported_before_the_first_change(
-    world: World,
+    world: Workbench,
 ) -> None:
     config = world.home / ".kube" / "config"
     config.parent.mkdir()
@@ -185,7 +187,7 @@ def test_missing_requirements_of_an_existing_core_are_reported_before_the_first_
 
 @pytest.mark.parametrize("command", ["stop", "destroy"])
 def test_existing_core_that_is_gone_for_good_is_abandoned_by_its_name(
-    world: World, command: str
+    world: Workbench, command: str
 ) -> None:
     describe(world, "{provider: existing, context: theirs}")
     with socket.socket() as closed:

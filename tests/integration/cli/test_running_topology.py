@@ -30,7 +30,7 @@ from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 from tests.chromium import browser
 from tests.e2e.interruption_points import SEED, cut, points, small_disk
-from tests.e2e.world import World, until
+from tests.e2e.world import Workbench, until
 from tests.integration.cli.conftest import CORE_ALONE, make_world
 from tests.integration.cli.passwords import BY_HAND, kept, key_file, password
 from tests.integration.gitops.promotion.git_servers import TOKEN, USER, http_git
@@ -46,14 +46,14 @@ ORDERS = "orders-stage-connection"
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[World]:
+def running() -> Iterator[Workbench]:
     with make_world() as world:
         (world.workspace / "ucp.yaml").write_text(CORE_ALONE)
         world.ucp("start", "--yes")
         yield world
 
 
-def test_status_in_every_output_format(running: World) -> None:
+def test_status_in_every_output_format(running: Workbench) -> None:
     data = running.status()
     assert data["core"] == {"name": "demo-core", "provider": "embedded", "ready": True}
     assert [each["name"] for each in data["components"]] == ["argocd", "crossplane", "reconciler"]
@@ -69,7 +69,7 @@ def test_status_in_every_output_format(running: World) -> None:
     assert "NOT READY" not in page
 
 
-def test_status_of_a_topology_without_a_core_kubeconfig(running: World) -> None:
+def test_status_of_a_topology_without_a_core_kubeconfig(running: Workbench) -> None:
     path = running.state / "kubeconfigs" / "demo-core.yaml"
     aside = path.with_suffix(".aside")
     path.rename(aside)
@@ -81,7 +81,7 @@ def test_status_of_a_topology_without_a_core_kubeconfig(running: World) -> None:
     assert data["applications"] == []
 
 
-def test_status_watch_ends_with_ctrl_c(running: World) -> None:
+def test_status_watch_ends_with_ctrl_c(running: Workbench) -> None:
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "status", "--watch"],
         env=running.env,
@@ -95,13 +95,13 @@ def test_status_watch_ends_with_ctrl_c(running: World) -> None:
         assert watching.wait(30) == 130
 
 
-def test_clusters_are_listed(running: World) -> None:
+def test_clusters_are_listed(running: Workbench) -> None:
     (cluster,) = json.loads(running.ucp("clusters", "-o", "json").stdout)
     assert (cluster["name"], cluster["ready"], cluster["simulated"]) == ("demo-core", True, True)
     assert "demo-core" in running.ucp("clusters").stdout
 
 
-def test_kubeconfig_works(running: World, tmp_path: Path) -> None:
+def test_kubeconfig_works(running: Workbench, tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text(running.ucp("kubeconfig", "core").stdout)
     assert Kube.from_file(file).get(NAMESPACE, "ucp-clusters")
@@ -110,7 +110,7 @@ def test_kubeconfig_works(running: World, tmp_path: Path) -> None:
     assert ended.stderr.rstrip().endswith(" core"), "the nearest"
 
 
-def test_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
+def test_kubeconfig_is_merged_into_the_users_own(running: Workbench) -> None:
     own = running.home / ".kube" / "config"
     own.parent.mkdir(exist_ok=True)
     own.write_text(
@@ -129,7 +129,7 @@ def test_kubeconfig_is_merged_into_the_users_own(running: World) -> None:
     assert own.read_text() == "- no\n- kubeconfig\n"
 
 
-def test_logs_are_shown(running: World) -> None:
+def test_logs_are_shown(running: Workbench) -> None:
     assert running.ucp("logs", "redis", "-n", "1").stdout.count("\n") == 1
     several = running.ucp("logs", "argocd", "-n", "2").stdout
     assert "argocd-server: " in several
@@ -140,7 +140,7 @@ def test_logs_are_shown(running: World) -> None:
     assert "available: argocd-application-controller" in ended.stderr
 
 
-def test_logs_are_followed(running: World) -> None:
+def test_logs_are_followed(running: Workbench) -> None:
     log = running.state / "logs" / "ucp.log"
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "logs", "ucp", "-f", "-n", "1"],
@@ -161,7 +161,7 @@ def test_logs_are_followed(running: World) -> None:
         assert following.wait(30) == 130
 
 
-def test_events_are_listed_and_followed(running: World) -> None:
+def test_events_are_listed_and_followed(running: Workbench) -> None:
     """With an environment that is declared but has no cluster yet."""
     started = running.state / "ucp.yaml"
     text = started.read_text()
@@ -201,7 +201,7 @@ def test_events_are_listed_and_followed(running: World) -> None:
         assert following.wait(30) == 130
 
 
-def test_secrets_are_shown_and_not_logged(running: World) -> None:
+def test_secrets_are_shown_and_not_logged(running: Workbench) -> None:
     (secret,) = json.loads(running.ucp("get", "secrets", "-o", "json").stdout)
     assert secret["user"] == "admin"
     assert len(secret["password"]) >= 16
@@ -210,7 +210,7 @@ def test_secrets_are_shown_and_not_logged(running: World) -> None:
         assert secret["password"] not in path.read_text(errors="replace")
 
 
-def test_argocd_without_web_ui_says_what_to_use_instead(running: World, tmp_path: Path) -> None:
+def test_argocd_without_web_ui_says_what_to_use_instead(running: Workbench, tmp_path: Path) -> None:
     """Opens its address in a real browser, runs the commands on the page, and opens the board."""
     with subprocess.Popen(
         [*running.command, "--workspace", running.workspace, "open", "argocd"],
@@ -247,7 +247,7 @@ def test_argocd_without_web_ui_says_what_to_use_instead(running: World, tmp_path
     assert "argocd/root" in done.stdout
 
 
-def test_render_writes_to_the_given_folder(running: World, tmp_path: Path) -> None:
+def test_render_writes_to_the_given_folder(running: Workbench, tmp_path: Path) -> None:
     running.ucp("render", "--out", str(tmp_path))
     assert (tmp_path / "core" / "ucp.yaml").read_text() == CORE_ALONE
     assert (tmp_path / "apps" / "environments.yaml").exists()
@@ -255,7 +255,7 @@ def test_render_writes_to_the_given_folder(running: World, tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def started_with_a_database(running: World) -> str:
+def started_with_a_database(running: Workbench) -> str:
     """Output of the start. No hook refreshes Argo CD after its pushes: the start must do so."""
     (running.workspace / "ucp.yaml").write_text(WITH_A_DATABASE)
     # A hook leaves this while its program waits, and that program handles later pushes, too.
@@ -268,7 +268,7 @@ def started_with_a_database(running: World) -> str:
 
 
 def test_start_backs_up_the_passwords_that_it_generated(
-    running: World, started_with_a_database: str
+    running: Workbench, started_with_a_database: str
 ) -> None:
     assert f"a copy of {key_file(running)}" in started_with_a_database
     assert key_file(running).stat().st_mode & 0o777 == 0o600
@@ -277,7 +277,7 @@ def test_start_backs_up_the_passwords_that_it_generated(
     assert kept(running) == {ORDERS: made}
 
 
-def test_second_command_is_refused_while_one_is_running(running: World) -> None:
+def test_second_command_is_refused_while_one_is_running(running: Workbench) -> None:
     lock = running.state / "lock"
     with subprocess.Popen(
         ["flock", lock, "sh", "-c", f"echo '4711 ucp stop' > '{lock}'; echo; cat"],
@@ -298,7 +298,7 @@ def test_second_command_is_refused_while_one_is_running(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_rerun_of_start_writes_nothing(running: World) -> None:
+def test_rerun_of_start_writes_nothing(running: Workbench) -> None:
     made = password(running, ORDERS)
     refs = running.git(running.gitops / "core.git", "show-ref")
     running.ucp("start", "--yes")
@@ -307,7 +307,7 @@ def test_rerun_of_start_writes_nothing(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_interrupted_removal_of_an_app_is_continued(running: World) -> None:
+def test_interrupted_removal_of_an_app_is_continued(running: Workbench) -> None:
     """After the first of its two pushes, which equals a start with a deleted entry."""
     file = running.workspace / "ucp.yaml"
     before = file.read_text()
@@ -323,7 +323,7 @@ def test_interrupted_removal_of_an_app_is_continued(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_start_recovers_from_a_deleted_state_folder(running: World) -> None:
+def test_start_recovers_from_a_deleted_state_folder(running: Workbench) -> None:
     """The state can be rebuilt: a start ends the processes that still run.
 
     Passwords are restored from the backup in git with its key.
@@ -349,7 +349,7 @@ def removed(folder: Path) -> bool:
     return not folder.exists()
 
 
-def test_stop_backs_up_a_password_generated_after_the_start(running: World) -> None:
+def test_stop_backs_up_a_password_generated_after_the_start(running: Workbench) -> None:
     running.kube("core").apply(BY_HAND, manager="argocd-controller")
     until("a password made after the start", lambda: password(running, "byhand"))
     made = {name: password(running, name) for name in (ORDERS, "byhand")}
@@ -361,7 +361,7 @@ def test_stop_backs_up_a_password_generated_after_the_start(running: World) -> N
         assert not [each for each in shown if text in each]
 
 
-def test_port_that_another_program_took_meanwhile_is_reported(running: World) -> None:
+def test_port_that_another_program_took_meanwhile_is_reported(running: Workbench) -> None:
     running.ucp("stop", "--yes")
     where = f"--workspace '{running.workspace}'"
     told = running.ucp("status").stdout
@@ -387,7 +387,7 @@ def test_port_that_another_program_took_meanwhile_is_reported(running: World) ->
     # The port is free again: the next start, which the next test interrupts, finds it so.
 
 
-def starting(world: World) -> subprocess.Popen[str]:
+def starting(world: Workbench) -> subprocess.Popen[str]:
     """Begin a start."""
     return subprocess.Popen(
         [*world.command, "--workspace", world.workspace, "start", "--yes"],
@@ -409,7 +409,7 @@ def interrupt(start: subprocess.Popen[str], moment: float, number: int) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_start_recovers_from_an_interrupted_and_a_killed_start(running: World) -> None:
+def test_start_recovers_from_an_interrupted_and_a_killed_start(running: Workbench) -> None:
     """The second is killed without any state, beside processes of the first; passwords are kept."""
     running.ucp("stop", "--yes")
     made = kept(running)
@@ -444,7 +444,7 @@ def test_start_recovers_from_an_interrupted_and_a_killed_start(running: World) -
     [(3.0, signal.SIGTERM), *((each, signal.SIGINT) for each in (0.4, 1.5, 5.0))],
 )
 def test_start_recovers_from_a_signal_at_any_moment(
-    running: World, moment: float, number: int
+    running: Workbench, moment: float, number: int
 ) -> None:
     running.ucp("stop", "--yes")
     interrupt(starting(running), moment, number)
@@ -453,7 +453,7 @@ def test_start_recovers_from_a_signal_at_any_moment(
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_stop_ends_processes_whose_state_is_lost(running: World) -> None:
+def test_stop_ends_processes_whose_state_is_lost(running: Workbench) -> None:
     before = running.git(running.gitops / "core.git", "rev-parse", "main")
     assert running.processes()
     shutil.rmtree(running.state)
@@ -463,7 +463,7 @@ def test_stop_ends_processes_whose_state_is_lost(running: World) -> None:
 
 
 @pytest.mark.usefixtures("started_with_a_database")
-def test_start_is_refused_without_the_key_of_its_backup(running: World) -> None:
+def test_start_is_refused_without_the_key_of_its_backup(running: Workbench) -> None:
     """Without it, the backup could not be restored."""
     shutil.rmtree(running.workspace / ".ucp")
     away = key_file(running).rename(running.home / "my.key")
@@ -475,7 +475,7 @@ def test_start_is_refused_without_the_key_of_its_backup(running: World) -> None:
 
 
 @pytest.fixture(scope="module")
-def with_own_repositories() -> Iterator[World]:
+def with_own_repositories() -> Iterator[Workbench]:
     """A topology with repositories on a server that requires its credential, not on branch main.
 
     Nothing is started. Where a small file system can be mounted, it holds the workspace.
@@ -500,7 +500,7 @@ HOST = "git host"
 """Folder of the repositories, below HOME."""
 
 
-def login(world: World) -> Path:
+def login(world: Workbench) -> Path:
     """Return the file with the credential; create it if it is missing."""
     file = world.workspace / "creds" / "forge.token"
     if not file.exists():
@@ -510,7 +510,7 @@ def login(world: World) -> Path:
 
 
 def test_start_is_refused_without_the_credential_of_its_repositories(
-    with_own_repositories: World,
+    with_own_repositories: Workbench,
 ) -> None:
     world = with_own_repositories
     refused = world.ucp("start", "--yes", expect=1).stderr
@@ -520,7 +520,7 @@ def test_start_is_refused_without_the_credential_of_its_repositories(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 @pytest.mark.timeout(900)
-def test_start_recovers_from_a_full_disk(with_own_repositories: World) -> None:
+def test_start_recovers_from_a_full_disk(with_own_repositories: Workbench) -> None:
     """It is full from a step of the plan on, which the seed chooses; the soak uses all steps."""
     dice, world = random.Random(SEED), with_own_repositories
     login(world)
@@ -535,7 +535,7 @@ def test_start_recovers_from_a_full_disk(with_own_repositories: World) -> None:
     assert status["unfinished"] == []
 
 
-def test_start_uses_repositories_of_the_user(with_own_repositories: World) -> None:
+def test_start_uses_repositories_of_the_user(with_own_repositories: Workbench) -> None:
     """Started by the test above, or here."""
     world = with_own_repositories
     own = login(world)

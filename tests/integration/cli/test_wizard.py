@@ -15,7 +15,7 @@ import pexpect
 import pytest
 
 from k8s_ucp.topology import default, load
-from tests.e2e.world import World
+from tests.e2e.world import Workbench
 from tests.integration.cli.conftest import files
 from tests.terminal import seen
 
@@ -32,7 +32,7 @@ STOPPED = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock"
 RUNNING = json.dumps({"MemTotal": 16 * 10**9, "CgroupVersion": "2", "SecurityOptions": []})
 
 
-def stand_in_engine(world: World, *, runs: bool) -> None:
+def stand_in_engine(world: Workbench, *, runs: bool) -> None:
     """Create a stand-in: the questions depend on the state of Docker."""
     program = world.home / "bin" / "docker"
     program.parent.mkdir(exist_ok=True)
@@ -46,7 +46,7 @@ def stand_in_engine(world: World, *, runs: bool) -> None:
 class Keyboard:
     """A person at a terminal."""
 
-    def __init__(self, world: World, *words: str) -> None:
+    def __init__(self, world: Workbench, *words: str) -> None:
         if "PATH" not in world.environment:
             stand_in_engine(world, runs=False)
         env = {**world.env, "TERM": "xterm", "UCP_CACHE_DIR": world.env["UCP_CACHE_DIR"]}
@@ -80,7 +80,7 @@ class Keyboard:
 
 
 @pytest.fixture
-def at_keyboard(world: World) -> Iterator[Callable[..., Keyboard]]:
+def at_keyboard(world: Workbench) -> Iterator[Callable[..., Keyboard]]:
     sat: list[Keyboard] = []
 
     def sit(*words: str) -> Keyboard:
@@ -95,7 +95,7 @@ def at_keyboard(world: World) -> Iterator[Callable[..., Keyboard]]:
 
 @pytest.mark.parametrize("asked", range(len(QUESTIONS)), ids=QUESTIONS)
 def test_ctrl_c_at_any_question_changes_nothing(
-    world: World, at_keyboard: Callable[..., Keyboard], asked: int
+    world: Workbench, at_keyboard: Callable[..., Keyboard], asked: int
 ) -> None:
     person = at_keyboard("start")
     for question in QUESTIONS[:asked]:
@@ -109,7 +109,7 @@ def test_ctrl_c_at_any_question_changes_nothing(
 
 
 def test_no_at_the_last_question_writes_nothing(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
     for question in QUESTIONS[:-1]:
@@ -123,7 +123,7 @@ def test_no_at_the_last_question_writes_nothing(
 
 
 def test_invalid_names_are_refused_at_the_question(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
@@ -139,7 +139,7 @@ def test_invalid_names_are_refused_at_the_question(
 
 @pytest.mark.engines
 def test_defaults_are_written_and_a_start_interrupted_at_a_step_can_be_stopped(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     """Enter accepts the defaults; ucp.yaml is written; `ucp stop` removes what the start began."""
     person = at_keyboard("start")
@@ -162,7 +162,7 @@ def test_defaults_are_written_and_a_start_interrupted_at_a_step_can_be_stopped(
 
 
 def test_answers_other_than_the_defaults_are_used(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start", "--topology", "mine")
     person.reads(QUESTIONS[0])
@@ -179,7 +179,7 @@ def test_answers_other_than_the_defaults_are_used(
 
 
 def test_without_environments_no_question_about_apps_is_asked(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
@@ -193,7 +193,7 @@ def test_without_environments_no_question_about_apps_is_asked(
 
 
 def test_kind_is_offered_if_a_container_engine_answers(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     stand_in_engine(world, runs=True)
     person = at_keyboard("start")
@@ -214,7 +214,7 @@ def test_kind_is_offered_if_a_container_engine_answers(
 
 
 def test_question_with_one_answer_is_skipped_and_unavailable_kind_is_explained(
-    world: World, at_keyboard: Callable[..., Keyboard]
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:
     person = at_keyboard("start")
     person.reads(QUESTIONS[0])
@@ -268,7 +268,7 @@ def test_typing_during_steps_does_not_break_the_progress_display(tmp_path: Path)
 
 
 def test_no_question_is_asked_if_ucp_yaml_exists(
-    world: World, at_keyboard: Callable[..., Keyboard], tmp_path: Path
+    world: Workbench, at_keyboard: Callable[..., Keyboard], tmp_path: Path
 ) -> None:
     (world.workspace / "ucp.yaml").write_text("nonsense: 1\n")
     person = at_keyboard("start")

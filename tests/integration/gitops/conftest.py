@@ -29,7 +29,7 @@ from tests.unit.gitops.topologies import FACTS, demo
 
 
 @dataclass
-class World:
+class Repositories:
     """One gitops folder; `person`: folder of somebody with their own clones."""
 
     folder: GitopsFolder
@@ -107,8 +107,8 @@ def commit_work_tree(clone: Repository) -> str:
 
 
 @pytest.fixture
-def world(tmp_path: Path, home: Path) -> World:
-    return World(GitopsFolder(tmp_path / "a place" / "gitops" / "demo"), tmp_path / "person")
+def world(tmp_path: Path, home: Path) -> Repositories:
+    return Repositories(GitopsFolder(tmp_path / "a place" / "gitops" / "demo"), tmp_path / "person")
 
 
 def roots(folder: Path) -> list[Path]:

@@ -25,7 +25,7 @@ from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, NAMESPACE, Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import made_with, namespace
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 
 REFRESH = "argocd.argoproj.io/refresh"
 REFRESH_SET = "argocd.argoproj.io/application-set-refresh"
@@ -74,7 +74,7 @@ class Argo:
     kube: Kube
     kubeconfig: Path
 
-    def apply(self, world: World) -> None:
+    def apply(self, world: Repositories) -> None:
         yaml = YAML(typ="safe", pure=True)
         files = {**world.files("core"), **world.files("apps")}
         for path, text in files.items():
@@ -126,7 +126,7 @@ def _asked(item: dict[str, Any]) -> bool:
 
 
 @pytest.fixture
-def argo(core: Path, world: World) -> Iterator[Argo]:
+def argo(core: Path, world: Repositories) -> Iterator[Argo]:
     world.start()
     kube = Kube.from_file(core)
     argo = Argo(kube, core)
@@ -146,7 +146,7 @@ SETS = {"applications-protected"}
 """An Application and an ApplicationSet are both named `applications`."""
 
 
-def test_push_refreshes_the_objects_that_it_affects(world: World, argo: Argo) -> None:
+def test_push_refreshes_the_objects_that_it_affects(world: Repositories, argo: Argo) -> None:
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     eventually(lambda: argo.refreshed() >= {"echo-stage"} | SETS)
     assert "echo-prod" not in argo.refreshed()
@@ -159,12 +159,12 @@ def test_push_refreshes_the_objects_that_it_affects(world: World, argo: Argo) ->
     eventually(lambda: argo.refreshed() == {"root"})
 
 
-def test_pushes_of_the_render_refresh_too(world: World, argo: Argo) -> None:
+def test_pushes_of_the_render_refresh_too(world: Repositories, argo: Argo) -> None:
     world.start(domain="example.com")
     eventually(lambda: argo.refreshed() >= {"echo-stage", "echo-prod"})
 
 
-def test_other_branches_and_rendered_refs_refresh_nothing(world: World, argo: Argo) -> None:
+def test_other_branches_and_rendered_refs_refresh_nothing(world: Repositories, argo: Argo) -> None:
     remote = Repository(world.folder.apps_remote)
     clone = Repository(world.folder.apps)
     tip = remote.resolve("main")
@@ -173,7 +173,7 @@ def test_other_branches_and_rendered_refs_refresh_nothing(world: World, argo: Ar
     assert not (world.folder.apps_remote / "ucp-refresh").exists()
 
 
-def test_every_push_of_a_burst_is_handled(world: World, argo: Argo) -> None:
+def test_every_push_of_a_burst_is_handled(world: Repositories, argo: Argo) -> None:
     for number in range(12):
         path = STAGE if number % 2 else STAGE.replace("stage", "prod")
         world.push("apps", {path: b"# %d\n" % number})
@@ -188,7 +188,9 @@ def test_every_push_of_a_burst_is_handled(world: World, argo: Argo) -> None:
     eventually(taken)
 
 
-def test_push_during_a_refresh_is_followed_by_another_refresh(world: World, argo: Argo) -> None:
+def test_push_during_a_refresh_is_followed_by_another_refresh(
+    world: Repositories, argo: Argo
+) -> None:
     """Argo CD removes the annotation when it is done, including one that was set meanwhile."""
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     eventually(lambda: "echo-stage" in argo.refreshed())
@@ -198,7 +200,7 @@ def test_push_during_a_refresh_is_followed_by_another_refresh(world: World, argo
     eventually(lambda: "echo-stage" in argo.refreshed())
 
 
-def test_program_that_died_while_waiting_is_ignored(world: World, argo: Argo) -> None:
+def test_program_that_died_while_waiting_is_ignored(world: Repositories, argo: Argo) -> None:
     waiting = world.folder.apps_remote / "ucp-refresh" / "waiting"
     waiting.mkdir(parents=True)
     long_ago = time.time() - 600
@@ -210,7 +212,9 @@ def test_program_that_died_while_waiting_is_ignored(world: World, argo: Argo) ->
 @pytest.mark.parametrize(
     "broken", ["python gone", "kubeconfig gone", "core down", "python that fails"]
 )
-def test_push_is_accepted_whatever_is_broken(world: World, tmp_path: Path, broken: str) -> None:
+def test_push_is_accepted_whatever_is_broken(
+    world: Repositories, tmp_path: Path, broken: str
+) -> None:
     world.start()
     python, kubeconfig = Path(sys.executable), tmp_path / "kube config.yaml"
     kubeconfig.write_text(
@@ -229,7 +233,7 @@ def test_push_is_accepted_whatever_is_broken(world: World, tmp_path: Path, broke
     assert b"0.9.3" in world.files("apps")[STAGE]
 
 
-def test_push_does_not_wait_for_the_refresh(world: World, tmp_path: Path) -> None:
+def test_push_does_not_wait_for_the_refresh(world: Repositories, tmp_path: Path) -> None:
     world.start()
     slow = tmp_path / "slow python"
     slow.write_text(f"#!/bin/sh\nsleep 3\necho done > '{tmp_path}/done'\n")
@@ -242,7 +246,7 @@ def test_push_does_not_wait_for_the_refresh(world: World, tmp_path: Path) -> Non
     eventually(lambda: (tmp_path / "done").exists())
 
 
-def test_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
+def test_hook_of_the_user_is_left_alone(world: Repositories, tmp_path: Path) -> None:
     world.start()
     hook = world.folder.apps_remote / "hooks" / "post-receive"
     hook.parent.mkdir(exist_ok=True)
@@ -252,7 +256,7 @@ def test_hook_of_the_user_is_left_alone(world: World, tmp_path: Path) -> None:
     assert hook.read_text() == "#!/bin/sh\n# mine\n"
 
 
-def test_hook_is_rewritten_when_its_python_moves(world: World) -> None:
+def test_hook_is_rewritten_when_its_python_moves(world: Repositories) -> None:
     world.start()
     bare = world.folder.apps_remote
     hook = bare / "hooks" / "post-receive"
@@ -266,14 +270,14 @@ def test_hook_is_rewritten_when_its_python_moves(world: World) -> None:
 
 
 def test_global_hooks_path_of_the_user_does_not_disable_the_hook(
-    world: World, home: Path, argo: Argo
+    world: Repositories, home: Path, argo: Argo
 ) -> None:
     (home / ".gitconfig").write_text(f"[core]\nhooksPath = {home}/hooks\n")
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     eventually(lambda: "echo-stage" in argo.refreshed())
 
 
-def test_concurrent_pushes_are_refreshed(world: World, argo: Argo) -> None:
+def test_concurrent_pushes_are_refreshed(world: Repositories, argo: Argo) -> None:
     def push(number: int) -> None:
         clone = make_clone(world.person / f"c{number}", world.folder.core_remote.as_uri())
         clone.fetch()

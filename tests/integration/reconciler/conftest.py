@@ -25,8 +25,8 @@ from tests.control_planes import made_with, start_what_ended
 from tests.end_of_run import ends_with_this_run
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
+    Clusters,
     Standing,
-    World,
     assert_no_secret_in_the_open,
     empty,
 )
@@ -100,13 +100,13 @@ def make_room(core: Kube) -> None:
 
 
 @pytest.fixture
-def world(planes: Planes, tmp_path: Path) -> Iterator[World]:
+def world(planes: Planes, tmp_path: Path) -> Iterator[Clusters]:
     """An empty core cluster whose list of environments contains stage and prod."""
     start_what_ended(planes.provider)
     empty_mirrors(planes.core, planes.apps)
     empty(planes.core, planes.apps)
     provider = Standing({name: planes.config(name) for name in planes.apps})
-    found = World(planes.core, planes.config("test-core"), tmp_path, provider, planes.apps)
+    found = Clusters(planes.core, planes.config("test-core"), tmp_path, provider, planes.apps)
     found.list_environments("stage", "prod")
     yield found
     found.stop()

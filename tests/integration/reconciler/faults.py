@@ -28,7 +28,7 @@ from tests.integration.reconciler.test_recovery import api_server, expired_token
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,
-    World,
+    Clusters,
     as_argo_cd,
     eventually,
     token_of,
@@ -58,7 +58,7 @@ class Found:
 class Scene:
     """A reconciler whose connections to the core and to one app cluster can be disturbed."""
 
-    world: World
+    world: Clusters
     planes: Planes
     reconciler: Manager
     core: SilentProxy
@@ -128,7 +128,7 @@ def gets_in(secret: Object) -> bool:
 
 
 @contextmanager
-def scene(world: World, planes: Planes) -> Iterator[Scene]:
+def scene(world: Clusters, planes: Planes) -> Iterator[Scene]:
     """Two registered clusters; connections to the core and to one of them go through proxies."""
 
     def through(config: dict[str, Any], proxy: SilentProxy) -> dict[str, Any]:

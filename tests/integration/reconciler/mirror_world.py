@@ -17,7 +17,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.runtime.conditions import find
-from tests.integration.reconciler.world import World, clear, eventually
+from tests.integration.reconciler.world import Clusters, clear, eventually
 
 SOURCES = "crossplane-system"
 STAGE, PROD = "demo-stage", "demo-prod"
@@ -49,9 +49,9 @@ def secret(name: str, namespace: str, data: dict[str, str], **parts: Any) -> Obj
 
 
 class Mirrors:
-    """Operations on mirrors in a World."""
+    """Operations on mirrors in a Clusters."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Clusters) -> None:
         self.world = world
         self.core = world.core
 

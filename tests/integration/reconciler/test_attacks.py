@@ -49,7 +49,7 @@ from tests.integration.reconciler.hostile import (
     trickle,
 )
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, Mirrors
-from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually, token_of
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually, token_of
 
 __all__ = ["endpoint"]
 
@@ -138,7 +138,7 @@ def is_unknown(core: Kube, path: str) -> bool:
     return False
 
 
-def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeconfig") -> Object:
+def declare_managed(world: Clusters, told: Object, secret: str = "demo-stage-kubeconfig") -> Object:
     """Create a GKE cluster. told: its status.atProvider, as the cloud reported it."""
     core, metadata = world.core, {"name": "demo-stage", "namespace": CLUSTERS}
     path = f"/apis/{GKE}/v1beta1/namespaces/{CLUSTERS}/clusters"
@@ -157,7 +157,7 @@ def declare_managed(world: World, told: Object, secret: str = "demo-stage-kubeco
 
 
 def secret_of(
-    world: World,
+    world: Clusters,
     owner: Object | None,
     config: Any,
     name: str = "demo-stage-kubeconfig",
@@ -181,12 +181,12 @@ def secret_of(
     return f"{CLUSTERS}/{name}"
 
 
-def reasons(world: World, source: str) -> list[str]:
+def reasons(world: Clusters, source: str) -> list[str]:
     note = read_notes(world.core).get(source) or {}
     return [each["reason"] for each in (note.get("status") or {}).get("conditions") or []]
 
 
-def await_reason(world: World, source: str, *wanted: str) -> None:
+def await_reason(world: Clusters, source: str, *wanted: str) -> None:
     eventually(
         lambda: set(wanted) & set(reasons(world, source)),
         f"{source}: {wanted}, not {reasons(world, source)}\n{world.logs.getvalue()[-2000:]}",
@@ -194,13 +194,13 @@ def await_reason(world: World, source: str, *wanted: str) -> None:
     )
 
 
-def cloud(world: World, endpoint: Endpoint) -> None:
+def cloud(world: Clusters, endpoint: Endpoint) -> None:
     """Provide the project's service account; its token is a canary that must not leak."""
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": CANARY, "expires_in": 3600}
 
 
-def stands(world: World) -> None:
+def stands(world: Clusters) -> None:
     """Check that demo-prod is registered with its own server and reachable."""
     secret = world.await_registered(PROD)
     server = base64.b64decode(secret["data"]["server"]).decode()
@@ -214,7 +214,7 @@ FORGED = ["not named", "address", "certificate", "no address", "label", "exec"]
 @pytest.mark.usefixtures("managed_clusters")
 @pytest.mark.parametrize("how", FORGED)
 def test_a_forged_secret_directs_no_cloud_credential_to_the_attackers_server(
-    world: World, endpoint: Endpoint, evil: Hostile, how: str
+    world: Clusters, endpoint: Endpoint, evil: Hostile, how: str
 ) -> None:
     cloud(world, endpoint)
     ours = {"endpoint": "192.0.2.1", "masterAuth": {"clusterCaCertificate": evil.authority}}
@@ -252,7 +252,7 @@ def test_a_forged_secret_directs_no_cloud_credential_to_the_attackers_server(
 
 @pytest.mark.usefixtures("managed_clusters")
 def test_a_connection_secret_that_is_changed_after_registration_is_ignored(
-    world: World, endpoint: Endpoint, evil: Hostile
+    world: Clusters, endpoint: Endpoint, evil: Hostile
 ) -> None:
     """The registration keeps its address and token."""
     cloud(world, endpoint)
@@ -281,7 +281,7 @@ def test_a_connection_secret_that_is_changed_after_registration_is_ignored(
 
 
 def test_a_changed_kubeconfig_secret_of_a_local_cluster_is_restored(
-    world: World, evil: Hostile
+    world: Clusters, evil: Hostile
 ) -> None:
     mirrors = Mirrors(world).started("stage")
     mirrors.source("canary", {"password": CANARY})
@@ -301,7 +301,7 @@ def test_a_changed_kubeconfig_secret_of_a_local_cluster_is_restored(
 
 
 def test_a_secret_that_claims_a_foreign_cluster_does_not_affect_its_registration(
-    world: World, evil: Hostile
+    world: Clusters, evil: Hostile
 ) -> None:
     world.start(source_namespaces=(CLUSTERS, SOURCES))
     world.declare("prod")
@@ -336,7 +336,9 @@ def test_a_secret_that_claims_a_foreign_cluster_does_not_affect_its_registration
     assert not evil.heard
 
 
-def test_names_and_addresses_of_the_core_cannot_be_registered(world: World, evil: Hostile) -> None:
+def test_names_and_addresses_of_the_core_cannot_be_registered(
+    world: Clusters, evil: Hostile
+) -> None:
     world.start()
     labels = {names.KUBECONFIG_LABEL: "", names.ENVIRONMENT: "stage"}
     for name in ("in-cluster", "demo-core"):
@@ -374,7 +376,9 @@ KUBECONFIGS = {
 }
 
 
-def test_malicious_kubeconfigs_use_few_resources_and_delay_no_other_cluster(world: World) -> None:
+def test_malicious_kubeconfigs_use_few_resources_and_delay_no_other_cluster(
+    world: Clusters,
+) -> None:
     world.start()
     process = psutil.Process()
     world.declare("stage")
@@ -433,7 +437,7 @@ MORE_OF_A_KIND = {"repeats what it is sent", "numbers", "rights in very many nam
     ],
 )
 def test_a_malicious_api_server_gains_nothing_and_delays_no_other_cluster(
-    world: World, evil: Hostile, answer: Callable[[BaseHTTPRequestHandler], None]
+    world: Clusters, evil: Hostile, answer: Callable[[BaseHTTPRequestHandler], None]
 ) -> None:
     """The attacker's cluster is vouched for by a label; it receives its own credentials only."""
     evil.answer = answer

@@ -24,14 +24,14 @@ from tests.integration.reconciler.registration.test_registration import (
     kubeconfig_secret,
     person_s_secret,
 )
-from tests.integration.reconciler.world import ARGOCD, World, eventually
+from tests.integration.reconciler.world import ARGOCD, Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
 TOPOLOGY = default("demo", ["stage", "prod"])
 
 
-def found(world: World, *, later: float = 0) -> dict[str, Finding]:
+def found(world: Clusters, *, later: float = 0) -> dict[str, Finding]:
     """Findings by id. later: check as if it were so many seconds later."""
 
     def kubeconfig(cluster: str) -> Path:
@@ -45,7 +45,7 @@ def found(world: World, *, later: float = 0) -> dict[str, Finding]:
     return {each.id: each for each in checks.findings(asked)}
 
 
-def test_doctor_has_no_findings_on_a_healthy_topology(world: World) -> None:
+def test_doctor_has_no_findings_on_a_healthy_topology(world: Clusters) -> None:
     world.start()
     for environment in ("stage", "prod"):
         world.declare(environment)
@@ -54,7 +54,7 @@ def test_doctor_has_no_findings_on_a_healthy_topology(world: World) -> None:
 
 
 def test_doctor_reports_registration_conflicts_and_unreachable_clusters(
-    world: World, planes: Planes
+    world: Clusters, planes: Planes
 ) -> None:
     world.list_environments("stage", "prod", "eu")
     world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
@@ -81,7 +81,7 @@ def test_doctor_reports_registration_conflicts_and_unreachable_clusters(
     assert "ucp clusters forget demo-prod" in seen["cluster/demo-prod/Unreachable"].next
 
 
-def test_doctor_reports_an_expired_token_when_no_reconciler_runs(world: World) -> None:
+def test_doctor_reports_an_expired_token_when_no_reconciler_runs(world: Clusters) -> None:
     world.start(lease_seconds=1)
     world.declare()
     world.await_registered()
@@ -98,7 +98,7 @@ def test_doctor_reports_an_expired_token_when_no_reconciler_runs(world: World) -
 
 
 def test_doctor_reports_stuck_deletions_paused_objects_and_expiring_certificates(
-    world: World,
+    world: Clusters,
 ) -> None:
     """No namespace controller runs here, so a deleted namespace keeps terminating."""
     core, cluster = world.core, TOPOLOGY.core_cluster

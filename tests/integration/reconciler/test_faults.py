@@ -18,7 +18,7 @@ from tests.integration.gitops.promotion.soak import SoakRecord
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.faults import KINDS, LIMIT, scene
 from tests.integration.reconciler.mirror_world import PROD, STAGE, Mirrors
-from tests.integration.reconciler.world import ARGOCD, World, eventually
+from tests.integration.reconciler.world import ARGOCD, Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -34,7 +34,7 @@ RECORD = SoakRecord(
 )
 
 
-def test_the_reconciler_recovers_from_each_kind_of_fault(world: World, planes: Planes) -> None:
+def test_the_reconciler_recovers_from_each_kind_of_fault(world: Clusters, planes: Planes) -> None:
     order = list(KINDS)
     chance = random.Random(SEED)
     chance.shuffle(order)
@@ -63,7 +63,7 @@ def application(name: str, cluster: str) -> Object:
     }
 
 
-def there(world: World) -> dict[str, str]:
+def there(world: Clusters) -> dict[str, str]:
     """Cluster Secrets and Applications with their UIDs: they must not be deleted."""
     found = {
         each["metadata"]["name"]: each["metadata"]["uid"]
@@ -78,7 +78,7 @@ def there(world: World) -> dict[str, str]:
     return found
 
 
-def settled(world: World) -> dict[str, str]:
+def settled(world: Clusters) -> dict[str, str]:
     for environment in ("stage", "prod"):
         world.declare(environment)
         world.await_registered(f"demo-{environment}")
@@ -88,7 +88,9 @@ def settled(world: World) -> dict[str, str]:
     return found
 
 
-def test_an_api_server_down_for_ten_minutes_deletes_nothing(world: World, planes: Planes) -> None:
+def test_an_api_server_down_for_ten_minutes_deletes_nothing(
+    world: Clusters, planes: Planes
+) -> None:
     ahead = [0.0]
     world.start(clock=lambda: time.time() + ahead[0], resync_seconds=0.2)
     before = settled(world)
@@ -116,7 +118,7 @@ def test_an_api_server_down_for_ten_minutes_deletes_nothing(world: World, planes
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_empty_lists_delete_nothing(world: World, planes: Planes, times: int) -> None:
+def test_empty_lists_delete_nothing(world: Clusters, planes: Planes, times: int) -> None:
     """All watched kinds are listed as empty, once, or twice in a row, which counts as deleted."""
     left: dict[str, int] = {}
     whole = Kube.list_with_version
@@ -154,7 +156,7 @@ def test_empty_lists_delete_nothing(world: World, planes: Planes, times: int) ->
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_reconciler_recovers_in_time_from_twenty_faults_of_each_kind(
-    world: World, planes: Planes, kind: str
+    world: Clusters, planes: Planes, kind: str
 ) -> None:
     if RECORD.has(kind):
         pytest.skip("done with this code")
@@ -175,7 +177,7 @@ def test_the_reconciler_recovers_in_time_from_twenty_faults_of_each_kind(
 
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
-def test_ten_idle_minutes_cause_no_writes(world: World) -> None:
+def test_ten_idle_minutes_cause_no_writes(world: Clusters) -> None:
     if RECORD.has("idle"):
         pytest.skip("done with this code")
     wrote: list[str] = []

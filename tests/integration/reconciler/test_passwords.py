@@ -11,7 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, SECRET
 from tests.integration.reconciler.world import (
     CLUSTERS,
-    World,
+    Clusters,
     assert_no_secret_in_the_open,
     eventually,
 )
@@ -35,7 +35,7 @@ def declared(port: str = "5432") -> dict[str, Any]:
     }
 
 
-def test_a_password_is_generated_once_and_survives_applies_by_argo_cd(world: World) -> None:
+def test_a_password_is_generated_once_and_survives_applies_by_argo_cd(world: Clusters) -> None:
     world.start()
     world.core.apply(declared(), manager=ARGOCD)
     # `ucp start` records this after restoring the backup; no password is generated before.

@@ -25,7 +25,7 @@ from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.silent_proxy import SilentProxy
-from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually, token_of
+from tests.integration.reconciler.world import ARGOCD, Clusters, as_argo_cd, eventually, token_of
 
 pytestmark = pytest.mark.engines
 
@@ -38,7 +38,7 @@ def api_server(planes: Planes, name: str) -> psutil.Process:
     raise AssertionError(f"{name} has no API server")
 
 
-def test_an_unreachable_cluster_stays_registered(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_stays_registered(world: Clusters, planes: Planes) -> None:
     world.start()
     world.declare("prod")
     before = world.await_registered("demo-prod")
@@ -55,7 +55,7 @@ def test_an_unreachable_cluster_stays_registered(world: World, planes: Planes) -
 
 
 def test_a_cluster_that_hangs_is_reported_and_stays_registered(
-    world: World, planes: Planes
+    world: Clusters, planes: Planes
 ) -> None:
     """While nothing happens: only the reconciler's own probes of each cluster detect it."""
     world.start(resync_seconds=600, probe_seconds=0.5)
@@ -72,7 +72,7 @@ def test_a_cluster_that_hangs_is_reported_and_stays_registered(
 
 
 def test_a_cluster_that_is_unreachable_when_declared_is_registered_later(
-    world: World, planes: Planes
+    world: Clusters, planes: Planes
 ) -> None:
     planes.provider.stop("demo-prod")
     try:
@@ -85,7 +85,7 @@ def test_a_cluster_that_is_unreachable_when_declared_is_registered_later(
     world.await_registered("demo-prod")
 
 
-def test_a_revoked_token_is_replaced(world: World) -> None:
+def test_a_revoked_token_is_replaced(world: Clusters) -> None:
     world.start()
     world.declare()
     before = token_of(world.await_registered())
@@ -96,7 +96,7 @@ def test_a_revoked_token_is_replaced(world: World) -> None:
         kube.list_all(SECRET, "default")
 
 
-def test_a_deleted_role_binding_is_restored(world: World) -> None:
+def test_a_deleted_role_binding_is_restored(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -129,7 +129,7 @@ def expired_token(planes: Planes, cluster: str, like: str) -> str:
     return f"{text}.{encoded(b''.join(each.to_bytes(32, 'big') for each in numbers))}"
 
 
-def test_an_expired_token_is_replaced(world: World, planes: Planes) -> None:
+def test_an_expired_token_is_replaced(world: Clusters, planes: Planes) -> None:
     world.start()
     world.declare()
     secret = world.await_registered()
@@ -146,7 +146,7 @@ def test_an_expired_token_is_replaced(world: World, planes: Planes) -> None:
         kube.list_all(SECRET, "default")
 
 
-def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: World) -> None:
+def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: Clusters) -> None:
     ahead = [0.0]
     world.start(clock=lambda: time.time() + ahead[0], token_lifetime=7200, resync_seconds=0.2)
     world.declare()
@@ -171,7 +171,7 @@ def test_tokens_are_renewed_after_two_thirds_of_their_lifetime(world: World) -> 
 
 
 def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
-    world: World, planes: Planes, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, planes: Planes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("k8s_ucp.inspect.watch.WATCH_SECONDS", 2.0)
     world.start()
@@ -203,7 +203,7 @@ def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
     assert world.cluster_secret("demo-stage") == before
 
 
-def board_source(world: World) -> LiveSource:
+def board_source(world: Clusters) -> LiveSource:
     """The topology as `ucp board` watches it, without components."""
     topology = default("demo", ["stage", "prod"])
 
@@ -220,7 +220,7 @@ def board_source(world: World) -> LiveSource:
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 
 
-def test_silent_connections_to_the_core_do_not_stall_registration(world: World) -> None:
+def test_silent_connections_to_the_core_do_not_stall_registration(world: Clusters) -> None:
     address = world.core_config["clusters"][0]["cluster"]["server"]
     port = int(address.rsplit(":", 1)[1])
     with SilentProxy(port) as proxy:
@@ -238,7 +238,7 @@ def test_silent_connections_to_the_core_do_not_stall_registration(world: World) 
 
 
 def test_a_watch_from_an_expired_revision_lists_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The API server itself responds with 410, since after a restart it has no old revisions."""
     listed: list[str] = []
@@ -261,7 +261,7 @@ def test_a_watch_from_an_expired_revision_lists_again(
     world.await_registered("demo-prod")
 
 
-def test_an_owner_missing_from_one_list_is_not_deregistered(world: World) -> None:
+def test_an_owner_missing_from_one_list_is_not_deregistered(world: Clusters) -> None:
     """A list that is empty once must not deregister a cluster."""
     reconciler = world.start(resync_seconds=60)
     world.declare()

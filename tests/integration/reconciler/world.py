@@ -116,7 +116,7 @@ class Standing:
 
 
 @dataclass
-class World:
+class Clusters:
     """The core cluster and the app clusters of one test."""
 
     core: Kube
@@ -306,7 +306,7 @@ def deployment(name: str, namespace: str) -> Object:
     }
 
 
-def assert_no_secret_in_the_open(world: World) -> None:
+def assert_no_secret_in_the_open(world: Clusters) -> None:
     """Check that logs, annotations, labels and conditions contain no token and no private key."""
     logs = world.logs.getvalue()
     assert not re.search(r"eyJ[\w-]+\.[\w-]+\.", logs)

@@ -19,14 +19,14 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 
 
 @dataclass
-class World:
+class RecordedRun:
     """What the steps below record, in the order in which it happened."""
 
     done: list[str] = field(default_factory=list)
     cancel: Cancel = field(default_factory=Cancel)
     events: list[tuple[str, StepState, str]] = field(default_factory=list)
 
-    def run(self, *tasks: Task[World], patience: float = 5) -> None:
+    def run(self, *tasks: Task[RecordedRun], patience: float = 5) -> None:
         pipeline.run(
             Plan("start", tasks), self, cancel=self.cancel, on_event=self.hear, patience=patience
         )
@@ -35,25 +35,25 @@ class World:
         self.events.append((event.step.id, event.step.state, event.step.message))
 
 
-def nothing(_: World, __: Report) -> None:
+def nothing(_: RecordedRun, __: Report) -> None:
     """A step that does nothing."""
 
 
-def probe(name: str, does: Callable[[World, Report], None] = nothing) -> Step[World]:
+def probe(name: str, does: Callable[[RecordedRun, Report], None] = nothing) -> Step[RecordedRun]:
     """A step that runs the given function and records its name."""
 
-    def run(world: World, report: Report) -> None:
+    def run(world: RecordedRun, report: Report) -> None:
         does(world, report)
         world.done.append(name)
 
     return Step(name, f"Step {name}", run)
 
 
-def fail(_: World, __: Report) -> None:
+def fail(_: RecordedRun, __: Report) -> None:
     raise UcpError("the disk is full", next="free some space")
 
 
-def until_given_up(world: World, _: Report) -> None:
+def until_given_up(world: RecordedRun, _: Report) -> None:
     world.cancel.pause(20)
 
 
@@ -78,7 +78,7 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
     drawn: tuple[list[tuple[str, tuple[str, ...]]], set[str]],
 ) -> None:
     needs, failing = drawn
-    world = World()
+    world = RecordedRun()
     tasks = [
         Task(probe(name, fail if name in failing else nothing), after) for name, after in needs
     ]
@@ -107,16 +107,16 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
 
 def test_independent_steps_run_in_parallel() -> None:
     barrier = threading.Barrier(3, timeout=10)
-    world = World()
+    world = RecordedRun()
     world.run(*(Task(probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
     assert sorted(world.done) == ["a", "b", "c"]
 
 
 def test_progress_reaches_the_listener_and_is_cleared_when_done() -> None:
-    def speak(_: World, report: Report) -> None:
+    def speak(_: RecordedRun, report: Report) -> None:
         report("half way")
 
-    world = World()
+    world = RecordedRun()
     world.run(Task(probe("a", speak)))
     assert world.events == [
         ("a", StepState.RUNNING, ""),
@@ -126,7 +126,7 @@ def test_progress_reaches_the_listener_and_is_cleared_when_done() -> None:
 
 
 def test_a_failure_cancels_the_other_steps_and_reports_what_is_left() -> None:
-    world = World()
+    world = RecordedRun()
     with pytest.raises(UcpError) as caught:
         world.run(
             Task(probe("first")),
@@ -142,7 +142,7 @@ def test_a_failure_cancels_the_other_steps_and_reports_what_is_left() -> None:
 
 def test_a_step_that_ignores_cancellation_is_not_awaited_forever() -> None:
     release = threading.Event()
-    world = World()
+    world = RecordedRun()
     with pytest.raises(UcpError, match="still running: Step deaf"):
         world.run(
             Task(probe("deaf", lambda *_: release.wait(30) and None)),
@@ -160,17 +160,17 @@ def test_usage_errors_and_bugs_keep_their_exception_type() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(UsageError):
-        World().run(Task(probe("a", misuse)))
+        RecordedRun().run(Task(probe("a", misuse)))
     with pytest.raises(ZeroDivisionError):
-        World().run(Task(probe("a", crash)))
+        RecordedRun().run(Task(probe("a", crash)))
 
 
 def test_ctrl_c_cancels_the_steps_and_reports_what_is_left() -> None:
-    def interrupt(world: World, _: Report) -> None:
+    def interrupt(world: RecordedRun, _: Report) -> None:
         _thread.interrupt_main()
         world.cancel.pause(20)
 
-    world = World()
+    world = RecordedRun()
     with pytest.raises(RunInterrupted) as caught:
         world.run(Task(probe("a")), Task(probe("b", interrupt), ("a",)), Task(probe("c"), ("b",)))
     assert caught.value.exit_code == 130
@@ -188,7 +188,7 @@ def test_ctrl_c_cancels_the_steps_and_reports_what_is_left() -> None:
     ],
     ids=["needs a later one", "needs itself", "twice"],
 )
-def test_invalid_plans_are_refused(tasks: tuple[Task[World], ...]) -> None:
+def test_invalid_plans_are_refused(tasks: tuple[Task[RecordedRun], ...]) -> None:
     with pytest.raises(ValueError, match="start: a after"):
         Plan("start", tasks)
 
@@ -196,23 +196,23 @@ def test_invalid_plans_are_refused(tasks: tuple[Task[World], ...]) -> None:
 def test_preflight_runs_every_check_and_reports_each_error_once() -> None:
     full, taken = UcpError("disk full", next="df"), UsageError("port taken")
 
-    def refusing(error: UcpError) -> Callable[[World], None]:
-        def check(_: World) -> None:
+    def refusing(error: UcpError) -> Callable[[RecordedRun], None]:
+        def check(_: RecordedRun) -> None:
             raise error
 
         return check
 
     checks = (lambda _: None, *map(refusing, (full, taken, UcpError("disk full", next="df"))))
     with pytest.raises(UcpError) as caught:
-        pipeline.preflight(Plan("start", (), checks), World())
+        pipeline.preflight(Plan("start", (), checks), RecordedRun())
     assert caught.value.message == (
         "nothing was changed, because:\n- disk full\n  next: df\n- port taken"
     )
     assert caught.value.exit_code == 2
     with pytest.raises(UcpError) as alone:
-        pipeline.preflight(Plan("start", (), checks[:2]), World())
+        pipeline.preflight(Plan("start", (), checks[:2]), RecordedRun())
     assert alone.value is full
-    pipeline.preflight(Plan("start", (), checks[:1]), World())
+    pipeline.preflight(Plan("start", (), checks[:1]), RecordedRun())
 
 
 def test_a_wait_that_times_out_reports_the_last_state() -> None:

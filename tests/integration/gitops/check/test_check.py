@@ -24,7 +24,7 @@ from k8s_ucp.topology.parts import Policy
 from k8s_ucp.topology.rules.references import SHIPPED
 from tests.built_in_kinds import table, text
 from tests.control_planes import control_planes, made
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 from tests.unit.gitops.topologies import FACTS, demo
 
 HEAD = {"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Topology", "metadata": {"name": "demo"}}
@@ -38,7 +38,7 @@ def kustomize(toolbox: Toolbox) -> Path:
 
 
 @pytest.fixture
-def checked(world: World, kustomize: Path) -> World:
+def checked(world: Repositories, kustomize: Path) -> Repositories:
     """Both repositories, with check hooks."""
     world.start()
     for name, bare in (("core", world.folder.core_remote), ("apps", world.folder.apps_remote)):
@@ -47,7 +47,7 @@ def checked(world: World, kustomize: Path) -> World:
     return world
 
 
-def test_push_that_breaks_a_manifest_is_refused(checked: World) -> None:
+def test_push_that_breaks_a_manifest_is_refused(checked: Repositories) -> None:
     before = checked.refs()
     with pytest.raises(GitFailed) as caught:
         checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
@@ -57,7 +57,7 @@ def test_push_that_breaks_a_manifest_is_refused(checked: World) -> None:
     checked.edit("apps", OVERLAY, "0.9.2", "0.9.3")
 
 
-def test_warning_refuses_a_push_only_if_warnings_are_denied(checked: World) -> None:
+def test_warning_refuses_a_push_only_if_warnings_are_denied(checked: Repositories) -> None:
     hook = checked.folder.apps_remote / "hooks" / "pre-receive"
     said = checked.folder.apps_remote / "said"
     hook.write_text(hook.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nexec 2>'{said}'\n", 1))
@@ -74,7 +74,7 @@ def test_warning_refuses_a_push_only_if_warnings_are_denied(checked: World) -> N
     checked.edit("apps", OVERLAY, '"latest"', '"edge" # ucp: ignore image-moving-tag a trial')
 
 
-def test_host_of_two_apps_is_refused(checked: World) -> None:
+def test_host_of_two_apps_is_refused(checked: Repositories) -> None:
     files = checked.files("apps")
     other = {
         path.replace("apps/echo/", "apps/other/"): content.replace(b"name: echo", b"name: other")
@@ -88,7 +88,7 @@ def test_host_of_two_apps_is_refused(checked: World) -> None:
     )
 
 
-def test_earlier_problems_do_not_refuse_a_push(checked: World) -> None:
+def test_earlier_problems_do_not_refuse_a_push(checked: Repositories) -> None:
     hook = checked.folder.apps_remote / "hooks" / "pre-receive"
     away = hook.rename(hook.with_name("away"))
     checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
@@ -98,7 +98,7 @@ def test_earlier_problems_do_not_refuse_a_push(checked: World) -> None:
         checked.edit("apps", DEPLOYMENT, "containers:", "containrs:")
 
 
-def test_pushes_to_the_core_repository_are_checked(checked: World) -> None:
+def test_pushes_to_the_core_repository_are_checked(checked: Repositories) -> None:
     with pytest.raises(GitFailed) as caught:
         checked.edit("core", "bootstrap/embedded/argocd.yaml", "platform/argocd", "platform/argo")
     assert "references the path platform/argo/config, which does not exist" in str(
@@ -106,14 +106,16 @@ def test_pushes_to_the_core_repository_are_checked(checked: World) -> None:
     )
 
 
-def test_push_is_accepted_if_the_check_can_not_run(checked: World, tmp_path: Path) -> None:
+def test_push_is_accepted_if_the_check_can_not_run(checked: Repositories, tmp_path: Path) -> None:
     ensure_check_hook(
         checked.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=tmp_path / "gone"
     )
     checked.edit("apps", DEPLOYMENT, "selector:", "selectr:")
 
 
-def test_push_of_an_already_checked_edit_is_not_checked_again(world: World, tmp_path: Path) -> None:
+def test_push_of_an_already_checked_edit_is_not_checked_again(
+    world: Repositories, tmp_path: Path
+) -> None:
     world.start()
     remotes = (world.folder.core_remote, world.folder.apps_remote)
     refusing = tmp_path / "refusing"
@@ -148,7 +150,7 @@ def test_push_of_an_already_checked_edit_is_not_checked_again(world: World, tmp_
     assert not any(each.startswith("apps/more/") for each in world.files("apps"))
 
 
-def test_hook_of_another_author_is_kept(world: World, kustomize: Path) -> None:
+def test_hook_of_another_author_is_kept(world: Repositories, kustomize: Path) -> None:
     world.start()
     hook = world.folder.apps_remote / "hooks" / "pre-receive"
     hook.parent.mkdir(exist_ok=True)

@@ -20,7 +20,7 @@ from k8s_ucp.gitops.manifests import kustomize as door
 from k8s_ucp.gitops.manifests.kustomize import BuildFailed, build
 from k8s_ucp.gitops.manifests.sources import FIELDS
 from tests.conftest import CACHE
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 from tests.integration.gitops.promotion.git_servers import http_git
 
 LOCAL = ("file",)
@@ -290,14 +290,14 @@ def test_nothing_is_left_in_the_temporary_folder(
 
 
 @pytest.fixture
-def checked(world: World, kustomize: Path) -> World:
+def checked(world: Repositories, kustomize: Path) -> Repositories:
     world.start()
     for name, bare in (("core", world.folder.core_remote), ("apps", world.folder.apps_remote)):
         ensure_check_hook(bare, name, python=Path(sys.executable), kustomize=kustomize)
     return world
 
 
-def test_push_of_an_app_by_repository_is_accepted(checked: World, base: Path) -> None:
+def test_push_of_an_app_by_repository_is_accepted(checked: Repositories, base: Path) -> None:
     """In a hook, git's variables refer to the repository that receives the push."""
     text = f"resources:\n  - {base.as_uri()}?ref=v1\n"
     checked.push(
@@ -323,7 +323,7 @@ spec:
 
 
 def test_push_that_loads_over_plain_http_is_refused_unless_the_topology_names_the_repository(
-    checked: World, base: Path, tmp_path: Path
+    checked: Repositories, base: Path, tmp_path: Path
 ) -> None:
     words = ["git", "clone", "-q", "--bare", str(base), str(tmp_path / "git/team/far.git")]
     subprocess.run(words, check=True)
@@ -378,7 +378,7 @@ def test_malformed_file_does_not_disable_the_check(
     assert "unknown field spec.selectr" in capsys.readouterr().out
 
 
-def test_push_of_malformed_files_is_refused(checked: World) -> None:
+def test_push_of_malformed_files_is_refused(checked: Repositories) -> None:
     before = checked.refs()
     with pytest.raises(GitFailed) as caught:
         checked.push("apps", {path: text.encode() for path, text in ODD})
@@ -396,7 +396,7 @@ def words_of_the_hook(kustomize: Path, tmp_path: Path) -> list[str]:
 
 
 def test_hook_of_an_earlier_version_still_refuses(
-    checked: World, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    checked: Repositories, kustomize: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It passes no exit code for findings and expects 1; it accepted every other code."""
     overlay(tmp_path, "resources: [../../base]\n")
@@ -408,7 +408,9 @@ def test_hook_of_an_earlier_version_still_refuses(
     assert "metadata must be a mapping" in capsys.readouterr().out
 
 
-def test_push_that_was_not_checked_says_so(world: World, kustomize: Path, tmp_path: Path) -> None:
+def test_push_that_was_not_checked_says_so(
+    world: Repositories, kustomize: Path, tmp_path: Path
+) -> None:
     world.start()
     ensure_check_hook(
         world.folder.apps_remote, "apps", python=tmp_path / "gone", kustomize=kustomize
@@ -426,7 +428,7 @@ def test_push_that_was_not_checked_says_so(world: World, kustomize: Path, tmp_pa
 
 
 def test_push_removes_files_of_killed_checks(
-    checked: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    checked: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "shared"
     old, new = place / "ucp-check.aB3dE6", place / "ucp-check.fG4hI7"

@@ -23,7 +23,7 @@ from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.preflight.credentials import check_backup_key
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.workspace import Workspace
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 from tests.unit.gitops.topologies import demo
 
 CANARY = "czNjcjN0LWNhbmFyeQ=="
@@ -35,7 +35,7 @@ def key(tmp_path: Path) -> BackupKey:
     return key_for(tmp_path / "creds" / "backup.key", lambda: False)
 
 
-def file(world: World) -> BackupFile:
+def file(world: Repositories) -> BackupFile:
     return BackupFile(Repository(world.folder.core), "main")
 
 
@@ -50,7 +50,7 @@ def blobs(folder: Path) -> bytes:
     return repository.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in ids).encode())
 
 
-def test_empty_backup_creates_no_file_and_no_commit(world: World, key: BackupKey) -> None:
+def test_empty_backup_creates_no_file_and_no_commit(world: Repositories, key: BackupKey) -> None:
     world.start()
     before = world.refs()
     assert file(world).save(key, keep(Backup())) is None
@@ -58,7 +58,7 @@ def test_empty_backup_creates_no_file_and_no_commit(world: World, key: BackupKey
     assert PATH not in world.files("core")
 
 
-def test_new_content_is_written_once_and_read_back(world: World, key: BackupKey) -> None:
+def test_new_content_is_written_once_and_read_back(world: Repositories, key: BackupKey) -> None:
     world.start()
     commit = file(world).save(key, keep(STATE))
     assert commit == Repository(world.folder.core_remote).resolve("main")
@@ -72,7 +72,7 @@ def test_new_content_is_written_once_and_read_back(world: World, key: BackupKey)
 
 
 def test_change_is_a_new_commit_and_the_old_version_stays_in_history(
-    world: World, key: BackupKey
+    world: Repositories, key: BackupKey
 ) -> None:
     world.start()
     first = file(world).save(key, keep(STATE))
@@ -82,7 +82,7 @@ def test_change_is_a_new_commit_and_the_old_version_stays_in_history(
     assert file(world).read(first, key) == STATE
 
 
-def test_git_contains_no_plaintext_and_no_key(world: World, key: BackupKey) -> None:
+def test_git_contains_no_plaintext_and_no_key(world: Repositories, key: BackupKey) -> None:
     world.start()
     file(world).save(key, keep(STATE))
     for folder in (world.folder.core_remote, world.folder.core):
@@ -92,7 +92,7 @@ def test_git_contains_no_plaintext_and_no_key(world: World, key: BackupKey) -> N
             assert secret.encode() not in found
 
 
-def test_concurrent_push_is_kept(world: World, key: BackupKey) -> None:
+def test_concurrent_push_is_kept(world: Repositories, key: BackupKey) -> None:
     world.start()
     pushed: list[str] = []
 
@@ -107,7 +107,7 @@ def test_concurrent_push_is_kept(world: World, key: BackupKey) -> None:
 
 
 def test_concurrent_writers_of_the_same_content_create_one_commit(
-    world: World, key: BackupKey
+    world: Repositories, key: BackupKey
 ) -> None:
     world.start()
     url = world.folder.core_remote.as_uri()
@@ -125,7 +125,7 @@ def test_concurrent_writers_of_the_same_content_create_one_commit(
     assert len(Repository(world.folder.core_remote).history("main", PATH)) == 1
 
 
-def test_renamed_branch_is_not_created_again(world: World, key: BackupKey) -> None:
+def test_renamed_branch_is_not_created_again(world: Repositories, key: BackupKey) -> None:
     world.start()
     Repository(world.folder.core_remote).git("branch", "-m", "main", "trunk")
     before = world.refs()
@@ -134,7 +134,7 @@ def test_renamed_branch_is_not_created_again(world: World, key: BackupKey) -> No
     assert world.refs() == before
 
 
-def test_another_key_writes_nothing(world: World, key: BackupKey, tmp_path: Path) -> None:
+def test_another_key_writes_nothing(world: Repositories, key: BackupKey, tmp_path: Path) -> None:
     world.start()
     file(world).save(key, keep(STATE))
     before = world.refs()
@@ -145,7 +145,7 @@ def test_another_key_writes_nothing(world: World, key: BackupKey, tmp_path: Path
 
 
 def test_push_of_only_the_backup_is_not_checked(
-    world: World, key: BackupKey, tmp_path: Path
+    world: Repositories, key: BackupKey, tmp_path: Path
 ) -> None:
     world.start()
     called = tmp_path / "called"
@@ -160,14 +160,14 @@ def test_push_of_only_the_backup_is_not_checked(
     assert called.exists()
 
 
-def context(world: World, **git: str) -> StartContext:
+def context(world: Repositories, **git: str) -> StartContext:
     """The topology's workspace; git: of another machine, which has only the addresses."""
     if not git:
         return StartContext(workspace=Workspace.at(world.folder.root.parents[1]), topology=demo())
     return StartContext(workspace=Workspace.at(world.person), topology=demo(git=git))
 
 
-def backed_up(world: World) -> bytes:
+def backed_up(world: Repositories) -> bytes:
     """A repository with a backup; the content of the key file, which the workspace has."""
     world.start()
     here = context(world).workspace.backup_key
@@ -175,7 +175,7 @@ def backed_up(world: World) -> bytes:
     return here.read_bytes()
 
 
-def test_backup_without_its_key_is_reported_before_the_first_change(world: World) -> None:
+def test_backup_without_its_key_is_reported_before_the_first_change(world: Repositories) -> None:
     check_backup_key(context(world))
     text = backed_up(world)
     check_backup_key(context(world))
@@ -196,7 +196,7 @@ def test_backup_without_its_key_is_reported_before_the_first_change(world: World
     check_backup_key(context(world))
 
 
-def test_new_machine_checks_a_remote_repository_for_a_backup(world: World) -> None:
+def test_new_machine_checks_a_remote_repository_for_a_backup(world: Repositories) -> None:
     text = backed_up(world)
     urls = {
         "core": world.folder.core_remote.as_uri(),
@@ -212,7 +212,7 @@ def test_new_machine_checks_a_remote_repository_for_a_backup(world: World) -> No
     check_backup_key(elsewhere)
 
 
-def test_repository_without_a_backup_needs_no_key(world: World) -> None:
+def test_repository_without_a_backup_needs_no_key(world: Repositories) -> None:
     world.start()
     check_backup_key(context(world))
     assert not context(world).workspace.backup_key.exists()

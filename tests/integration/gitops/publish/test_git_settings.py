@@ -21,7 +21,7 @@ from k8s_ucp.git.settings import FILE, chosen
 from k8s_ucp.gitops.forge.base import ForgeFailed, Site
 from k8s_ucp.gitops.forge.gitlab import GitLab
 from k8s_ucp.gitops.promotion.branch import shallow_clone
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 
 FILTER = """\
 [core]
@@ -56,7 +56,7 @@ def status(clone: Path) -> str:
 
 @pytest.mark.parametrize("case", SETTINGS)
 def test_persons_settings_do_not_affect_local_repositories(
-    case: str, world: World, home: Path
+    case: str, world: Repositories, home: Path
 ) -> None:
     (home / "attributes").write_text("* filter=odd\n")
     (home / ".gitconfig").write_text(SETTINGS[case].format(home=home))
@@ -70,7 +70,7 @@ def test_persons_settings_do_not_affect_local_repositories(
 
 @pytest.mark.parametrize("name", ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_ATTR_SOURCE"])
 def test_git_variables_do_not_redirect_ucp(
-    name: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, world: Repositories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path / "mine")], check=True)
     monkeypatch.setenv(name, str(tmp_path / "mine" / ".git"))
@@ -82,7 +82,7 @@ def test_git_variables_do_not_redirect_ucp(
 
 
 def test_settings_in_the_environment_do_not_affect_local_repositories(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Repositories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
@@ -92,7 +92,7 @@ def test_settings_in_the_environment_do_not_affect_local_repositories(
 
 
 def test_promotion_to_a_local_repository_works_if_git_forbids_file_urls(
-    world: World, home: Path
+    world: Repositories, home: Path
 ) -> None:
     """That setting protects against submodules; the target of a promotion was given explicitly."""
     world.start()
@@ -105,7 +105,7 @@ def test_promotion_to_a_local_repository_works_if_git_forbids_file_urls(
     assert Repository(world.folder.apps_remote).resolve("refs/heads/other") == commit
 
 
-def test_identity_is_that_of_the_person(world: World, home: Path) -> None:
+def test_identity_is_that_of_the_person(world: Repositories, home: Path) -> None:
     (home / "more").write_text("[user]\n\temail = ada@example.org\n")
     (home / ".gitconfig").write_text("[user]\n\tname = Ada\n[include]\n\tpath = more\n")
     world.start()
@@ -113,7 +113,7 @@ def test_identity_is_that_of_the_person(world: World, home: Path) -> None:
     assert (commit.author.name, commit.author.email) == ("Ada", "ada@example.org")
 
 
-def test_unreadable_git_configuration_is_reported(world: World, home: Path) -> None:
+def test_unreadable_git_configuration_is_reported(world: Repositories, home: Path) -> None:
     (home / ".gitconfig").write_text("[user\n")
     with pytest.raises(GitFailed, match=r"bad config line 1 in file .*gitconfig") as caught:
         world.start()
@@ -196,7 +196,7 @@ def test_tokens_in_a_persons_settings_stay_private(
         os.umask(before)
 
 
-def test_lock_of_another_git_in_the_same_clone_is_awaited(world: World) -> None:
+def test_lock_of_another_git_in_the_same_clone_is_awaited(world: Repositories) -> None:
     """An editor may fetch, or `ucp env list` run, while a start publishes."""
     world.start()
     clone = Repository(world.folder.core)
@@ -229,7 +229,7 @@ class Attacker(BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def test_credential_is_sent_to_its_own_host_only(world: World) -> None:
+def test_credential_is_sent_to_its_own_host_only(world: Repositories) -> None:
     heard: list[str] = []
     asking = type("Asking", (Attacker,), {"heard": heard})
     with (

@@ -16,7 +16,7 @@ from k8s_ucp.gitops.publish.merge import MergeConflict
 from k8s_ucp.gitops.publish.repositories import Resolutions, resolutions_from
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 from tests.integration.gitops.older_repositories import SETS, write_older_layout
 from tests.unit.gitops.topologies import demo
 
@@ -30,7 +30,7 @@ def echo(**fields: object) -> App:
     return demo().spec.apps[0].model_copy(update=fields)
 
 
-def test_first_publish_creates_both_repositories(world: World) -> None:
+def test_first_publish_creates_both_repositories(world: Repositories) -> None:
     result = world.start()
     assert result.changed
     assert {path for path in world.files("apps") if "/overlays/" in path} == {
@@ -53,7 +53,7 @@ def test_first_publish_creates_both_repositories(world: World) -> None:
     assert (result.core.note, result.apps.note) == (None, None)
 
 
-def test_edit_that_one_repository_refuses_is_in_neither(world: World) -> None:
+def test_edit_that_one_repository_refuses_is_in_neither(world: Repositories) -> None:
     world.start()
     world.push("core", {"mine.yaml": b"a: 1\n"})
     before = {name: world.files(name) for name in ("core", "apps")}
@@ -75,14 +75,14 @@ def test_edit_that_one_repository_refuses_is_in_neither(world: World) -> None:
     ]  # fmt: skip
 
 
-def test_rerun_writes_nothing(world: World) -> None:
+def test_rerun_writes_nothing(world: Repositories) -> None:
     world.start()
     before = world.refs()
     assert not world.start().changed
     assert world.refs() == before
 
 
-def test_rerun_after_a_persons_commit_writes_nothing(world: World) -> None:
+def test_rerun_after_a_persons_commit_writes_nothing(world: Repositories) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     before = world.refs()
@@ -92,7 +92,7 @@ def test_rerun_after_a_persons_commit_writes_nothing(world: World) -> None:
     assert b"0.9.3" in result.apps.read(STAGE)[STAGE]
 
 
-def test_pushed_tags_and_edits_are_kept(world: World) -> None:
+def test_pushed_tags_and_edits_are_kept(world: Repositories) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.edit("core", "platform/argocd/config/argocd-cm.yaml", "30s", "45s")
@@ -111,7 +111,7 @@ def test_pushed_tags_and_edits_are_kept(world: World) -> None:
     assert not world.start(apps=(echo(replicas=3, tag="9.9.9"),), domain="example.com").changed
 
 
-def test_deleted_file_stays_deleted(world: World) -> None:
+def test_deleted_file_stays_deleted(world: Repositories) -> None:
     world.start()
     gone = "apps/echo/overlays/prod/hosts.yaml"
     world.push("apps", {gone: None})
@@ -121,7 +121,9 @@ def test_deleted_file_stays_deleted(world: World) -> None:
     assert gone not in world.files("apps")
 
 
-def test_environment_by_commit_is_kept_while_another_is_added_by_topology(world: World) -> None:
+def test_environment_by_commit_is_kept_while_another_is_added_by_topology(
+    world: Repositories,
+) -> None:
     world.start()
     core, apps = world.files("core"), world.files("apps")
     overlay = core["clusters/overlays/stage/kustomization.yaml"].replace(b"stage", b"eu")
@@ -157,7 +159,7 @@ def test_environment_by_commit_is_kept_while_another_is_added_by_topology(world:
     assert not world.start(environments=adopted).changed
 
 
-def test_files_of_removed_entries_stay_in_the_repositories(world: World) -> None:
+def test_files_of_removed_entries_stay_in_the_repositories(world: Repositories) -> None:
     world.start()
     before = world.files("core"), world.files("apps")
     only = demo().spec.environments[0]
@@ -174,7 +176,7 @@ def test_files_of_removed_entries_stay_in_the_repositories(world: World) -> None
     assert result.core.environments() == ["prod", "stage"]
 
 
-def test_stopped_environment_is_not_deployed_and_keeps_its_overlay(world: World) -> None:
+def test_stopped_environment_is_not_deployed_and_keeps_its_overlay(world: Repositories) -> None:
     world.start()
     first, second = demo().spec.environments
     world.start(environments=(first, second.model_copy(update={"state": "stopped"})))
@@ -184,7 +186,7 @@ def test_stopped_environment_is_not_deployed_and_keeps_its_overlay(world: World)
     assert "clusters/overlays/prod/kustomization.yaml" in core
 
 
-def test_conflict_shows_both_sides_and_writes_nothing(world: World) -> None:
+def test_conflict_shows_both_sides_and_writes_nothing(world: Repositories) -> None:
     world.start()
     path = "apps/echo/overlays/stage/hosts.yaml"
     world.edit("apps", path, "echo.stage.example.org", "www.example.org")
@@ -206,7 +208,7 @@ def test_conflict_shows_both_sides_and_writes_nothing(world: World) -> None:
     assert not world.start(domain="example.com").changed, "settled once is settled"
 
 
-def test_conflict_can_be_resolved_with_the_render(world: World) -> None:
+def test_conflict_can_be_resolved_with_the_render(world: Repositories) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.edit("apps", STAGE, "count: 1", "count: 7")
@@ -218,7 +220,7 @@ def test_conflict_can_be_resolved_with_the_render(world: World) -> None:
     assert b'newTag: "0.9.3"' in stage, "not even then a tag is lost"
 
 
-def test_edited_file_that_the_render_removes_is_a_conflict(world: World) -> None:
+def test_edited_file_that_the_render_removes_is_a_conflict(world: Repositories) -> None:
     world.start()
     path = "apps/echo/overlays/stage/hosts.yaml"
     world.edit("apps", path, "example.org", "example.net")
@@ -228,7 +230,7 @@ def test_edited_file_that_the_render_removes_is_a_conflict(world: World) -> None
     assert path not in world.files("apps")
 
 
-def test_rendered_file_that_a_person_created_first_is_a_conflict(world: World) -> None:
+def test_rendered_file_that_a_person_created_first_is_a_conflict(world: Repositories) -> None:
     world.start()
     path = "apps/quote/base/service.yaml"
     world.push("apps", {path: b"kind: Mine\n"})
@@ -240,7 +242,7 @@ def test_rendered_file_that_a_person_created_first_is_a_conflict(world: World) -
     assert "apps/quote/base/deployment.yaml" in world.files("apps")
 
 
-def test_files_that_a_forge_created_are_kept(world: World) -> None:
+def test_files_that_a_forge_created_are_kept(world: Repositories) -> None:
     """The repository has a README and a licence before the first render."""
     from k8s_ucp.git.clones import make_remote
 
@@ -252,7 +254,7 @@ def test_files_that_a_forge_created_are_kept(world: World) -> None:
     assert STAGE in files
 
 
-def test_file_in_place_of_a_folder_is_a_conflict(world: World) -> None:
+def test_file_in_place_of_a_folder_is_a_conflict(world: Repositories) -> None:
     world.start()
     world.push("apps", {"apps/quote": b"notes\n"})
     with pytest.raises(MergeConflict, match="a file and a folder"):
@@ -260,7 +262,7 @@ def test_file_in_place_of_a_folder_is_a_conflict(world: World) -> None:
     assert world.files("apps")["apps/quote"] == b"notes\n"
 
 
-def test_file_modes_and_links_are_kept(world: World) -> None:
+def test_file_modes_and_links_are_kept(world: Repositories) -> None:
     world.start()
     clone = make_clone(world.person / "x", world.folder.apps_remote.as_uri())
     clone.fetch()
@@ -277,7 +279,7 @@ def test_file_modes_and_links_are_kept(world: World) -> None:
     assert b"count: 2" in world.files("apps")[STAGE]
 
 
-def test_uncommitted_work_in_the_clone_is_kept(world: World) -> None:
+def test_uncommitted_work_in_the_clone_is_kept(world: Repositories) -> None:
     world.start()
     (world.folder.apps / STAGE).write_text("my edit")
     result = world.start(apps=(echo(replicas=2),))
@@ -286,7 +288,7 @@ def test_uncommitted_work_in_the_clone_is_kept(world: World) -> None:
     assert b"count: 2" in world.files("apps")[STAGE]
 
 
-def test_unpushed_commits_in_the_clone_are_kept(world: World) -> None:
+def test_unpushed_commits_in_the_clone_are_kept(world: Repositories) -> None:
     world.start()
     (world.folder.core / "mine.yaml").write_text("kind: List\n")
     own = world.commit_in_clone("core")
@@ -296,14 +298,14 @@ def test_unpushed_commits_in_the_clone_are_kept(world: World) -> None:
     assert "mine.yaml" not in world.files("core")
 
 
-def test_deleted_clone_is_created_again(world: World) -> None:
+def test_deleted_clone_is_created_again(world: Repositories) -> None:
     world.start()
     shutil.rmtree(world.folder.core)
     assert not world.start().changed
     assert (world.folder.core / LIST).is_file()
 
 
-def test_deleted_remote_is_created_again_with_its_history(world: World) -> None:
+def test_deleted_remote_is_created_again_with_its_history(world: Repositories) -> None:
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
     world.start(domain="example.com")
@@ -313,7 +315,7 @@ def test_deleted_remote_is_created_again_with_its_history(world: World) -> None:
     assert Repository(world.folder.apps_remote).refs() == before
 
 
-def test_renamed_branch_is_refused(world: World) -> None:
+def test_renamed_branch_is_refused(world: Repositories) -> None:
     """A new branch would have the first tags, no edits and no backup; Argo CD would deploy it."""
     world.start()
     world.edit("apps", STAGE, "0.9.2", "0.9.3")
@@ -330,7 +332,7 @@ def test_renamed_branch_is_refused(world: World) -> None:
     assert b"0.9.3" in world.files("apps")[STAGE]
 
 
-def test_pushes_of_people_during_starts_are_kept(world: World) -> None:
+def test_pushes_of_people_during_starts_are_kept(world: Repositories) -> None:
     world.start()
     stop = threading.Event()
     pushed: list[str] = []
@@ -377,7 +379,7 @@ def test_resolutions_apply_to_one_or_both_repositories() -> None:
     assert Resolutions() == resolutions_from([], [])
 
 
-def test_published_tree_is_the_render(world: World) -> None:
+def test_published_tree_is_the_render(world: Repositories) -> None:
     from k8s_ucp.gitops.render.repositories import RenderInputs
     from tests.unit.gitops.topologies import FACTS
 
@@ -396,7 +398,7 @@ def test_published_tree_is_the_render(world: World) -> None:
     assert world.files("apps") == rendered.apps
 
 
-def test_application_sets_move_to_the_core_repository(world: World) -> None:
+def test_application_sets_move_to_the_core_repository(world: Repositories) -> None:
     world.start()
     now = {name: world.files(name) for name in ("core", "apps")}
     write_older_layout(world.folder, world.person)
@@ -406,7 +408,7 @@ def test_application_sets_move_to_the_core_repository(world: World) -> None:
     assert not world.start().changed
 
 
-def test_edited_application_set_is_not_moved_without_consent(world: World) -> None:
+def test_edited_application_set_is_not_moved_without_consent(world: Repositories) -> None:
     """Nor dropped: content of the app repository must not get permissions on the core."""
     world.start()
     write_older_layout(world.folder, world.person)
@@ -422,7 +424,7 @@ def test_edited_application_set_is_not_moved_without_consent(world: World) -> No
     assert SETS[1] not in world.files("apps")
 
 
-def test_added_application_sets_must_be_moved_first(world: World) -> None:
+def test_added_application_sets_must_be_moved_first(world: Repositories) -> None:
     """Argo CD would prune those that are missing in the repository that it reads from now on."""
     world.start()
     write_older_layout(world.folder, world.person)

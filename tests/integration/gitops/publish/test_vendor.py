@@ -21,7 +21,7 @@ from k8s_ucp.gitops.render.values.addons import Addon
 from k8s_ucp.process import run
 from k8s_ucp.topology import Topology
 from tests.conftest import CACHE
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 from tests.unit.gitops.topologies import FACTS, demo
 
 TEMPLATE = """\
@@ -116,7 +116,7 @@ def test_chart_with_a_generated_password_is_refused(charts: str, helm: Path) -> 
         vendored(charts, helm, chart="random")
 
 
-def test_rendered_chart_is_committed_and_kept(charts: str, helm: Path, world: World) -> None:
+def test_rendered_chart_is_committed_and_kept(charts: str, helm: Path, world: Repositories) -> None:
     world.start(topology())
     facts = RenderInputs(
         machine=FACTS.machine,
@@ -140,7 +140,7 @@ def test_rendered_chart_is_committed_and_kept(charts: str, helm: Path, world: Wo
     assert tip[application] == after[application]
 
 
-def test_edited_application_is_refused(charts: str, helm: Path, world: World) -> None:
+def test_edited_application_is_refused(charts: str, helm: Path, world: Repositories) -> None:
     world.start(topology())
     path = "bootstrap/embedded/external-dns.yaml"
     world.edit("core", path, "maxDuration: 3m", "maxDuration: 9m")

@@ -21,7 +21,7 @@ from k8s_ucp.gitops.check.repositories import Checkout, check
 from k8s_ucp.topology import Environment
 from k8s_ucp.topology.parts import Ci
 from tests.conftest import CACHE
-from tests.integration.gitops.conftest import World
+from tests.integration.gitops.conftest import Repositories
 
 INSTALL = f"https://example.org/k8s_ucp-0.1.0-py3-none-any.whl#sha256={'0' * 64}"
 BIN = Path(sys.executable).parent
@@ -35,7 +35,7 @@ ENVIRONMENTS = tuple(
 )
 
 
-def started(world: World, provider: str) -> dict[str, Any]:
+def started(world: Repositories, provider: str) -> dict[str, Any]:
     """{path: documents} of the pipelines of a pushed app repository."""
     ci = Ci.model_validate({"provider": provider, "install": INSTALL})
     world.start(ci=ci, environments=ENVIRONMENTS)
@@ -69,7 +69,7 @@ def run(
     return done.stdout + done.stderr
 
 
-def tags(world: World) -> list[str]:
+def tags(world: Repositories) -> list[str]:
     texts = [
         world.files("apps")[f"apps/echo/overlays/{each.name}/kustomization.yaml"].decode()
         for each in ENVIRONMENTS
@@ -111,7 +111,7 @@ def api() -> Iterator[str]:
 class GitHub:
     """The rendered workflow, run for events of a service's repository."""
 
-    def __init__(self, world: World, kustomize: Path, folder: Path, api: str) -> None:
+    def __init__(self, world: Repositories, kustomize: Path, folder: Path, api: str) -> None:
         files = started(world, "github")
         assert sorted(files) == [".github/workflows/check.yml", ".github/workflows/release.yml"]
         (workflow,) = files[".github/workflows/release.yml"]
@@ -168,7 +168,7 @@ class GitHub:
 class GitLab:
     """The rendered pipeline, run for events of a service's project."""
 
-    def __init__(self, world: World, kustomize: Path, folder: Path, api: str) -> None:
+    def __init__(self, world: Repositories, kustomize: Path, folder: Path, api: str) -> None:
         files = started(world, "gitlab")
         assert sorted(files) == [".gitlab-ci.yml", "ci/release.yml"]
         inputs, self.jobs = files["ci/release.yml"]
@@ -220,7 +220,7 @@ def kustomize() -> Path:
 
 @pytest.mark.parametrize("forge", [GitHub, GitLab])
 def test_merge_promotes_its_own_image_and_no_other(
-    forge: type[GitHub | GitLab], world: World, kustomize: Path, tmp_path: Path, api: str
+    forge: type[GitHub | GitLab], world: Repositories, kustomize: Path, tmp_path: Path, api: str
 ) -> None:
     pipeline = forge(world, kustomize, tmp_path, api)
     pipeline.opened(HEAD_A)
@@ -242,7 +242,7 @@ def test_merge_promotes_its_own_image_and_no_other(
 
 
 def test_merge_in_a_private_gitlab_project_is_found_with_git(
-    world: World, kustomize: Path, tmp_path: Path, api: str
+    world: Repositories, kustomize: Path, tmp_path: Path, api: str
 ) -> None:
     """The API rejects requests without a token; only the head of a merge request is accepted."""
     pipeline = GitLab(world, kustomize, tmp_path, api)
@@ -277,7 +277,7 @@ def test_merge_in_a_private_gitlab_project_is_found_with_git(
 
 @pytest.mark.parametrize("provider", ["github", "gitlab"])
 def test_check_accepts_the_rendered_repository(
-    world: World, kustomize: Path, tmp_path: Path, provider: str
+    world: Repositories, kustomize: Path, tmp_path: Path, provider: str
 ) -> None:
     files = started(world, provider)
     clone = make_clone(tmp_path / "clone", world.folder.apps_remote.as_uri())

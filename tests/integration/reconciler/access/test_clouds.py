@@ -20,7 +20,7 @@ from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
 from k8s_ucp.reconciler.access.authenticators import digitalocean as authenticator_digitalocean
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from tests.integration.reconciler.registration.test_registration import plant
-from tests.integration.reconciler.world import World, token_of
+from tests.integration.reconciler.world import Clusters, token_of
 
 pytestmark = pytest.mark.engines
 
@@ -68,7 +68,7 @@ def endpoint() -> Iterator[Endpoint]:
         server.server_close()
 
 
-def admin_token(world: World) -> str:
+def admin_token(world: Clusters) -> str:
     """A token with admin access to the app cluster, as a cloud would issue."""
     app = world.apps["demo-stage"]
     account = {"name": "cloud-admin", "namespace": "default"}
@@ -90,7 +90,7 @@ def admin_token(world: World) -> str:
     return app.request_token("default", "cloud-admin", seconds=600)[0]
 
 
-def credential(world: World, name: str, content: str) -> None:
+def credential(world: Clusters, name: str, content: str) -> None:
     world.core.apply(
         {
             "apiVersion": "v1",
@@ -102,7 +102,7 @@ def credential(world: World, name: str, content: str) -> None:
     )
 
 
-def with_plugin(world: World, command: str, *arguments: str) -> str:
+def with_plugin(world: Clusters, command: str, *arguments: str) -> str:
     """The cluster's kubeconfig as the cloud's own tools write it: with an exec plugin."""
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {
@@ -134,7 +134,7 @@ def account(endpoint: Endpoint) -> str:
 
 
 def test_a_gke_cluster_is_registered_with_a_service_account_token(
-    world: World, endpoint: Endpoint
+    world: Clusters, endpoint: Endpoint
 ) -> None:
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}
@@ -149,7 +149,7 @@ def test_a_gke_cluster_is_registered_with_a_service_account_token(
 
 
 def test_an_aks_cluster_is_registered_with_a_service_principal_token(
-    world: World, endpoint: Endpoint
+    world: Clusters, endpoint: Endpoint
 ) -> None:
     principal = {
         "clientId": "id",
@@ -168,7 +168,7 @@ def test_an_aks_cluster_is_registered_with_a_service_principal_token(
 
 
 def test_a_digitalocean_cluster_is_registered_with_the_api_credential(
-    world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authenticator_digitalocean, "API", endpoint.url)
     credential(world, "do-creds", CANARY)
@@ -183,7 +183,7 @@ def test_a_digitalocean_cluster_is_registered_with_the_api_credential(
 
 
 def test_an_eks_token_is_signed_with_the_role_and_its_rejection_is_reported(
-    world: World, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STS returns keys of the role, but this API server can't verify EKS tokens.
 
@@ -209,7 +209,7 @@ def test_an_eks_token_is_signed_with_the_role_and_its_rejection_is_reported(
 
 
 def test_a_refusal_of_the_token_endpoint_is_reported_without_secrets(
-    world: World, endpoint: Endpoint
+    world: Clusters, endpoint: Endpoint
 ) -> None:
     principal = {
         "clientId": "id",
@@ -236,7 +236,7 @@ def test_a_refusal_of_the_token_endpoint_is_reported_without_secrets(
     ],
 )
 def test_a_missing_credential_or_authenticator_is_named(
-    world: World, command: str, named: str
+    world: Clusters, command: str, named: str
 ) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, with_plugin(world, command))
@@ -244,7 +244,7 @@ def test_a_missing_credential_or_authenticator_is_named(
     assert named in world.message(names.REGISTERED)
 
 
-def test_a_kubeconfig_without_credentials_is_reported(world: World) -> None:
+def test_a_kubeconfig_without_credentials_is_reported(world: Clusters) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {}
     world.start(controllers=frozenset({REGISTRATION}))
@@ -254,7 +254,7 @@ def test_a_kubeconfig_without_credentials_is_reported(world: World) -> None:
 
 
 def test_a_kubeconfig_vouched_for_by_a_label_gets_no_cloud_credentials(
-    world: World, endpoint: Endpoint
+    world: Clusters, endpoint: Endpoint
 ) -> None:
     credential(world, "gcp-creds", account(endpoint))
     endpoint.answer = {"access_token": admin_token(world), "expires_in": 3600}

@@ -14,12 +14,12 @@ from k8s_ucp.kube import (
     Forbidden,
     Kube,
 )
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
 
-def test_the_reconciler_uses_its_own_service_account(world: World) -> None:
+def test_the_reconciler_uses_its_own_service_account(world: Clusters) -> None:
     reconciler = world.start()
     review = reconciler.kube.request(
         "POST",
@@ -30,7 +30,7 @@ def test_the_reconciler_uses_its_own_service_account(world: World) -> None:
     assert name == f"system:serviceaccount:{names.CLUSTERS_NAMESPACE}:{names.RECONCILER}"
 
 
-def test_the_reconciler_has_no_wildcard_permissions(world: World) -> None:
+def test_the_reconciler_has_no_wildcard_permissions(world: Clusters) -> None:
     kube = world.start().kube
     for namespace in ("default", "kube-system", names.ARGOCD_NAMESPACE, names.CLUSTERS_NAMESPACE):
         review = kube.request(
@@ -48,14 +48,14 @@ def test_the_reconciler_has_no_wildcard_permissions(world: World) -> None:
 
 @pytest.mark.parametrize("namespace", [None, "kube-system", "default"])
 def test_the_reconciler_cannot_list_secrets_in_other_namespaces(
-    world: World, namespace: str | None
+    world: Clusters, namespace: str | None
 ) -> None:
     kube = world.start().kube
     with pytest.raises(Forbidden):
         kube.list_all(SECRET, namespace)
 
 
-def test_the_reconciler_cannot_escalate_its_privileges(world: World) -> None:
+def test_the_reconciler_cannot_escalate_its_privileges(world: Clusters) -> None:
     kube = world.start().kube
 
     def bind() -> None:
@@ -86,7 +86,7 @@ def test_the_reconciler_cannot_escalate_its_privileges(world: World) -> None:
             forbidden()
 
 
-def test_a_revoked_token_is_requested_again(world: World) -> None:
+def test_a_revoked_token_is_requested_again(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -106,7 +106,7 @@ def test_a_revoked_token_is_requested_again(world: World) -> None:
     world.await_registered("demo-prod")
 
 
-def test_the_reconciler_waits_for_its_service_account(world: World) -> None:
+def test_the_reconciler_waits_for_its_service_account(world: Clusters) -> None:
     """Either `ucp start` hasn't created it yet, or somebody deleted it."""
     core: Kube = world.core
     core.delete(SERVICE_ACCOUNT, names.RECONCILER, names.CLUSTERS_NAMESPACE)

@@ -23,7 +23,7 @@ from k8s_ucp.kube import CONFIG_MAP, SECRET, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.runtime.conditions import is_true
 from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES, REGISTRATION
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.world import CLUSTERS, World, as_argo_cd, eventually
+from tests.integration.reconciler.world import CLUSTERS, Clusters, as_argo_cd, eventually
 from tests.simulated_cloud import CloudInThread, cloud_in_thread
 
 pytestmark = pytest.mark.engines
@@ -37,7 +37,7 @@ SETTLED = 90.0
 class Eks:
     """The rendered objects of an environment, and the simulated cloud for them."""
 
-    world: World
+    world: Clusters
     provider: EmbeddedProvider
     cloud: CloudInThread
     items: dict[tuple[str, str], Object]
@@ -119,7 +119,7 @@ def _rendered() -> dict[tuple[str, str], Object]:
 
 
 @pytest.fixture
-def eks(world: World, planes: Planes, tmp_path: Path) -> Iterator[Eks]:
+def eks(world: Clusters, planes: Planes, tmp_path: Path) -> Iterator[Eks]:
     for each in manifests():
         world.core.apply(each, manager="test")
     for aws in KINDS.values():

@@ -25,7 +25,7 @@ from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import BackupWriter
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import BACKUP, BackupSettings, Settings
-from tests.integration.reconciler.world import CLUSTERS, World, empty, eventually
+from tests.integration.reconciler.world import CLUSTERS, Clusters, empty, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -37,7 +37,7 @@ DATABASE = f"{CLUSTERS}/quotes-stage-connection"
 SOURCE = "crossplane-system/byhand-kubeconfig"
 
 
-def state(world: World) -> CoreState:
+def state(world: Clusters) -> CoreState:
     return CoreState(world.core, (CLUSTERS,), (CLUSTERS, "crossplane-system"))
 
 
@@ -75,14 +75,14 @@ def source(environment: str = "stage") -> Object:
     }
 
 
-def password(world: World, key: str = DATABASE) -> str:
+def password(world: Clusters, key: str = DATABASE) -> str:
     namespace, name = key.split("/")
     found = world.core.find(SECRET, name, namespace) or {}
     return str((found.get("data") or {}).get("password", ""))
 
 
 @pytest.fixture
-def managed(world: World) -> Iterator[None]:
+def managed(world: Clusters) -> Iterator[None]:
     """Apply the CRD of a managed resource, as a provider would."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     item = {
@@ -124,7 +124,7 @@ def network(**annotations: str) -> Object:
     }
 
 
-def made(world: World) -> Backup:
+def made(world: Clusters) -> Backup:
     """Create one object of each section on the core; returns its state for the backup."""
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.start()
@@ -138,7 +138,7 @@ def made(world: World) -> Backup:
 
 
 def test_passwords_sources_and_external_names_are_restored_to_a_new_core(
-    world: World, managed: None
+    world: Clusters, managed: None
 ) -> None:
     kept = made(world)
     assert kept.passwords == {DATABASE: {"password": password(world)}}
@@ -188,7 +188,7 @@ def test_passwords_sources_and_external_names_are_restored_to_a_new_core(
     assert seen.passwords.keys() == {DATABASE, other}
 
 
-def test_existing_state_is_never_overwritten_by_a_restore(world: World, managed: None) -> None:
+def test_existing_state_is_never_overwritten_by_a_restore(world: Clusters, managed: None) -> None:
     kept = made(world)
     world.core.apply(source("prod"), manager="kubectl")
     before = world.versions()
@@ -199,7 +199,7 @@ def test_existing_state_is_never_overwritten_by_a_restore(world: World, managed:
     assert state(world).collect().external_names == {NETWORK: "vpc-1"}
 
 
-def test_a_password_is_restored_to_a_secret_that_still_requests_one(world: World) -> None:
+def test_a_password_is_restored_to_a_secret_that_still_requests_one(world: Clusters) -> None:
     world.core.apply(declared(), manager="argocd-controller")
     assert state(world).lacking() == [DATABASE]
     assert state(world).put_back_secrets(Backup({DATABASE: {"password": "b2xk"}})) == [DATABASE]
@@ -210,7 +210,7 @@ def test_a_password_is_restored_to_a_secret_that_still_requests_one(world: World
 
 
 def test_deleted_state_is_removed_from_the_backup_only_after_a_restore(
-    world: World, managed: None
+    world: Clusters, managed: None
 ) -> None:
     kept = made(world)
     for key in (DATABASE, SOURCE):
@@ -235,7 +235,7 @@ def test_deleted_state_is_removed_from_the_backup_only_after_a_restore(
     assert updated(elsewhere, core.collect(), core.is_deleted) == elsewhere
 
 
-def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: World) -> None:
+def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: Clusters) -> None:
     """The kubeconfigs of LocalClusters and of Crossplane are written again by their controllers."""
     item: dict[str, Any] = source()
     del item["metadata"]["labels"]
@@ -247,7 +247,7 @@ def test_a_kubeconfig_with_an_owner_is_not_backed_up(world: World) -> None:
     assert not state(world).collect()
 
 
-def test_a_missing_namespace_is_created_for_a_restore(world: World) -> None:
+def test_a_missing_namespace_is_created_for_a_restore(world: Clusters) -> None:
     core = CoreState(world.core, ("monitoring",), ())
     key = "monitoring/grafana-admin"
     assert core.put_back_secrets(Backup({key: {"password": "eA=="}})) == [key]
@@ -301,7 +301,7 @@ def backup_settings(git: Git) -> BackupSettings:
 
 
 def writer(
-    world: World,
+    world: Clusters,
     git: Git,
     logs: io.StringIO | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -324,7 +324,7 @@ def said(logs: io.StringIO) -> list[str]:
     return [f"{each['message']} {each.get('error') or each.get('commit')}" for each in lines]
 
 
-def test_only_new_state_is_committed_to_the_backup(world: World, git: Git) -> None:
+def test_only_new_state_is_committed_to_the_backup(world: Clusters, git: Git) -> None:
     logs = io.StringIO()
     keeps = writer(world, git, logs)
     world.core.apply(source(), manager="kubectl")
@@ -352,7 +352,9 @@ def test_only_new_state_is_committed_to_the_backup(world: World, git: Git) -> No
     assert git.kept() == Backup({DATABASE: {"password": password(world)}})
 
 
-def test_a_kubeconfig_without_its_label_is_removed_from_the_backup(world: World, git: Git) -> None:
+def test_a_kubeconfig_without_its_label_is_removed_from_the_backup(
+    world: Clusters, git: Git
+) -> None:
     keeps = writer(world, git)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
     world.core.apply(source(), manager="kubectl")
@@ -366,7 +368,7 @@ def test_a_kubeconfig_without_its_label_is_removed_from_the_backup(world: World,
     assert not git.kept()
 
 
-def test_renewed_tokens_cause_one_commit_per_hour(world: World, git: Git) -> None:
+def test_renewed_tokens_cause_one_commit_per_hour(world: Clusters, git: Git) -> None:
     now = 0.0
     keeps = writer(world, git, clock=lambda: now)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)
@@ -394,7 +396,7 @@ def token(number: int) -> str:
     return base64.b64encode(f"token: {number}".encode()).decode()
 
 
-def test_a_failed_push_is_reported_once_and_retried_later(world: World, git: Git) -> None:
+def test_a_failed_push_is_reported_once_and_retried_later(world: Clusters, git: Git) -> None:
     logs = io.StringIO()
     keeps = writer(world, git, logs)
     state(world).note_restored("restore-backup", PASSWORDS, SOURCES)

@@ -21,7 +21,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import (
     CLUSTERS,
-    World,
+    Clusters,
     as_argo_cd,
     deployment,
     eventually,
@@ -44,7 +44,7 @@ def processes(planes: Planes, name: str) -> list[ProcessIdentity]:
 
 
 def test_declared_clusters_are_created_and_registered_and_deleted(
-    world: World, planes: Planes, provider: EmbeddedProvider
+    world: Clusters, planes: Planes, provider: EmbeddedProvider
 ) -> None:
     world.start(provider=provider)
     world.declare("stage")
@@ -81,7 +81,7 @@ def test_declared_clusters_are_created_and_registered_and_deleted(
     assert world.condition(names.READY, "demo-prod") == ("True", "Running")
 
 
-def test_drift_is_repaired(world: World, planes: Planes, provider: EmbeddedProvider) -> None:
+def test_drift_is_repaired(world: Clusters, planes: Planes, provider: EmbeddedProvider) -> None:
     world.start(provider=provider)
     world.declare()
     world.await_registered()
@@ -106,7 +106,7 @@ def test_drift_is_repaired(world: World, planes: Planes, provider: EmbeddedProvi
     assert world.cluster_secret() == registered
 
 
-def test_a_cluster_of_another_machine_is_left_alone(world: World) -> None:
+def test_a_cluster_of_another_machine_is_left_alone(world: Clusters) -> None:
     world.start()
     before = world.declare(spec={"machine": "elsewhere"})
     world.declare("prod")
@@ -118,7 +118,7 @@ def test_a_cluster_of_another_machine_is_left_alone(world: World) -> None:
     assert world.provider.deleted == []
 
 
-def test_a_declaration_with_the_name_of_the_core_is_refused(world: World) -> None:
+def test_a_declaration_with_the_name_of_the_core_is_refused(world: Clusters) -> None:
     world.start()
     world.declare("core", name="demo-core")
     world.await_condition(names.READY, "False", "NameRefused", "demo-core")
@@ -128,7 +128,7 @@ def test_a_declaration_with_the_name_of_the_core_is_refused(world: World) -> Non
     assert world.provider.deleted == []
 
 
-def test_a_missing_provider_is_reported(world: World) -> None:
+def test_a_missing_provider_is_reported(world: Clusters) -> None:
     world.start()
     world.declare(spec={"provider": "kind"})
     world.await_condition(names.READY, "False", "ProviderMissing")
@@ -136,7 +136,7 @@ def test_a_missing_provider_is_reported(world: World) -> None:
     eventually(lambda: world.local_cluster() is None, "its end")
 
 
-def test_a_failed_creation_is_reported_and_retried(world: World) -> None:
+def test_a_failed_creation_is_reported_and_retried(world: Clusters) -> None:
     world.provider.failing = "port 6443 is taken"
     world.start()
     world.declare()
@@ -146,7 +146,7 @@ def test_a_failed_creation_is_reported_and_retried(world: World) -> None:
     world.await_registered()
 
 
-def test_a_foreign_kubeconfig_secret_is_left_alone(world: World) -> None:
+def test_a_foreign_kubeconfig_secret_is_left_alone(world: Clusters) -> None:
     before = world.core.create(
         {
             "apiVersion": "v1",
@@ -163,7 +163,7 @@ def test_a_foreign_kubeconfig_secret_is_left_alone(world: World) -> None:
     assert world.core.get(SECRET, "demo-stage-kubeconfig", CLUSTERS) == before
 
 
-def test_the_provider_is_called_once_per_change(world: World) -> None:
+def test_the_provider_is_called_once_per_change(world: Clusters) -> None:
     world.start(resync_seconds=0.1)
     world.declare()
     world.await_registered()
@@ -186,13 +186,13 @@ def test_the_provider_is_called_once_per_change(world: World) -> None:
     ],
 )
 def test_the_schema_rejects_invalid_fields_with_an_explanation(
-    world: World, changes: dict[str, Any], word: str
+    world: Clusters, changes: dict[str, Any], word: str
 ) -> None:
     with pytest.raises(Invalid, match=word):
         world.declare(**changes)
 
 
-def test_the_provider_of_a_cluster_cannot_be_changed(world: World) -> None:
+def test_the_provider_of_a_cluster_cannot_be_changed(world: Clusters) -> None:
     world.declare()
     with pytest.raises(Invalid, match="delete it and create another"):
         world.core.patch(LOCAL_CLUSTER, "demo-stage", CLUSTERS, {"spec": {"provider": "kind"}})
@@ -221,7 +221,7 @@ leave(0)
 
 
 def test_the_process_stops_quickly_and_resumes_after_a_restart(
-    world: World, planes: Planes, toolbox: Toolbox, provider: EmbeddedProvider
+    world: Clusters, planes: Planes, toolbox: Toolbox, provider: EmbeddedProvider
 ) -> None:
     config = world.folder / "core.kubeconfig"
     config.write_text(json.dumps(world.core_config))

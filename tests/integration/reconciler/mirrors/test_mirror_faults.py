@@ -11,7 +11,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import CONFIG_MAP, EVENT, SECRET, SYNCER, Kube
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import ALL, PROD, SOURCES, STAGE, Mirrors
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -24,7 +24,7 @@ SELECTING: dict[str, Any] = {
 
 
 @pytest.fixture
-def mirrors(world: World) -> Mirrors:
+def mirrors(world: Clusters) -> Mirrors:
     found = Mirrors(world).started("stage", "prod", mirror_leave_seconds=3, watch_seconds=2)
     for number in range(5):
         found.source(f"db-{number}", DB, labels={"tier": "db"})

@@ -26,7 +26,7 @@ from tests.integration.reconciler.mirror_world import (
     decoded,
     secret,
 )
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -213,7 +213,7 @@ class Storm:
             assert self.apps[cluster].get(SECRET, name, namespace) == item
 
 
-def storm(world: World, planes: Planes, folder: Path, seconds: float, seed: int) -> Storm:
+def storm(world: Clusters, planes: Planes, folder: Path, seconds: float, seed: int) -> Storm:
     mirrors = Mirrors(world).started("stage", "prod", mirror_leave_seconds=600)
     world.stop()
     made = Storm(seed, mirrors, {STAGE: planes.apps[STAGE], PROD: planes.apps[PROD]})
@@ -236,7 +236,7 @@ def storm(world: World, planes: Planes, folder: Path, seconds: float, seed: int)
 
 
 def test_mirrors_survive_seconds_of_random_changes_under_sigkill(
-    world: World, planes: Planes, tmp_path: Path
+    world: Clusters, planes: Planes, tmp_path: Path
 ) -> None:
     storm(world, planes, tmp_path, seconds=15, seed=3)
 
@@ -244,7 +244,7 @@ def test_mirrors_survive_seconds_of_random_changes_under_sigkill(
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 def test_mirrors_survive_ten_minutes_of_random_changes_under_sigkill(
-    world: World, planes: Planes, tmp_path: Path
+    world: Clusters, planes: Planes, tmp_path: Path
 ) -> None:
     seconds = float(os.environ.get("SOAK_SECONDS", "600"))
     made = storm(world, planes, tmp_path, seconds=seconds, seed=int(time.time()))

@@ -28,7 +28,7 @@ from tests.integration.reconciler.mirror_world import (
     encoded,
     secret,
 )
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -44,7 +44,7 @@ DB = {"endpoint": "10.0.0.1", "username": "app", "password": "hunter2hunter2", "
 
 
 @pytest.fixture
-def mirrors(world: World) -> Mirrors:
+def mirrors(world: Clusters) -> Mirrors:
     return Mirrors(world)
 
 

@@ -10,14 +10,14 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.kube import APPLICATION, LOCAL_CLUSTER, SECRET, SERVICE, Object
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
 OURS = {names.MANAGED_BY: names.OURS}
 
 
-def application(world: World, name: str, cluster: str, **metadata: Any) -> Object:
+def application(world: Clusters, name: str, cluster: str, **metadata: Any) -> Object:
     return world.core.create(
         {
             "apiVersion": "argoproj.io/v1alpha1",
@@ -32,23 +32,23 @@ def application(world: World, name: str, cluster: str, **metadata: Any) -> Objec
     )
 
 
-def leaving(world: World, name: str) -> bool:
+def leaving(world: Clusters, name: str) -> bool:
     item = world.core.find(APPLICATION, name, ARGOCD)
     return item is not None and "deletionTimestamp" in item["metadata"]
 
 
-def is_asked_for(world: World, name: str) -> bool:
+def is_asked_for(world: Clusters, name: str) -> bool:
     """Whether a refresh is requested; Argo CD removes the annotation once it has reconciled."""
     notes = world.core.get(APPLICATION, name, ARGOCD)["metadata"].get("annotations") or {}
     return "argocd.argoproj.io/refresh" in notes
 
 
-def finish(world: World, name: str) -> None:
+def finish(world: Clusters, name: str) -> None:
     """Remove the finalizers, as Argo CD does once an Application's resources are deleted."""
     world.core.patch(APPLICATION, name, ARGOCD, {"metadata": {"finalizers": None}})
 
 
-def test_applications_are_deleted_before_the_cluster(world: World) -> None:
+def test_applications_are_deleted_before_the_cluster(world: Clusters) -> None:
     world.start()
     world.declare("stage")
     world.declare("prod")
@@ -82,7 +82,7 @@ def test_applications_are_deleted_before_the_cluster(world: World) -> None:
     assert world.cluster_secret("demo-prod") is not None
 
 
-def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: World) -> None:
+def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: Clusters) -> None:
     """Argo CD deletes in the foreground, so the kubeconfig Secret is garbage collected first."""
     world.start()
     world.declare()
@@ -101,7 +101,7 @@ def test_a_cluster_pruned_by_argo_cd_is_drained_too(world: World) -> None:
     assert world.provider.deleted == ["demo-stage"]
 
 
-def test_an_application_without_a_finalizer_is_deleted_with_its_resources(world: World) -> None:
+def test_an_application_without_a_finalizer_is_deleted_with_its_resources(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -114,7 +114,7 @@ def test_an_application_without_a_finalizer_is_deleted_with_its_resources(world:
     world.await_gone()
 
 
-def test_a_drain_continues_after_a_restart(world: World) -> None:
+def test_a_drain_continues_after_a_restart(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -128,7 +128,7 @@ def test_a_drain_continues_after_a_restart(world: World) -> None:
     world.await_gone()
 
 
-def test_a_drain_that_never_completes_times_out(world: World) -> None:
+def test_a_drain_that_never_completes_times_out(world: Clusters) -> None:
     world.start(drain_seconds=2)
     world.declare()
     world.await_registered()
@@ -140,7 +140,9 @@ def test_a_drain_that_never_completes_times_out(world: World) -> None:
     assert leaving(world, "echo-stage")
 
 
-def test_an_unreachable_cluster_does_not_block_its_deletion(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_does_not_block_its_deletion(
+    world: Clusters, planes: Planes
+) -> None:
     world.start(drain_seconds=60, dead_seconds=1)
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -155,7 +157,7 @@ def test_an_unreachable_cluster_does_not_block_its_deletion(world: World, planes
 
 
 def test_a_cluster_that_is_unreachable_during_its_drain_is_reported_and_awaited(
-    world: World, planes: Planes
+    world: Clusters, planes: Planes
 ) -> None:
     world.start(drain_seconds=600, dead_seconds=600)
     world.declare("prod")
@@ -173,7 +175,7 @@ def test_a_cluster_that_is_unreachable_during_its_drain_is_reported_and_awaited(
     world.await_gone("demo-prod")
 
 
-def test_a_drain_waits_for_load_balancers_with_addresses(world: World) -> None:
+def test_a_drain_waits_for_load_balancers_with_addresses(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -198,7 +200,7 @@ def test_a_drain_waits_for_load_balancers_with_addresses(world: World) -> None:
     world.await_gone()
 
 
-def test_a_cluster_declared_again_after_its_deletion_is_registered_anew(world: World) -> None:
+def test_a_cluster_declared_again_after_its_deletion_is_registered_anew(world: Clusters) -> None:
     world.start()
     world.declare()
     before = world.await_registered()

@@ -18,12 +18,12 @@ from k8s_ucp.kube import (
 from k8s_ucp.reconciler.registration import forced_deregistration
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
-from tests.integration.reconciler.world import World, as_argo_cd, eventually
+from tests.integration.reconciler.world import Clusters, as_argo_cd, eventually
 
 pytestmark = pytest.mark.engines
 
 
-def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world: World) -> None:
+def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world: Clusters) -> None:
     world.start()
     world.declare()
     before = world.await_registered()
@@ -63,7 +63,7 @@ def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world
     world.await_registered()
 
 
-def test_an_unreachable_cluster_can_be_forgotten(world: World, planes: Planes) -> None:
+def test_an_unreachable_cluster_can_be_forgotten(world: Clusters, planes: Planes) -> None:
     world.start()
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -76,7 +76,7 @@ def test_an_unreachable_cluster_can_be_forgotten(world: World, planes: Planes) -
         planes.provider.start("demo-prod")
 
 
-def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: World) -> None:
+def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: Clusters) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -89,7 +89,7 @@ def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: World) -> None:
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration, again")
 
 
-def test_unknown_and_foreign_clusters_cannot_be_forgotten(world: World) -> None:
+def test_unknown_and_foreign_clusters_cannot_be_forgotten(world: Clusters) -> None:
     world.core.create(
         {
             "apiVersion": "v1",

@@ -30,7 +30,7 @@ from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,
-    World,
+    Clusters,
     as_argo_cd,
     deployment,
     eventually,
@@ -40,7 +40,7 @@ from tests.integration.reconciler.world import (
 pytestmark = pytest.mark.engines
 
 
-def test_a_declared_cluster_is_registered_and_argo_cd_has_access(world: World) -> None:
+def test_a_declared_cluster_is_registered_and_argo_cd_has_access(world: Clusters) -> None:
     world.start()
     world.declare(labels={names.PROTECTED: "true"})
     secret = world.await_registered()
@@ -57,7 +57,7 @@ def test_a_declared_cluster_is_registered_and_argo_cd_has_access(world: World) -
     assert expires > time.time() + 3600
 
 
-def test_two_identities_are_created_and_that_of_mirrors_has_no_permissions(world: World) -> None:
+def test_two_identities_are_created_and_that_of_mirrors_has_no_permissions(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -73,7 +73,7 @@ def test_two_identities_are_created_and_that_of_mirrors_has_no_permissions(world
     mirror.close()
 
 
-def test_scoped_access_is_limited_to_the_listed_namespaces(world: World) -> None:
+def test_scoped_access_is_limited_to_the_listed_namespaces(world: Clusters) -> None:
     world.start()
     world.declare(
         "prod", labels={names.ACCESS: "scoped"}, annotations={names.NAMESPACES: "echo, quote"}
@@ -96,7 +96,7 @@ def test_scoped_access_is_limited_to_the_listed_namespaces(world: World) -> None
                 forbidden()
 
 
-def test_access_to_a_namespace_removed_from_the_list_is_revoked(world: World) -> None:
+def test_access_to_a_namespace_removed_from_the_list_is_revoked(world: Clusters) -> None:
     world.start()
     scoped: dict[str, Any] = {"labels": {names.ACCESS: "scoped"}}
     world.declare("prod", **scoped, annotations={names.NAMESPACES: "echo,quote"})
@@ -112,7 +112,7 @@ def test_access_to_a_namespace_removed_from_the_list_is_revoked(world: World) ->
             kube.apply(deployment("web", "quote"))
 
 
-def test_permissions_are_revoked_when_access_changes_from_admin_to_scoped(world: World) -> None:
+def test_permissions_are_revoked_when_access_changes_from_admin_to_scoped(world: Clusters) -> None:
     world.start()
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -126,14 +126,14 @@ def test_permissions_are_revoked_when_access_changes_from_admin_to_scoped(world:
     assert world.apps["demo-prod"].find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY) is None
 
 
-def test_scoped_access_without_namespaces_is_refused(world: World) -> None:
+def test_scoped_access_without_namespaces_is_refused(world: Clusters) -> None:
     world.start()
     world.declare(labels={names.ACCESS: "scoped"})
     world.await_condition(names.REGISTERED, "False", "NamespacesMissing")
     assert world.cluster_secret() is None
 
 
-def test_an_environment_is_registered_once_it_is_in_the_list(world: World) -> None:
+def test_an_environment_is_registered_once_it_is_in_the_list(world: Clusters) -> None:
     world.list_environments("prod")
     world.start(resync_seconds=60)
     world.declare()
@@ -148,7 +148,7 @@ def test_an_environment_is_registered_once_it_is_in_the_list(world: World) -> No
     assert world.condition(names.REGISTERED) == ("True", "Registered")
 
 
-def test_an_environment_belongs_to_one_cluster(world: World) -> None:
+def test_an_environment_belongs_to_one_cluster(world: Clusters) -> None:
     world.provider.configs["demo-second"] = world.provider.configs["demo-prod"]
     world.start(resync_seconds=60)
     world.declare()
@@ -161,7 +161,7 @@ def test_an_environment_belongs_to_one_cluster(world: World) -> None:
     world.await_registered("demo-second")
 
 
-def test_only_one_of_concurrent_registrations_gets_the_environment(world: World) -> None:
+def test_only_one_of_concurrent_registrations_gets_the_environment(world: Clusters) -> None:
     for number in range(4):
         world.provider.configs[f"demo-{number}"] = world.provider.configs["demo-prod"]
     world.start()
@@ -190,7 +190,7 @@ def person_s_secret(labels: dict[str, str]) -> Object:
 
 
 @pytest.mark.parametrize("labels", [{}, {names.SECRET_TYPE: "cluster"}])
-def test_a_foreign_cluster_secret_is_never_changed(world: World, labels: dict[str, str]) -> None:
+def test_a_foreign_cluster_secret_is_never_changed(world: Clusters, labels: dict[str, str]) -> None:
     before = world.core.create(person_s_secret(labels))
     world.start()
     world.declare()
@@ -201,7 +201,7 @@ def test_a_foreign_cluster_secret_is_never_changed(world: World, labels: dict[st
     assert world.cluster_secret() == before
 
 
-def test_a_cluster_is_registered_once_its_name_becomes_free(world: World) -> None:
+def test_a_cluster_is_registered_once_its_name_becomes_free(world: Clusters) -> None:
     world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
     world.start(resync_seconds=60)
     world.declare()
@@ -210,7 +210,7 @@ def test_a_cluster_is_registered_once_its_name_becomes_free(world: World) -> Non
     world.await_registered()
 
 
-def kubeconfig_secret(world: World, name: str, namespace: str, **metadata: Any) -> Object:
+def kubeconfig_secret(world: Clusters, name: str, namespace: str, **metadata: Any) -> Object:
     text = json.dumps(world.provider.configs["demo-prod"])
     return world.core.create(
         {
@@ -222,7 +222,7 @@ def kubeconfig_secret(world: World, name: str, namespace: str, **metadata: Any) 
     )
 
 
-def test_secrets_without_a_valid_claim_register_nothing(world: World) -> None:
+def test_secrets_without_a_valid_claim_register_nothing(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()
@@ -239,7 +239,7 @@ def test_secrets_without_a_valid_claim_register_nothing(world: World) -> None:
     assert [each["metadata"]["name"] for each in found] == ["cluster-demo-stage"]
 
 
-def test_a_labeled_secret_registers_a_cluster_until_it_is_deleted(world: World) -> None:
+def test_a_labeled_secret_registers_a_cluster_until_it_is_deleted(world: Clusters) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: "", names.PROVIDER: "elsewhere"}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -249,7 +249,7 @@ def test_a_labeled_secret_registers_a_cluster_until_it_is_deleted(world: World) 
     eventually(lambda: world.cluster_secret("demo-prod") is None, "the end of it")
 
 
-def test_secrets_are_registered_by_name_only_if_that_is_enabled(world: World) -> None:
+def test_secrets_are_registered_by_name_only_if_that_is_enabled(world: Clusters) -> None:
     world.start()
     kubeconfig_secret(world, "demo-k8s-prod", "crossplane-system")
     kubeconfig_secret(world, "demo-k8s-unknown", "crossplane-system")
@@ -269,7 +269,7 @@ def test_secrets_are_registered_by_name_only_if_that_is_enabled(world: World) ->
     eventually(lambda: world.cluster_secret("demo-k8s-prod") is None, "the end of it")
 
 
-def plant(world: World, text: str) -> None:
+def plant(world: Clusters, text: str) -> None:
     """Declare a LocalCluster with this kubeconfig; no controller runs that would restore it."""
     owner = world.declare(annotations=vouched(text))
     reference = {
@@ -301,7 +301,7 @@ def vouched(text: str) -> dict[str, str]:
         return {}
 
 
-def malformed(world: World, what: str) -> str:
+def malformed(world: Clusters, what: str) -> str:
     """A kubeconfig with one error."""
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -326,7 +326,7 @@ def malformed(world: World, what: str) -> str:
 
 
 @pytest.mark.parametrize("text", ["not: [yaml", "{}", "words"])
-def test_an_invalid_kubeconfig_is_reported(world: World, text: str) -> None:
+def test_an_invalid_kubeconfig_is_reported(world: Clusters, text: str) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, text)
     world.await_condition(names.REGISTERED, "False", "KubeconfigInvalid")
@@ -346,7 +346,7 @@ def test_an_invalid_kubeconfig_is_reported(world: World, text: str) -> None:
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_is_reported_with_the_field(
-    world: World, what: str, named: str
+    world: Clusters, what: str, named: str
 ) -> None:
     world.start(controllers=frozenset({REGISTRATION}))
     plant(world, malformed(world, what))
@@ -355,7 +355,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_reported_with_the_field(
     assert world.cluster_secret() is None
 
 
-def test_an_exec_plugin_of_a_kubeconfig_is_named_and_never_run(world: World) -> None:
+def test_an_exec_plugin_of_a_kubeconfig_is_named_and_never_run(world: Clusters) -> None:
     proof = world.folder / "ran"
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     wanted = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
@@ -368,7 +368,7 @@ def test_an_exec_plugin_of_a_kubeconfig_is_named_and_never_run(world: World) -> 
     assert not proof.exists()
 
 
-def test_the_api_server_rejects_a_kubeconfig_of_ten_megabytes(world: World) -> None:
+def test_the_api_server_rejects_a_kubeconfig_of_ten_megabytes(world: Clusters) -> None:
     """The largest that it accepts is tested above, as "large".
 
     It may close the connection before all is sent, so its message isn't always received.
@@ -378,7 +378,7 @@ def test_the_api_server_rejects_a_kubeconfig_of_ten_megabytes(world: World) -> N
     assert world.core.find(SECRET, "demo-stage-kubeconfig", CLUSTERS) is None
 
 
-def test_a_server_with_a_certificate_of_another_ca_is_not_trusted(world: World) -> None:
+def test_a_server_with_a_certificate_of_another_ca_is_not_trusted(world: Clusters) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     other = world.core_config["clusters"][0]["cluster"]["certificate-authority-data"]
     config["clusters"][0]["cluster"]["certificate-authority-data"] = other
@@ -395,7 +395,7 @@ def test_a_server_with_a_certificate_of_another_ca_is_not_trusted(world: World) 
     world.await_registered()
 
 
-def test_rejected_credentials_are_reported(world: World) -> None:
+def test_rejected_credentials_are_reported(world: Clusters) -> None:
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
     config["users"][0]["user"] = {"token": "wrong"}
     world.start(controllers=frozenset({REGISTRATION}))
@@ -403,7 +403,7 @@ def test_rejected_credentials_are_reported(world: World) -> None:
     world.await_condition(names.REGISTERED, "False", "AccessDenied")
 
 
-def test_a_new_control_plane_with_the_same_name_is_registered_again(world: World) -> None:
+def test_a_new_control_plane_with_the_same_name_is_registered_again(world: Clusters) -> None:
     world.start()
     world.declare()
     before = world.await_registered()
@@ -416,7 +416,7 @@ def test_a_new_control_plane_with_the_same_name_is_registered_again(world: World
         kube.list_all(NAMESPACE)
 
 
-def test_a_restart_of_the_reconciler_writes_nothing(world: World) -> None:
+def test_a_restart_of_the_reconciler_writes_nothing(world: Clusters) -> None:
     world.start()
     world.declare("stage")
     world.declare("prod")
@@ -432,7 +432,7 @@ def test_a_restart_of_the_reconciler_writes_nothing(world: World) -> None:
     assert world.provider.made == made
 
 
-def test_a_deletion_while_no_reconciler_runs_is_noticed_later(world: World) -> None:
+def test_a_deletion_while_no_reconciler_runs_is_noticed_later(world: Clusters) -> None:
     world.start()
     world.declare()
     world.await_registered()

@@ -20,7 +20,7 @@ from k8s_ucp.kube import (
 from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, STAGE, Mirrors
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
-from tests.integration.reconciler.world import ARGOCD, World, as_argo_cd, eventually
+from tests.integration.reconciler.world import ARGOCD, Clusters, as_argo_cd, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -33,7 +33,7 @@ def mark(app: Kube, topology: str | None) -> None:
 
 
 @pytest.fixture
-def apps(world: World) -> Iterator[Mapping[str, Kube]]:
+def apps(world: Clusters) -> Iterator[Mapping[str, Kube]]:
     """The app clusters, claimed by no topology before and after the test."""
     for each in world.apps.values():
         mark(each, None)
@@ -59,7 +59,7 @@ def state(app: Kube) -> dict[str, Any]:
 
 
 def test_a_second_topology_is_refused_and_the_first_keeps_its_access(
-    world: World, apps: Mapping[str, Kube]
+    world: Clusters, apps: Mapping[str, Kube]
 ) -> None:
     app, source = apps[PROD], f"{SOURCES}/{PROD}-kubeconfig"
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
@@ -90,7 +90,7 @@ def test_a_second_topology_is_refused_and_the_first_keeps_its_access(
 
 
 def test_a_registration_from_before_the_label_deletes_nothing_of_the_new_owner(
-    world: World, apps: Mapping[str, Kube]
+    world: Clusters, apps: Mapping[str, Kube]
 ) -> None:
     """Topologies may share a cluster since before the label existed: the first to renew owns it."""
     app = apps[STAGE]
@@ -116,7 +116,7 @@ def test_a_registration_from_before_the_label_deletes_nothing_of_the_new_owner(
 
 
 def test_a_foreign_binding_with_our_name_is_left_alone_and_reported(
-    world: World, apps: Mapping[str, Kube]
+    world: Clusters, apps: Mapping[str, Kube]
 ) -> None:
     app = apps[STAGE]
     app.create(

@@ -18,7 +18,7 @@ from k8s_ucp.reconciler import manager
 from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes, furnish
-from tests.integration.reconciler.world import World, eventually
+from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -32,7 +32,7 @@ def page(port: int | None, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-def test_health_endpoints_listen_on_loopback_only(world: World) -> None:
+def test_health_endpoints_listen_on_loopback_only(world: Clusters) -> None:
     reconciler = world.start(health_port=0)
     port = reconciler.health_port
     eventually(lambda: page(port, "/readyz") == (200, "ok\n"), "readiness")
@@ -47,7 +47,7 @@ def test_health_endpoints_listen_on_loopback_only(world: World) -> None:
 
 
 def test_the_reconciler_is_alive_but_not_ready_without_the_core(
-    world: World, planes: Planes
+    world: Clusters, planes: Planes
 ) -> None:
     planes.provider.stop("test-core")
     try:
@@ -64,7 +64,9 @@ def test_the_reconciler_is_alive_but_not_ready_without_the_core(
     assert page(reconciler.health_port, "/readyz")[0] == 200
 
 
-def test_the_reconciler_waits_for_its_crd(world: World, planes: Planes, toolbox: Toolbox) -> None:
+def test_the_reconciler_waits_for_its_crd(
+    world: Clusters, planes: Planes, toolbox: Toolbox
+) -> None:
     """`ucp start` starts it before the CRD of LocalCluster is applied."""
     name = "localclusters.k8s-ucp.io"
     world.core.delete(CRD, name)
@@ -78,7 +80,7 @@ def test_the_reconciler_waits_for_its_crd(world: World, planes: Planes, toolbox:
     world.await_registered()
 
 
-def test_an_idle_reconciler_writes_nothing_and_uses_little_cpu(world: World) -> None:
+def test_an_idle_reconciler_writes_nothing_and_uses_little_cpu(world: Clusters) -> None:
     world.start()
     for environment in ("stage", "prod"):
         world.declare(environment)
@@ -90,7 +92,7 @@ def test_an_idle_reconciler_writes_nothing_and_uses_little_cpu(world: World) -> 
     assert time.process_time() - used < 1
 
 
-def test_a_stopped_reconciler_leaves_no_thread_running(world: World) -> None:
+def test_a_stopped_reconciler_leaves_no_thread_running(world: Clusters) -> None:
     before = {each.name for each in threading.enumerate()}
     world.start(health_port=0, watch_seconds=1)
     world.declare()
@@ -101,14 +103,14 @@ def test_a_stopped_reconciler_leaves_no_thread_running(world: World) -> None:
     )
 
 
-def test_a_health_port_in_use_is_named(world: World) -> None:
+def test_a_health_port_in_use_is_named(world: Clusters) -> None:
     first = world.start(health_port=0)
     with pytest.raises(UcpError, match=str(first.health_port)):
         world.start(health_port=first.health_port)
 
 
 def test_the_process_exits_for_a_restart_when_an_informer_fails(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = manager.Manager.start
 

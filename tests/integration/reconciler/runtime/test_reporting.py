@@ -14,12 +14,12 @@ from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
 from tests.integration.reconciler.runtime.test_health import page
-from tests.integration.reconciler.world import ARGOCD, CLUSTERS, World, eventually
+from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
 
-def test_each_transition_is_recorded_as_one_event(world: World, planes: Planes) -> None:
+def test_each_transition_is_recorded_as_one_event(world: Clusters, planes: Planes) -> None:
     world.start(resync_seconds=0.2)
     world.declare("prod")
     world.await_registered("demo-prod")
@@ -36,7 +36,7 @@ def test_each_transition_is_recorded_as_one_event(world: World, planes: Planes) 
     assert ("Normal", "Answers") in told
 
 
-def test_a_refused_registration_is_a_warning_event(world: World) -> None:
+def test_a_refused_registration_is_a_warning_event(world: Clusters) -> None:
     world.list_environments("prod")
     world.start()
     world.declare()
@@ -44,7 +44,7 @@ def test_a_refused_registration_is_a_warning_event(world: World) -> None:
     eventually(lambda: ("Warning", "EnvironmentUnknown") in world.events("demo-stage"), "an event")
 
 
-def test_a_labeled_source_has_a_note_that_is_deleted_with_it(world: World) -> None:
+def test_a_labeled_source_has_a_note_that_is_deleted_with_it(world: Clusters) -> None:
     world.start()
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
@@ -57,7 +57,7 @@ def test_a_labeled_source_has_a_note_that_is_deleted_with_it(world: World) -> No
 
 
 def test_an_owner_that_cannot_be_read_is_reported_and_its_source_not_registered(
-    world: World,
+    world: Clusters,
 ) -> None:
     world.start()
     owner = {
@@ -79,7 +79,7 @@ def figures(port: int | None) -> dict[str, float]:
     return {name: float(value) for name, value in lines}
 
 
-def test_metrics_follow_registration_outage_and_deletion(world: World, planes: Planes) -> None:
+def test_metrics_follow_registration_outage_and_deletion(world: Clusters, planes: Planes) -> None:
     reconciler = world.start(health_port=0, resync_seconds=0.2)
     port = reconciler.health_port
     world.declare("prod")

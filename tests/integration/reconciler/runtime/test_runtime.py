@@ -12,7 +12,7 @@ from k8s_ucp import names
 from k8s_ucp.kube import LEASE, SECRET
 from k8s_ucp.reconciler.manager import Manager
 from tests.integration.reconciler.silent_proxy import SilentProxy
-from tests.integration.reconciler.world import CLUSTERS, World, eventually
+from tests.integration.reconciler.world import CLUSTERS, Clusters, eventually
 
 pytestmark = pytest.mark.engines
 
@@ -25,7 +25,7 @@ def leads(reconciler: Manager) -> bool:
     )
 
 
-def await_leading(world: World, reconciler: Manager) -> None:
+def await_leading(world: Clusters, reconciler: Manager) -> None:
     try:
         eventually(lambda: leads(reconciler), f"{reconciler.settings.place} to lead")
     except AssertionError as error:
@@ -36,7 +36,7 @@ def await_leading(world: World, reconciler: Manager) -> None:
         raise AssertionError(f"{error}; {holders}\n{world.logs.getvalue()[-3000:]}") from None
 
 
-def test_one_reconciler_leads_and_hands_over_when_it_stops(world: World) -> None:
+def test_one_reconciler_leads_and_hands_over_when_it_stops(world: Clusters) -> None:
     first = world.start(place="a", lease_seconds=3)
     await_leading(world, first)
     second = world.start(place="b", lease_seconds=3)
@@ -53,7 +53,7 @@ def test_one_reconciler_leads_and_hands_over_when_it_stops(world: World) -> None
 
 
 def test_a_failed_stop_still_releases_the_leases(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: Clusters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = world.start(place="a")
     await_leading(world, first)
@@ -68,7 +68,7 @@ def test_a_failed_stop_still_releases_the_leases(
     await_leading(world, world.start(place="b"))
 
 
-def test_a_leader_without_the_core_stops_leading_before_another_takes_over(world: World) -> None:
+def test_a_leader_without_the_core_stops_leading_before_another_takes_over(world: Clusters) -> None:
     port = int(world.core_config["clusters"][0]["cluster"]["server"].rsplit(":", 1)[1])
     with SilentProxy(port) as proxy:
         config: dict[str, Any] = json.loads(json.dumps(world.core_config))
@@ -87,7 +87,7 @@ def test_a_leader_without_the_core_stops_leading_before_another_takes_over(world
         world.await_registered()
 
 
-def test_clusters_that_hang_delay_no_other(world: World) -> None:
+def test_clusters_that_hang_delay_no_other(world: Clusters) -> None:
     stage = world.provider.configs["demo-stage"]
     more = [f"e{number}" for number in range(12)]
     world.list_environments("stage", "prod", *more)

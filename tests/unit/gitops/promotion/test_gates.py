@@ -125,7 +125,7 @@ def test_healthy_since_is_the_time_of_the_latest_change() -> None:
     )
 
 
-class World:
+class ChangingApplication:
     """A fake of an Application whose state changes over time."""
 
     def __init__(self, states: list[tuple[float, dict[str, Any] | None]]) -> None:
@@ -161,7 +161,7 @@ DECISION = Decision(
 
 
 def test_without_a_soak_the_gate_checks_once() -> None:
-    world = World([(0, application(health="Progressing")), (5, application())])
+    world = ChangingApplication([(0, application(health="Progressing")), (5, application())])
 
     decision = world.gate(0).hold_up(DECISION)
 
@@ -174,7 +174,7 @@ def test_without_a_soak_the_gate_checks_once() -> None:
 
 
 def test_a_soak_includes_the_time_already_spent_healthy() -> None:
-    world = World([])
+    world = ChangingApplication([])
     world.states = [(0, application(since=world.stamp(-400)))]
 
     assert world.gate(600).hold_up(DECISION) == DECISION
@@ -182,7 +182,7 @@ def test_a_soak_includes_the_time_already_spent_healthy() -> None:
 
 
 def test_a_soak_restarts_after_a_relapse() -> None:
-    world = World([])
+    world = ChangingApplication([])
     world.states = [
         (0, application(since=world.stamp(0))),
         (30, application(health="Progressing")),
@@ -194,7 +194,7 @@ def test_a_soak_restarts_after_a_relapse() -> None:
 
 
 def test_a_soak_fails_at_once_if_the_app_degrades() -> None:
-    world = World([(0, application()), (30, application(health="Degraded"))])
+    world = ChangingApplication([(0, application()), (30, application(health="Degraded"))])
     world.states[0] = (0, application(since=world.stamp(0)))
 
     assert world.gate(60).hold_up(DECISION).status == "gated"
@@ -202,14 +202,14 @@ def test_a_soak_fails_at_once_if_the_app_degrades() -> None:
 
 
 def test_a_soak_times_out() -> None:
-    world = World([(0, application(sync="OutOfSync"))])
+    world = ChangingApplication([(0, application(sync="OutOfSync"))])
 
     assert world.gate(60).hold_up(DECISION).status == "gated"
     assert world.now - world.start == pytest.approx(160, abs=5)
 
 
 def test_a_completed_soak_is_checked_again_without_waiting() -> None:
-    world = World([])
+    world = ChangingApplication([])
     world.states = [(0, application(since=world.stamp(0))), (90, application(health="Degraded"))]
     gate = world.gate(60)
 
@@ -222,7 +222,7 @@ def test_a_completed_soak_is_checked_again_without_waiting() -> None:
 
 
 def test_a_missing_application_closes_the_gate() -> None:
-    decision = World([(0, None)]).gate(60).hold_up(DECISION)
+    decision = ChangingApplication([(0, None)]).gate(60).hold_up(DECISION)
 
     assert decision.status == "gated"
     assert decision.reason.endswith("but the Application does not exist")
@@ -231,7 +231,7 @@ def test_a_missing_application_closes_the_gate() -> None:
 
 def test_one_unhealthy_app_stops_a_batch() -> None:
     other = Decision("promoted", PromotionNote("promote", "x", "prod"), writes={"y": b""})
-    gated = World([(0, application(sync="OutOfSync"))]).gate(0).hold_up(DECISION)
+    gated = ChangingApplication([(0, application(sync="OutOfSync"))]).gate(0).hold_up(DECISION)
 
     decisions = all_or_none([other, gated])
 
@@ -241,7 +241,9 @@ def test_one_unhealthy_app_stops_a_batch() -> None:
 
 def test_requiring_health_without_an_earlier_environment_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no environment before"):
-        World([]).gate(0).hold_up(Decision("promoted", PromotionNote("promote", "echo", "stage")))
+        ChangingApplication([]).gate(0).hold_up(
+            Decision("promoted", PromotionNote("promote", "echo", "stage"))
+        )
 
 
 def test_a_missing_kubeconfig_is_reported_with_both_locations(tmp_path: Any) -> None:
