@@ -19,7 +19,8 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.engine.waiting import Cancel, Cancelled
 from k8s_ucp.errors import UcpError
 
-World = TypeVar("World", contravariant=True)
+Context = TypeVar("Context", contravariant=True)
+"""What the steps of a plan share."""
 Report = Callable[[str], None]
 
 PATIENCE = 10.0
@@ -35,34 +36,34 @@ class RunInterrupted(UcpError):
 
 
 @dataclass(frozen=True)
-class Step(Generic[World]):
+class Step(Generic[Context]):
     """One unit of work that can be run again."""
 
     id: str
     """Verb and object with hyphens: start-core."""
     title: str
     """Shown while it runs: Start the core cluster."""
-    run: Callable[[World, Report], None]
+    run: Callable[[Context, Report], None]
     """Do the work, or find that it is done. report: takes a line of progress. Raises UcpError."""
-    preview: Callable[[World], Iterable[PlannedChange]] = lambda _: ()
+    preview: Callable[[Context], Iterable[PlannedChange]] = lambda _: ()
     """What `run` would do given the real state; changes nothing. Raises UcpError."""
 
 
 def step(
     title: str,
     *,
-    preview: Callable[[World], Iterable[PlannedChange]] = lambda _: (),
+    preview: Callable[[Context], Iterable[PlannedChange]] = lambda _: (),
     id: str | None = None,
-) -> Callable[[Callable[[World, Report], None]], Step[World]]:
+) -> Callable[[Callable[[Context, Report], None]], Step[Context]]:
     """Make a function a step. id: default is the function's name, with hyphens."""
     return lambda run: Step(id or run.__name__.replace("_", "-"), title, run, preview)
 
 
 @dataclass(frozen=True)
-class Task(Generic[World]):
+class Task(Generic[Context]):
     """A step in a plan, with its dependencies."""
 
-    step: Step[World]
+    step: Step[Context]
     after: tuple[str, ...] = ()
     """Ids of the steps that must be done before."""
     when: bool = True
@@ -70,14 +71,14 @@ class Task(Generic[World]):
 
 
 @dataclass(frozen=True)
-class Plan(Generic[World]):
+class Plan(Generic[Context]):
     """Tasks and their order."""
 
     name: str
     """Name of the command: start, stop."""
-    tasks: tuple[Task[World], ...]
+    tasks: tuple[Task[Context], ...]
     """After construction, only those with `when`."""
-    checks: tuple[Callable[[World], None], ...] = ()
+    checks: tuple[Callable[[Context], None], ...] = ()
     """Checks before the first change. Each raises UcpError."""
     whole: bool = False
     """All or nothing: after a failure nothing of it is kept."""
@@ -136,11 +137,11 @@ OnEvent = Callable[[StepEvent], None]
 
 
 @dataclass
-class _Run(Generic[World]):
+class _Run(Generic[Context]):
     """One run of a plan. Only the thread that called `run` may touch its state."""
 
-    plan: Plan[World]
-    world: World
+    plan: Plan[Context]
+    context: Context
     cancel: Cancel
     on_event: OnEvent
     clock: Callable[[], float] = time.monotonic
@@ -184,7 +185,7 @@ class _Run(Generic[World]):
             if step.state is StepState.WAITING and all(each is StepState.DONE for each in needs):
                 self.launch(task.step, step)
 
-    def launch(self, step: Step[World], run: StepRun) -> None:
+    def launch(self, step: Step[Context], run: StepRun) -> None:
         run.state = StepState.RUNNING
         run.began = self.clock() - self.began
         self.emit(run)
@@ -192,14 +193,14 @@ class _Run(Generic[World]):
         thread = threading.Thread(target=self.work, args=(step,), name=step.id, daemon=True)
         thread.start()
 
-    def work(self, step: Step[World]) -> None:
+    def work(self, step: Step[Context]) -> None:
         """Run a step in its own thread."""
 
         def report(message: str) -> None:
             self.updates.put((step.id, StepState.RUNNING, message))
 
         try:
-            step.run(self.world, report)
+            step.run(self.context, report)
         except BaseException as error:  # noqa: BLE001 (the calling thread raises it)
             self.updates.put((step.id, StepState.FAILED, error))
         else:
@@ -227,8 +228,8 @@ class _Run(Generic[World]):
 
 
 def run(
-    plan: Plan[World],
-    world: World,
+    plan: Plan[Context],
+    context: Context,
     *,
     cancel: Cancel,
     on_event: OnEvent,
@@ -244,7 +245,7 @@ def run(
     again = again or f"ucp {plan.name}"
     if not plan.whole:
         again += " (completed steps are kept)"
-    going = _Run(plan, world, cancel, on_event)
+    going = _Run(plan, context, cancel, on_event)
     try:
         going.to_the_end()
     except KeyboardInterrupt:
@@ -267,12 +268,12 @@ def run(
     raise error
 
 
-def preflight(plan: Plan[World], world: World) -> None:
+def preflight(plan: Plan[Context], context: Context) -> None:
     """Run all checks of a plan. Raises one UcpError with all problems."""
     errors: list[UcpError] = []
     for check in plan.checks:
         try:
-            check(world)
+            check(context)
         except UcpError as error:
             if all(str(error) != str(other) for other in errors):
                 errors.append(error)
@@ -286,13 +287,13 @@ def preflight(plan: Plan[World], world: World) -> None:
         raise together
 
 
-def preview(plans: Iterable[Plan[World]], world: World) -> dict[str, list[Any]]:
+def preview(plans: Iterable[Plan[Context]], context: Context) -> dict[str, list[Any]]:
     """The output of `--plan`: what each step previews, in order. Raises UcpError."""
     found = [
         (task.step.id, each)
         for plan in plans
         for task in plan.tasks
-        for each in task.step.preview(world)
+        for each in task.step.preview(context)
     ]
     return {
         "steps": [
@@ -322,7 +323,7 @@ def left_standing(steps: Iterable[StepRun]) -> str:
     return "; ".join(parts)
 
 
-def _wind_down_unless_pressed_again(going: _Run[World], patience: float) -> None:
+def _wind_down_unless_pressed_again(going: _Run[Context], patience: float) -> None:
     try:
         going.wind_down(patience)
     except KeyboardInterrupt:
