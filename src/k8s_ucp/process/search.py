@@ -19,11 +19,12 @@ _LISTEN = "0A"
 """State LISTEN in /proc/net/tcp."""
 
 
-def marked(*marks: tuple[str, str]) -> list[tuple[ProcessIdentity, int]]:
+def marked(*marks: tuple[str, str | None]) -> list[tuple[ProcessIdentity, int]]:
     """(process, session id) of this user's processes whose environment has one of the entries.
 
-    marks: (name, value). It proves descent: only processes that we started with that entry, and
-    their descendants, have it. Root sees all users': `sudo ucp stop` has to find the owner's.
+    marks: (name, value), None for any value. It proves descent: only processes that we started
+    with that entry, and their descendants, have it. Root sees all users': `sudo ucp stop` has to
+    find the owner's.
     """
     found = []
     for process in psutil.process_iter():
@@ -31,7 +32,7 @@ def marked(*marks: tuple[str, str]) -> list[tuple[ProcessIdentity, int]]:
             if not _is_ours(process):
                 continue
             environment = _environment(process)
-            if any(environment.get(name) == value for name, value in marks):
+            if any(_has(environment, *each) for each in marks):
                 identity = identify(process.pid)
                 if identity:
                     found.append((identity, os.getsid(process.pid)))
@@ -47,6 +48,19 @@ def is_marked(pid: int, name: str, value: str) -> bool:
         return _is_ours(process) and _environment(process).get(name) == value
     except (psutil.Error, OSError):
         return False
+
+
+def mark_of(pid: int, name: str) -> str | None:
+    """An entry of the environment of this user's process; None if it has none or is gone."""
+    try:
+        process = psutil.Process(pid)
+        return _environment(process).get(name) if _is_ours(process) else None
+    except (psutil.Error, OSError):
+        return None
+
+
+def _has(environment: Mapping[str, str], name: str, value: str | None) -> bool:
+    return name in environment and value in (None, environment[name])
 
 
 def _is_ours(process: psutil.Process) -> bool:
@@ -73,11 +87,22 @@ def working_in(folder: Path) -> list[ProcessIdentity]:
     return [each for each in found if each]
 
 
-def works_in(pid: int, folder: Path) -> bool:
-    """Whether the process has this working folder, also if the folder was moved since."""
+def works_in(pid: int, *folders: Path) -> bool | None:
+    """Whether the process works in one of these folders, also if it was moved since.
+
+    None if that is unknown: its working folder was deleted, or it is gone.
+    """
     try:
-        return Path(psutil.Process(pid).cwd()).samefile(folder)
+        here = Path(psutil.Process(pid).cwd()).stat()
     except (psutil.Error, OSError):
+        return None
+    return any(_is(here, each) for each in folders)
+
+
+def _is(found: os.stat_result, path: Path) -> bool:
+    try:
+        return os.path.samestat(found, path.stat())
+    except OSError:
         return False
 
 

@@ -313,6 +313,35 @@ def test_nothing_is_restarted_during_or_after_a_stop(placement: HostPlacement) -
     assert not placement.is_stopping()
 
 
+def test_stop_ends_the_programs_of_a_folder_that_was_moved_while_they_ran(
+    placement: HostPlacement, short_folder: Path
+) -> None:
+    """They have the mark of the former place, where another workspace may be by now."""
+    run(placement, "one", "two")
+
+    def sleeping() -> list[psutil.Process]:
+        return [each for each in processes_of(placement) if SLEEP in each.cmdline()]
+
+    # They are started by a script, which has to be in its place until then.
+    wait_until(lambda: len(sleeping()) == 2)
+    before = processes_of(placement)
+    environment = {"UCP_SUPERVISOR": placement.state.identifier}
+    other = subprocess.Popen([sys.executable, "-c", SLEEP], env=environment)
+    root = placement.state.root.rename(placement.state.root.with_name("moved"))
+    moved = HostPlacement(StateFolder(root), short_folder / "run" / "moved")
+    pids = {each.pid for each in before}
+    try:
+        wait_until(lambda: {each.pid for each in moved.remains()} == pids)
+        moved.stop_all()
+        assert not any(map(runs, before))
+        assert moved.remains() == []
+        assert other.poll() is None
+    finally:
+        moved.stop_all()
+        other.kill()
+        other.wait()
+
+
 def test_copied_state_folder_does_not_stop_the_original(
     placement: HostPlacement, short_folder: Path
 ) -> None:

@@ -3,7 +3,8 @@
 kwokctl identifies and kills processes by PID file alone, but after a reboot the PID may belong to
 another process. Two facts prove a process ours: its environment names this cluster's folder
 (kwokctl passes it on), and its executable is the component's. Both hold even if the folder was
-removed.
+removed. If it was moved, the working folder of its processes proves more than the path, which may
+be another cluster's by now.
 """
 
 from __future__ import annotations
@@ -109,7 +110,15 @@ def keep_log(folder: ClusterFolder, component: str) -> None:
 
 
 def _marked(folder: ClusterFolder) -> list[ProcessIdentity]:
-    return [identity for identity, _ in process.marked((MARK, str(folder.root)))]
+    """Processes that were started for this folder, wherever it was then."""
+    return [each for each, _ in process.marked((MARK, None)) if _belongs(folder, each.pid)]
+
+
+def _belongs(folder: ClusterFolder, pid: int) -> bool:
+    works_here = process.works_in(pid, folder.root, folder.home)
+    if works_here is None:
+        return process.is_marked(pid, MARK, str(folder.root))
+    return works_here
 
 
 def _is_kwokctl(identity: ProcessIdentity) -> bool:

@@ -20,6 +20,7 @@ from k8s_ucp.process import (
     identify,
     is_marked,
     is_running,
+    mark_of,
     marked,
     spawn,
     terminate,
@@ -176,9 +177,11 @@ class Supervisord:
         sessions: they are left alone.
         """
         deaf = self.identity()
+        former = self._former_mark(deaf)
         if deaf:
             terminate(deaf, grace=0)
-        orphans = [each for each in self._children() if each.pid not in (*keep, os.getpid())]
+        children = [*self._children(), *(self._session(deaf, former) if deaf and former else [])]
+        orphans = [each for each in children if each.pid not in (*keep, os.getpid())]
         terminate_all(orphans, grace=ORPHAN_GRACE)
         with suppress(NotADirectoryError, PermissionError):
             self.socket.unlink(missing_ok=True)
@@ -186,12 +189,29 @@ class Supervisord:
     def remains(self) -> list[ProcessIdentity]:
         """Processes of it and its programs that run."""
         own = self.identity()
-        return [*([own] if own else []), *self._children()]
+        if own is None:
+            return self._children()
+        former = self._former_mark(own)
+        moved = self._session(own, former) if former else []
+        return [own, *self._children(), *(each for each in moved if each != own)]
 
     def _children(self) -> list[ProcessIdentity]:
         sockets = {self.socket, *([self.former] if self.former else [])}
         marks = {(_MARK, self.identifier), *((_URL, f"unix://{each}") for each in sockets)}
         return [found for found, session in marked(*marks) if session != found.pid]
+
+    def _former_mark(self, own: ProcessIdentity | None) -> str | None:
+        """The mark of its processes if its folder was moved since they started."""
+        found = mark_of(own.pid, _MARK) if own else None
+        return found if found != self.identifier else None
+
+    def _session(self, own: ProcessIdentity, mark: str) -> list[ProcessIdentity]:
+        """Processes with a mark in the session that it leads, also right after its end.
+
+        The mark alone proves nothing: another workspace may be in the former place. The kernel
+        doesn't reuse the id of a session that has processes.
+        """
+        return [found for found, session in marked((_MARK, mark)) if session == own.pid]
 
     def forget(self) -> None:
         """Delete its files, its programs' sockets and, if empty, the sockets' folder."""
@@ -206,7 +226,7 @@ class Supervisord:
 
     def _is_ours(self, pid: int) -> bool:
         """In a copy of the folder, the record names the original's supervisord."""
-        return is_marked(pid, _MARK, self.identifier) or works_in(pid, self.folder)
+        return is_marked(pid, _MARK, self.identifier) or bool(works_in(pid, self.folder))
 
     @property
     def _record(self) -> Path:
