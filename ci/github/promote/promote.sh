@@ -8,10 +8,19 @@ if ! command -v ucp >/dev/null; then
     '') echo "::error::ucp is not on PATH, and the input 'install' is empty"; exit 2 ;;
     *) echo "::error::the input 'install' must be a URL that ends with #sha256=…"; exit 2 ;;
   esac
-  python3 -m venv "$RUNNER_TEMP/ucp"
-  "$RUNNER_TEMP/ucp/bin/pip" install --quiet --disable-pip-version-check \
-    "k8s-ucp[forges] @ $UCP_INSTALL"
-  PATH="$RUNNER_TEMP/ucp/bin:$PATH"
+  place=$(mktemp -d "$RUNNER_TEMP/ucp.XXXXXX")
+  python3 -m venv "$place/ucp"
+  pip() { "$place/ucp/bin/pip" --quiet --disable-pip-version-check "$@"; }
+  pip download --no-deps --dest "$place/wheel" "k8s-ucp @ $UCP_INSTALL"
+  python3 -m zipfile --extract "$place"/wheel/*.whl "$place/wheel"
+  # Verify the dependencies by hash, too. Earlier versions don't contain the list.
+  if test -f "$place/wheel/k8s_ucp/requirements.txt"; then
+    pip install --require-hashes -r "$place/wheel/k8s_ucp/requirements.txt"
+    pip install --no-deps --no-index "$place"/wheel/*.whl
+  else
+    pip install "k8s-ucp[forges] @ $UCP_INSTALL"
+  fi
+  PATH="$place/ucp/bin:$PATH"
 fi
 
 code=0

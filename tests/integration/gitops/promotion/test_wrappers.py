@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +147,89 @@ def test_action_installs_nothing_without_a_hash(
 
     assert result.code == 2
     assert said in result.err
+
+
+PYTHON = """#!/bin/sh
+test "$2" = venv || exec @python@ "$@"
+@python@ -m venv --without-pip "$3"
+printf '#!/bin/sh\\nexec @python@ -m pip --python %s "$@"\\n' "$3/bin/python" > "$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""
+"""Python whose virtual environments use this one's pip: to install it takes ten seconds each."""
+
+
+def write_wheel(folder: Path, name: str, files: dict[str, str], requires: str = "") -> Path:
+    """Write a wheel of version 1.0 that pip installs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{requires}",
+        "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+        "entry_points.txt": "[console_scripts]\nucp = k8s_ucp:main\n" if requires else "",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, text in files.items():
+            archive.writestr(each, text)
+        for each, text in about.items():
+            archive.writestr(f"{name}-1.0.dist-info/{each}", text)
+    return path
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def without_ucp(environment: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The environment of a CI job with Python; pip finds packages in `index` only."""
+    tools, index, temporary = (tmp_path / each for each in ("tools", "index", "temporary"))
+    tools.mkdir()
+    temporary.mkdir()
+    python = tools / "python3"
+    python.write_text(PYTHON.replace("@python@", sys.executable))
+    python.chmod(0o755)
+    return {
+        **environment,
+        "PATH": f"{tools}:/usr/bin:/bin",
+        "TMPDIR": str(temporary),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(index),
+        "PIP_CONFIG_FILE": "/dev/null",
+    }
+
+
+@pytest.fixture
+def to_install(tmp_path: Path) -> dict[str, str]:
+    """Inputs: the URL of a wheel that lists the hash of its dependency in the index."""
+    part = write_wheel(tmp_path / "index", "part", {"part.py": "NAME = 'the part'"})
+    prints = "import part\ndef main(): print('{\"status\": \"' + part.NAME + '\"}')"
+    listed = f"part==1.0 --hash=sha256:{digest(part)}\n"
+    files = {"k8s_ucp/__init__.py": prints, "k8s_ucp/requirements.txt": listed}
+    wheel = write_wheel(tmp_path / "dist", "k8s_ucp", files, "Requires-Dist: part\n")
+    return {"repo": "r", "install": f"{wheel.as_uri()}#sha256={digest(wheel)}"}
+
+
+def test_dependencies_that_the_wheel_lists_are_installed(
+    to_install: dict[str, str], without_ucp: dict[str, str], tmp_path: Path
+) -> None:
+    result = run_action(to_install, without_ucp, tmp_path)
+    assert result.code == 0, result.err
+    assert "status=the part" in result.out
+
+
+@pytest.mark.parametrize("run", [run_action, run_component])
+def test_dependencies_with_another_hash_are_not_installed(
+    run: Callable[..., Result],
+    to_install: dict[str, str],
+    without_ucp: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    write_wheel(tmp_path / "index", "part", {"part.py": "NAME = 'another part'"})
+    result = run(to_install, without_ucp, tmp_path)
+    assert result.code != 0
+    assert "DO NOT MATCH THE HASHES" in result.err
+    assert "another part" not in result.out
 
 
 def test_component_promotes(
