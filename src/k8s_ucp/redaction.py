@@ -16,18 +16,25 @@ USERINFO = r"(?:[^/@\s]*+@)++"
 """User and password before the host in a URL, up to the last @, since a password may contain
 one."""
 
+_NAME = (
+    r"(?:\b(?:(?=\w*?(?:password|passphrase|token|secret|api_?key))\w++|\w*?key-data\w*+)"
+    r"|\bapi-key)"
+)
+_QUOTE = r"\\*+['\"]"
+"""In a log, quotes are escaped: {\"password\":\"a b\"}."""
+_VALUE = rf"(?:(?P<quote>{_QUOTE})(?:(?!(?P=quote))[^\n]){{0,2000}}+(?P=quote)\S*+|\S++)"
+"""Up to a space; in quotes, spaces belong to it."""
+
 # Each pattern starts at a word boundary and uses possessive quantifiers (++, *+): otherwise a line
 # of 20,000 characters without a space would take many seconds.
 _SECRETS = (
     (re.compile(rf"(\b\w++://){USERINFO}"), r"\1…@"),
-    (re.compile(r"(?i)(bearer|basic)\s++[\w.~+/=-]++"), r"\1 …"),
     (
-        re.compile(
-            r"(?i)(\b(?:(?=\w*?(?:password|token|secret|apikey))\w++|\w*?key-data\w*+)"
-            r"['\"]?\s*+[:=]\s*+)\S+"
-        ),
-        r"\1…",
+        re.compile(r"(?i)(bearer|basic|authorization\W{1,6}token)\s++[\w.~+/=-]++"),
+        r"\1 …",
     ),
+    (re.compile(rf"(?i)({_NAME}{_QUOTE}?+\s*+[:=]\s*+){_VALUE}"), r"\1…"),
+    (re.compile(r"\b(?:gh[oprsu]_|github_pat_|glpat-)[\w-]{10,}+"), "…"),
     (re.compile(r"eyJ[\w-]++\.[\w-]++\.[\w-]++"), "…"),
     (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|\Z)", re.DOTALL), "…"),
     (re.compile(r"[A-Za-z0-9+/_=-]{64,}+"), "…"),
@@ -42,6 +49,10 @@ _WORD = re.compile(r"[^\s\"'\[\]{},:]+")
 _LARGEST_DOCUMENT = 64 * 1024
 """Characters; of a longer document, every line is a value."""
 _PASSWORD = re.compile(r"(?i)pass|token|secret|key|credential")
+_SECRET_KEY = re.compile(
+    r"(?i)(pass(word|phrase|wd)|token|client_?secret|(api|secret|private)[_-]?key)$"
+)
+"""Keys of secret values in objects; `secretName` and the like only refer to one."""
 _PLAIN = (
     "apiVersion kind name namespace namespaces server url type project username user cluster "
     "clusterResources current-context context region host port database"
@@ -74,10 +85,21 @@ class Redaction:
     def data(self, value: Any) -> Any:
         """JSON-like data with every text redacted; keys are kept."""
         if isinstance(value, Mapping):
-            return {name: self.data(each) for name, each in value.items()}
+            named = value.get("name")  # such as {name: db.password, value: …}
+            return {
+                name: HIDDEN
+                if _is_secret(named if name == "value" and named else name, each)
+                else self.data(each)
+                for name, each in value.items()
+            }
         if isinstance(value, list | tuple):
             return [self.data(each) for each in value]
         return self.text(value) if isinstance(value, str) else value
+
+
+def _is_secret(name: Any, value: Any) -> bool:
+    plain = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return plain and bool(_SECRET_KEY.search(str(name)))
 
 
 def secret_values(data: Mapping[str, str]) -> Iterator[str]:

@@ -160,6 +160,16 @@ def test_without_arguments_the_usage_is_printed(capsys: pytest.CaptureFixture[st
         "'token': 'hunter2'",
         "-----BEGIN RSA" + " PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----",
         "eyJhbGciOi.hunter2.sig",
+        "Authorization: token hunter2",
+        '{"Authorization": "token hunter2"}',
+        "password: 'it is hunter2'",
+        '{"password":"it is hunter2","name":"x"}',
+        r'msg="{\"password\":\"it is hunter2\"}"',
+        "X-Api-Key: hunter2",
+        "api_key=hunter2",
+        "passphrase: hunter2",
+        "ghp_hunter2hunter2hunter2",
+        "glpat-hunter2hunter2",
     ],
 )
 def test_secrets_are_redacted_from_reports(secret: str) -> None:
@@ -214,7 +224,8 @@ def test_created_files_are_not_writable_by_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@"]
+    "word",
+    ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@", 'token="', "token='\\"],
 )
 def test_a_long_line_is_redacted_within_seconds(word: str) -> None:
     """20,000 characters of base64 in a log once took 17 s."""
@@ -230,6 +241,8 @@ def test_a_long_line_is_redacted_within_seconds(word: str) -> None:
         ("client-key-data: abc", "client-key-data: …"),
         ("x-my_Token_1=abc rest", "x-my_Token_1=… rest"),
         ('"password": "abc"', '"password": …'),
+        ("token: 'a b' c", "token: … c"),
+        ("token: 'a b", "token: … b"),
         ("the token of demo: abc", "the token of demo: abc"),
     ],
 )

@@ -41,6 +41,23 @@ def test_every_value_of_a_secret_is_redacted(name: str, content: str) -> None:
     assert redaction.data({"a": [f"<{CANARY}>", 1, None]}) == {"a": ["<…>", 1, None]}
 
 
+def test_values_that_an_object_names_as_secret_are_redacted() -> None:
+    """An Application may have passwords in its values."""
+    parameters = [{"name": "db.password", "value": "kiwi two"}, {"name": "replicas", "value": "2"}]
+    values = {"adminPassword": "kiwi", "apiKey": 4711, "secretName": "a", "automountToken": False}
+    helm = {"parameters": parameters, "valuesObject": values}
+    assert Redaction().data({"spec": {"source": {"helm": helm}}}) == {
+        "spec": {
+            "source": {
+                "helm": {
+                    "parameters": [{"name": "db.password", "value": "…"}, parameters[1]],
+                    "valuesObject": {**values, "adminPassword": "…", "apiKey": "…"},
+                }
+            }
+        }
+    }
+
+
 def test_short_passwords_are_redacted_and_other_short_values_are_not() -> None:
     data = {"password": encoded("kiwi"), "number": encoded("4711"), "pin-token": encoded("12345")}
     found = Redaction(secret_values(data)).text("kiwi 4711 12345")

@@ -9,19 +9,21 @@ import threading
 from typing import TextIO
 
 from k8s_ucp.reconciler.runtime.clock import Clock, stamp, system_clock
+from k8s_ucp.redaction import USERINFO
 
 _CREDENTIAL = re.compile(
     r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|(?i:bearer)\s+\S+|-----BEGIN[^-]*KEY-----.*"
+    rf"|(?<=://){USERINFO}"
 )
 
 
 def without_credentials(text: str) -> str:
-    """Replace tokens and private keys by `[redacted]`.
+    """Replace tokens, private keys, and user and password in URLs by `[redacted]`.
 
     A second safeguard: error messages should contain none in the first place. Replaces less than
     `redaction.without_secrets`, since conditions must keep their names and digests.
     """
-    return _CREDENTIAL.sub("[redacted]", text)
+    return _CREDENTIAL.sub(lambda found: "[redacted]" + "@" * found[0].endswith("@"), text)
 
 
 def _clean(value: object) -> object:

@@ -1,0 +1,27 @@
+"""The reconciler's logs contain no credentials, whatever an error's text contains."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+
+import pytest
+
+from k8s_ucp.reconciler.runtime.logs import Log
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        ("GET https://me:hunter2@example.org/x: 403", "GET https://[redacted]@example.org/x: 403"),
+        ("ssh://git:hunt@er2@host/x", "ssh://[redacted]@host/x"),
+        ("https://example.org/a@b", "https://example.org/a@b"),
+        ("Authorization: Bearer hunter2", "Authorization: [redacted]"),
+        ("401 for eyJhbGciOiJI.hunter2.sig", "401 for [redacted]"),
+    ],
+)
+def test_credentials_are_redacted(error: str, logged: str) -> None:
+    stream = StringIO()
+    Log(stream).error("failed", error=error, tried=[error])
+    line = json.loads(stream.getvalue())
+    assert (line["error"], line["tried"]) == (logged, [logged])
