@@ -39,7 +39,9 @@ class GitHub(Forge):
         for pull in self._repository.get_pulls(
             state="open", head=f"{self._owner}:{head}", base=base
         ):
-            return PullRequest(pull.number, pull.html_url)
+            # A fork of the same owner may have a branch with the same name.
+            if pull.head.repo and pull.head.repo.id == pull.base.repo.id:
+                return PullRequest(pull.number, pull.html_url)
         return None
 
     def _create(self, proposal: Proposal) -> PullRequest:

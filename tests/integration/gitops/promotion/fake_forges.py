@@ -222,8 +222,8 @@ class GitHubHandler(_ApiHandler):
             "state": "open" if request.state == "open" else "closed",
             "title": request.title,
             "body": request.body,
-            "head": {"ref": request.head},
-            "base": {"ref": request.base},
+            "head": {"ref": request.head, "repo": {"id": 7}},
+            "base": {"ref": request.base, "repo": {"id": 7}},
         }
 
 

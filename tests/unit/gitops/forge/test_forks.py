@@ -9,6 +9,7 @@ import pytest
 
 from k8s_ucp.gitops.forge.base import PullRequest, Site
 from k8s_ucp.gitops.forge.gitea import Gitea
+from k8s_ucp.gitops.forge.github import GitHub
 from k8s_ucp.gitops.forge.gitlab import GitLab
 
 HEAD, OURS = "ucp/echo/stage", 7
@@ -27,6 +28,18 @@ def found_on_gitea(monkeypatch: pytest.MonkeyPatch, *pages: list[Any]) -> PullRe
     forge = Gitea(Site("gitea", "https://git.lan", "octo/shop"))
     answers = iter([*pages, []])
     monkeypatch.setattr(forge, "_call", lambda *_: next(answers))
+    return forge.find(HEAD, "main")
+
+
+def found_on_github(*sources: int | None) -> PullRequest | None:
+    forge = GitHub(Site("github", "https://git.lan", "octo/shop", "t"))
+    base = SimpleNamespace(repo=SimpleNamespace(id=OURS))
+    heads = [SimpleNamespace(repo=each and SimpleNamespace(id=each)) for each in sources]
+    requests = [
+        SimpleNamespace(number=i, html_url="", head=each, base=base)
+        for i, each in enumerate(heads, 1)
+    ]
+    forge._repository = SimpleNamespace(get_pulls=lambda **_: iter(requests))  # type: ignore[assignment]
     return forge.find(HEAD, "main")
 
 
@@ -52,6 +65,14 @@ def test_a_pull_request_of_a_fork_is_ignored_on_gitea(monkeypatch: pytest.Monkey
 def test_all_pages_of_gitea_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     first = [gitea_request(1, OURS, "other"), gitea_request(2, OURS, "another")]
     found = found_on_gitea(monkeypatch, first, [gitea_request(3, OURS)])
+    assert found is not None
+    assert found.number == 3
+
+
+def test_a_pull_request_of_a_fork_is_ignored_on_github() -> None:
+    """GitHub is asked for the owner's branches, and a fork may have the same owner."""
+    assert found_on_github(8, None) is None
+    found = found_on_github(8, None, OURS)
     assert found is not None
     assert found.number == 3
 
