@@ -219,6 +219,9 @@ CONTAINER = {"name": "web", "image": "web:1"}
 PORTS: dict[str, Any] = {"ports": [{"port": 80}], "selector": {"app": "web"}}
 
 
+OWN_HOST = "web.shop.stage.example.org"
+
+
 def ingress(**spec: Any) -> Object:
     return thing("networking.k8s.io/v1", "Ingress", "web", "team-shop", spec=spec)
 
@@ -244,6 +247,18 @@ ON_AN_ENVIRONMENT = {
     "somebody's host": ingress(rules=[{"host": "echo.stage.example.org", **INGRESS}]),
     "a host that ends alike": ingress(rules=[{"host": "a.xshop.stage.example.org", **INGRESS}]),
     "every host": ingress(rules=[INGRESS]),
+    # external-dns creates records for these, too.
+    "somebody's host in tls": ingress(
+        rules=[{"host": OWN_HOST, **INGRESS}], tls=[{"hosts": [OWN_HOST, "echo.example.org"]}]
+    ),
+    "an alias": {
+        **ingress(rules=[{"host": OWN_HOST, **INGRESS}]),
+        "metadata": {
+            "name": "web",
+            "namespace": "team-shop",
+            "annotations": {"nginx.ingress.kubernetes.io/server-alias": "echo.example.org"},
+        },
+    },
     "all traffic": ingress(defaultBackend=BACKEND),
     "somebody's address": service(externalIPs=["10.0.0.1"]),
     "a port of the nodes": service(type="NodePort"),
@@ -283,8 +298,8 @@ def test_fence_on_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
         item = load_all(files[path].decode())[0]
         item["metadata"]["namespace"] = "team-shop"
         assert refusal(app, marked(item, "team-shop.shop.stage")) == "", path
-    host = {"host": "web.shop.stage.example.org", **INGRESS}
-    assert refusal(app, marked(ingress(rules=[host]), "team-shop.web.stage")) == ""
+    own = ingress(rules=[{"host": OWN_HOST, **INGRESS}], tls=[{"hosts": [OWN_HOST]}, {}])
+    assert refusal(app, marked(own, "team-shop.web.stage")) == ""
 
 
 def test_copied_tracking_annotations_are_admitted(both: tuple[Kube, Kube]) -> None:
@@ -302,6 +317,15 @@ def test_privileged_pod_is_refused(both: tuple[Kube, Kube]) -> None:
     container = {"name": "x", "image": "x:1", "securityContext": {"privileged": True}}
     pod = thing("v1", "Pod", "x", "team-shop", spec={"containers": [container]})
     assert "PodSecurity" in refusal(both[1], pod)
+
+
+@pytest.mark.parametrize("name", ["system-cluster-critical", "system-node-critical"])
+def test_pod_that_would_evict_those_of_others_is_refused(
+    name: str, both: tuple[Kube, Kube]
+) -> None:
+    spec = {"containers": [CONTAINER], "priorityClassName": name}
+    pod = thing("v1", "Pod", "x", "team-shop", spec=spec)
+    assert "k8s-ucp-team-critical" in refusal(both[1], pod)
 
 
 @pytest.mark.parametrize(
