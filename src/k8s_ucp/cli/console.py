@@ -13,7 +13,7 @@ import termios
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,13 +45,14 @@ class Console:
 
     def data(self, text: str) -> None:
         """Write data for programs to stdout, at once, even with -q."""
+        text = printable(text, sys.stdout)
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
 
     def say(self, text: str = "") -> None:
         """Write a message for people to stderr; not with -q."""
         if not self.quiet:
-            sys.stderr.write(text + "\n")
+            sys.stderr.write(printable(text, sys.stderr) + "\n")
             sys.stderr.flush()
 
     def detail(self, text: str) -> None:
@@ -61,7 +62,7 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Write a warning to stderr, even with -q."""
-        sys.stderr.write(f"ucp: {text}\n")
+        sys.stderr.write(f"ucp: {printable(text, sys.stderr)}\n")
 
     def steps(self) -> StepsView:
         """The view for the steps of a plan."""
@@ -75,9 +76,30 @@ class Console:
             self.data(text)
             return
         size = shutil.get_terminal_size()
+        text = printable(text, sys.stdout)
         sys.stdout.write(in_place(text, size, clear=size != self._drawn))
         sys.stdout.flush()
         self._drawn = size
+
+
+def printable(text: str, stream: TextIO) -> str:
+    """The text for a stream: a terminal shows control characters instead of obeying them.
+
+    Logs, commit messages and conditions are written by others. With escape sequences they could
+    change what the terminal shows, or what is in the clipboard.
+    """
+    return _visible(text) if stream.isatty() else text
+
+
+def _visible(text: str) -> str:
+    return text.replace("\r\n", "\n").translate(_CONTROLS)
+
+
+_CONTROLS = {
+    code: repr(chr(code))[1:-1]
+    for code in (*range(0x20), *range(0x7F, 0xA0))
+    if chr(code) not in "\n\t"
+}
 
 
 class StepsView(AbstractContextManager["StepsView"]):
@@ -180,7 +202,7 @@ class LiveSteps(StepsView):
         return Text.assemble(
             (_SYMBOLS[step.state], style),
             f" {step.title:{width}} ",
-            (f"{seconds:6.1f} s  {' '.join(step.message.split())}", "dim"),
+            (f"{seconds:6.1f} s  {' '.join(_visible(step.message).split())}", "dim"),
             no_wrap=True,
             overflow="ellipsis",
         )

@@ -266,10 +266,12 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
+        from k8s_ucp.cli.console import printable
+
         error.next = _advise_ownership(error.__cause__) or error.next
         if error.next:
             error.next = placed(error.next, _given)
-        sys.stderr.write(f"ucp: {error}\n")
+        sys.stderr.write(f"ucp: {printable(str(error), sys.stderr)}\n")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("ucp: interrupted\n")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
-from k8s_ucp.cli.console import Console, PlainSteps, table
+from k8s_ucp.cli.console import Console, LiveSteps, PlainSteps, table
 from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
 
 
@@ -59,3 +62,46 @@ def test_quiet_suppresses_progress_but_not_data(capsys: pytest.CaptureFixture[st
     console.steps().on_event(StepEvent(step, [step]))
     console.data("data")
     assert capsys.readouterr() == ("data\n", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+HOSTILE = "Name\x1b]0;evil\x07\x1b[2J\x9b1A\x7f: 1\r2"
+SHOWN = r"Name\x1b]0;evil\x07\x1b[2J\x9b1A\x7f: 1\r2"
+
+
+def test_control_characters_are_shown_on_a_terminal_and_kept_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A commit's author, or whoever writes a log, must not control the terminal."""
+    streams: dict[io.StringIO, str] = {Terminal(): SHOWN, io.StringIO(): HOSTILE}
+    for stream, expected in streams.items():
+        for name in ("stdout", "stderr"):
+            monkeypatch.setattr(sys, name, stream)
+        console = Console()
+        console.data(f"a\tb\n{HOSTILE}\nc")
+        console.say(HOSTILE)
+        console.warn(HOSTILE)
+        wanted = f"a\tb\n{expected}\nc\n{expected}\nucp: {expected}\n"
+        assert stream.getvalue() == wanted
+
+
+def test_line_ends_of_other_systems_are_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    Console().data("a\r\nb\r\n")
+    assert terminal.getvalue() == "a\nb\n"
+
+
+def test_messages_of_steps_do_not_control_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    view = LiveSteps(Console())
+    step = StepRun("a", "Do it", StepState.DONE, message=HOSTILE)
+    view.on_event(StepEvent(step, [step]))
+    assert "\x1b]0;" not in terminal.getvalue()
+    assert r"\x1b]0;evil" in terminal.getvalue()
