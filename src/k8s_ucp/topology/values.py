@@ -90,7 +90,7 @@ Image = Annotated[
     str,
     _fits(
         f"^{_REPOSITORY}$",
-        "an image without its tag, such as ealen/echo-server (the tag has a key of its own)",
+        "an image name without a tag, such as ealen/echo-server; set the tag with the key 'tag'",
     ),
 ]
 
@@ -239,14 +239,21 @@ DataKey = Annotated[
     ),
 ]
 
+
+def _without_dot(value: Any) -> Any:
+    """The path as rendered: people also write ./services/quote/."""
+    return value.removeprefix("./").removesuffix("/") if isinstance(value, str) else value
+
+
 Path = Annotated[
     str,
     _fits(
         r"^(ucp:[a-z0-9-]+|[A-Za-z0-9._@+-][A-Za-z0-9._@+ -]*(/[A-Za-z0-9._@+-]"
-        r"[A-Za-z0-9._@+ -]*)*)$",
+        r"[A-Za-z0-9._@+ -]*)*/?)$",
         "a path relative to the folder of ucp.yaml, such as services/quote",
         300,
     ),
+    BeforeValidator(_without_dot),
 ]
 
 

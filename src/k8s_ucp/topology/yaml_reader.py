@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -18,6 +19,17 @@ __all__ = ["BadYaml", "MappingNode", "SequenceNode", "compose", "read"]
 
 DEEPEST = 50
 """Levels of nested lists and maps; a topology needs seven."""
+
+
+_AT_END = re.compile(r"end of stream|<stream end>")
+_HINTS = {
+    r"character '\t'": "indent with spaces, not with tabs",
+    "expected <block end>": "check the indentation of this line and of those above it",
+    "mapping values are not allowed": "check the indentation; quote a value that contains ': '",
+    "end of stream": "a quote that begins here is not closed",
+    "<stream end>": "a bracket that begins here is not closed",
+}
+"""What to correct, by a part of the parser's message."""
 
 
 class BadYaml(ValueError):
@@ -96,11 +108,16 @@ def _yaml() -> YAML:
 
 def _refuse(error: Exception) -> NoReturn:
     if isinstance(error, MarkedYAMLError):
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
         reason = (error.problem or "no YAML").splitlines()[0]
+        # What is not closed is corrected where it begins; the parser finds it at the end.
+        begins = error.context_mark if _AT_END.search(reason) else None
+        mark = begins or error.problem_mark
+        line = mark.line + 1 if mark else 1
         if reason == "but found another document":
             reason = "the file has several documents: keep one, without a second line '---'"
         if reason.startswith("maximum depth"):
             reason = f"nested more than {DEEPEST} levels deep"
+        if hint := next((hint for found, hint in _HINTS.items() if found in reason), None):
+            reason = f"{reason} ({hint})"
         raise BadYaml(reason, line) from error
     raise BadYaml(str(error).splitlines()[0], None) from error

@@ -54,7 +54,7 @@ WRONG = {
     "tag in the image": (
         "spec:\n  apps: [{name: a, image: 'b:1', tag: c}]\n",
         5,
-        "an image without its tag",
+        "an image name without a tag",
     ),
     "text for a list": ("spec:\n  apps: echo\n", 5, "must be a list"),
     "text for a mapping": ("spec:\n  core: embedded\n", 5, "must be a mapping with the keys"),
@@ -173,7 +173,19 @@ WRONG = {
     "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "nested more than"),
     "duplicate key": ("spec:\n  domain: a.org\n  domain: b.org\n", 6, "duplicate key"),
     "no YAML": ("spec: {core: [}\n", 4, "not valid YAML"),
-    "a tab": ("spec:\n\tcore: {}\n", 5, "not valid YAML"),
+    "a tab": ("spec:\n\tcore: {}\n", 5, "indent with spaces, not with tabs"),
+    "a line too far left": (
+        "spec:\n  apps:\n    - name: a\n     image: b\n",
+        7,
+        "check the indentation of this line",
+    ),
+    "a line too far right": (
+        "spec:\n  apps:\n    - name: a\n        image: b\n",
+        7,
+        "check the indentation; quote",
+    ),
+    "an open quote": ('spec:\n  domain: "a.org\n  core: {}\n', 5, "a quote that begins here"),
+    "an open bracket": ("spec:\n  core: {\n  apps: []\n", 5, "a bracket that begins here"),
 }
 
 

@@ -62,7 +62,11 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
         )
     for place, path in _paths(app, at):
         if {".", ".."} & set(path.split("/")):
-            yield Problem(place, f"{shown(at)}: a path may not contain '.' or '..'")
+            yield Problem(
+                place,
+                f"{shown(place)}: '{path}' must not contain '.' or '..': use a path relative to "
+                "the folder of ucp.yaml, such as services/quote",
+            )
     yield from _bad_chart(app, at)
 
 

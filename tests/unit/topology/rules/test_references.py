@@ -35,7 +35,11 @@ WRONG = {
         "requires the key 'revision'",
     ),
     "a revision of nothing": ("  apps: [{name: a, path: b, revision: c}]\n", 5, "requires 'repo'"),
-    "a path that leaves": ("  apps: [{name: a, path: b/../../c}]\n", 5, "may not contain"),
+    "a path that leaves": (
+        "  apps: [{name: a, path: b/../../c}]\n",
+        5,
+        "spec.apps[0].path: 'b/../../c' must not contain",
+    ),
     "a path from the root": (
         "  apps: [{name: a, path: /etc}]\n",
         5,
@@ -295,6 +299,14 @@ def test_an_error_names_the_line_and_the_fix(case: str) -> None:
     message = refused(text)
     assert message.startswith(f"ucp.yaml:{line}: "), message
     assert expected in message
+
+
+def test_a_path_is_accepted_as_people_write_it() -> None:
+    spec = accepted(
+        "  apps: [{name: a, path: ./services/a/, overlays: {stage: ./eu}}]\n" + STAGE
+    ).spec
+    assert spec.apps[0].path == "services/a"
+    assert spec.apps[0].overlays == {"stage": "eu"}
 
 
 def test_a_topology_that_uses_every_feature_is_accepted() -> None:
