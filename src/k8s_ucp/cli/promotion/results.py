@@ -19,8 +19,10 @@ from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_words
 
-REPO_HELP = "URL or path of the app repository (default: that of the workspace's topology)."
-BRANCH_HELP = "Branch of the app repository (default: the topology's, with --repo the default one)."
+REPO_HELP = "URL or path of the app repository. Default: that of the workspace's topology."
+BRANCH_HELP = (
+    "Branch of the app repository. Default: the topology's; with --repo, its default branch."
+)
 ENV_HELP = "Environment to change."
 TIMEOUT_HELP = "How long to wait for the repository and to retry the push."
 
@@ -101,6 +103,17 @@ def _superseded(decision: Decision) -> list[Change]:
     return [each for each in decision.asked if each.image not in changed and each.old != each.new]
 
 
+def _on_hold(decision: Decision) -> str:
+    """What a rollback keeps out from now on, and the command that ends that."""
+    if not decision.held:
+        return ""
+    note = decision.note
+    return (
+        f"\n  on hold: {', '.join(decision.held)}; release: "
+        f"ucp rollback {note.app} --env {note.env} --release-hold"
+    )
+
+
 def _beside(decision: Decision) -> str:
     """What the same pull request also proposes, and what it no longer proposes."""
     return "".join(
@@ -132,7 +145,8 @@ def words(decision: Decision, landing: Landing) -> str:
         if decision.status == "pr":
             return f"pull request: {place}: {what} ({landing.request}){kept}{_beside(decision)}"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
-        return f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries}){kept}"
+        landed = f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries})"
+        return f"{landed}{kept}{_on_hold(decision)}"
     text = f"{decision.status}: {decision.reason}{_beside(decision)}"
     if decision.dropped and not decision.kept:
         text += f"\n  closed the pull request {landing.request}"

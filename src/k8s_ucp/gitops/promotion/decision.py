@@ -84,6 +84,8 @@ class Decision:
     """Of the note's changes, those that an open pull request already proposed, for other images."""
     dropped: tuple[Change, ...] = ()
     """Changes that a pull request proposed and no longer proposes."""
+    held: tuple[str, ...] = ()
+    """Versions that a rollback puts on hold."""
 
 
 def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
@@ -227,7 +229,7 @@ def _decide(
             return refused(
                 "gated",
                 f"{required} does not have the tag yet: {lacking[0]}",
-                f"promote {intent.app} to {required} first",
+                _first(intent, required),
             )
     pins = {each.image: each.new for each in moved}
     writes = written(overlay, pins, marks, _contents(base, intent, overlay, required, pins))
@@ -245,6 +247,16 @@ _HELD = (
     "{env} --release-hold`"
 )
 _CONFLICT = "review the change; then promote without --expect, or expect the current tag"
+
+
+def _first(intent: Intent, required: str) -> str:
+    """The promotion that must land before a gated one."""
+    if intent.pin.tag:
+        return (
+            f"ucp promote {intent.app} --env {required} --tag {intent.pin}, then run the command "
+            "again"
+        )
+    return f"promote {intent.app} to {required} first"
 
 
 def seen_otherwise(pins: Mapping[str, Pin], seen: Mapping[str, str]) -> str:

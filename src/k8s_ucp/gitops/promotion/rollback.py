@@ -76,7 +76,9 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         return Decision("unchanged", note, asked, reason=reason)
     if wanted and not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
-    return Decision("promoted", note, asked, writes, places=overlay.places(wanted))
+    rolled_back = () if rollback.release_hold else [str(each.old) for each in changes if each.old]
+    places = overlay.places(wanted)
+    return Decision("promoted", note, asked, writes, places=places, held=tuple(rolled_back))
 
 
 def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:

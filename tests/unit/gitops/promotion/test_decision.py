@@ -135,6 +135,7 @@ class TestGate:
         shut = decide(self.there(), intent("3", env="prod"))
         assert (shut.status, shut.writes) == ("gated", {})
         assert "stage" in shut.reason
+        assert shut.next == "ucp promote echo --env stage --tag 3, then run the command again"
 
     def test_stage_has_no_gate(self) -> None:
         assert decide(self.there(), intent("9")).status == "promoted"

@@ -140,6 +140,13 @@ def test_the_previous_version_is_the_one_before_the_current_one() -> None:
     assert previous(overlay, past("3", "3", "2", "1")) == {"echo": Pin("2")}
 
 
+def test_a_rollback_names_the_versions_that_it_holds() -> None:
+    there = shop(stage="2")
+
+    assert decide_rollback(there, back("1", "2")).held == ("2",)
+    assert decide_rollback(there, back("1", "2", release_hold=True)).held == ()
+
+
 def test_a_second_rollback_goes_one_version_further_back() -> None:
     there = rolled(shop(stage="3"), back("2", "3"))
 
