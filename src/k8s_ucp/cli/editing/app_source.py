@@ -54,7 +54,9 @@ def flags_of(app: str, source: str) -> dict[str, str]:
     if "://" in source or SSH.fullmatch(source):
         return _repository(app, source)
     image, tag = split_image(source)
-    if tag and not source.startswith((".", "/", "~")):
+    if source.startswith((".", "/", "~")):
+        raise UsageError(f"{source} does not exist", next=f"ucp app add {app} DIR (or FILE)")
+    if tag:
         return {"image": image, "tag": tag}
     raise UsageError(
         f"{source} is not a folder, a file, the URL of a repository or an image with a tag",

@@ -149,7 +149,8 @@ def _of_http(output: str) -> str:
 
 def innermost(output: str) -> str:
     """The last line of kustomize's output; for nested folders, the file that caused the error."""
-    line = "".join(output.strip().splitlines()[-1:])
+    # A patch that kustomize quotes ends on the line of the message.
+    line = "".join(output.strip().splitlines()[-1:]).removeprefix("`: ")
     _, _, cause = line.rpartition("accumulating resources from '")
     return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 

@@ -174,6 +174,15 @@ def _load(text: str, path: str = "") -> list[Any]:
     try:
         return load_all(text)
     except unreadable() as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        words = ", ".join(lines[:2]) or type(error).__name__
-        raise UsageError(f"{path} is not valid YAML: {words}", next=f"correct {path}") from error
+        raise UsageError(
+            f"{path} is not valid YAML: {_reason(error)}", next=f"correct {path}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Why a text is invalid, and in which line if that is known."""
+    problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
+    if problem and mark:
+        return f"{problem} (line {mark.line + 1})"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ", ".join(lines[:2]) or type(error).__name__

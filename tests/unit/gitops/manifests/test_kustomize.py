@@ -30,6 +30,14 @@ def test_the_innermost_cause_of_a_nested_error_is_shown(said: str, shown: str) -
     assert innermost(said) == shown
 
 
+def test_a_quoted_patch_before_the_message_is_left_out() -> None:
+    said = (
+        "Error: trouble configuring builtin PatchTransformer with config: `\npath: nope.yaml\n"
+        "`: failed to get the patch file from path(nope.yaml): no such file or directory\n"
+    )
+    assert innermost(said).startswith("failed to get the patch file from path(nope.yaml)")
+
+
 def test_a_file_outside_of_a_kustomization_is_reported_with_both_paths() -> None:
     said = (
         "Error: accumulating resources: loading KV pairs: file sources: [../values/a.yaml]: "

@@ -38,6 +38,14 @@ def test_invalid_yaml_is_reported_with_its_file(content: bytes) -> None:
         documents(content, "a.yaml")
 
 
+def test_invalid_yaml_is_reported_with_its_line_and_the_problem() -> None:
+    with pytest.raises(UsageError) as caught:
+        documents(b"kind: Deployment\n  foo: 1\n", "a.yaml")
+    assert caught.value.message == (
+        "a.yaml is not valid YAML: mapping values are not allowed in this context (line 2)"
+    )
+
+
 @pytest.mark.parametrize("level", ["[", "- ", "{a: "])
 def test_deep_nesting_is_refused_and_does_not_crash_the_process(level: str) -> None:
     with pytest.raises(UsageError, match="nested more than 1000 levels deep"):
