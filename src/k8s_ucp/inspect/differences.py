@@ -96,7 +96,10 @@ def _environments(
         ):
             continue
         if environment is None and name in committed.environments:
-            advice = f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml"
+            advice = (
+                f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml; then "
+                f"`ucp env remove {name}` can remove it"
+            )
         elif name not in committed.environments and environment:
             advice = "ucp start"
         else:

@@ -61,7 +61,10 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
     names = _names(text, key)
     if name not in names:
         known = f"; available: {', '.join(map(str, names))}" if names else ""
-        raise UsageError(f"'{name}' does not exist in {key} of {path.name}{known}")
+        raise UsageError(
+            f"'{name}' does not exist in {key} of {path.name}{known}",
+            next="ucp diff, which also lists what only the repositories have",
+        )
     place = names.index(name)
 
     def change(content: Any, _: Callable[[], Any]) -> None:

@@ -47,8 +47,9 @@ def test_invalid_edits_are_refused() -> None:
     text, _ = with_item(topology_text(default()), "mirrors", MIRROR, FILE)
     with pytest.raises(UsageError, match="already exists"):
         with_item(text, "mirrors", MIRROR, FILE)
-    with pytest.raises(UsageError, match="available: login"):
+    with pytest.raises(UsageError, match="available: login") as refused:
         without_item(text, "mirrors", "logout", FILE)
+    assert str(refused.value.next).startswith("ucp diff")
     with pytest.raises(UsageError, match="unknown environment"):
         wrong = {**MIRROR, "name": "b", "targets": {"namespace": "web", "environments": ["moon"]}}
         with_item(text, "mirrors", wrong, FILE)

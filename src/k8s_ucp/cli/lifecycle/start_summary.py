@@ -56,7 +56,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
         "",
         f"{topology.name} is running ({seconds:.1f} s). Next:",
         "",
-        "  look         ucp status",
+        "  status       ucp status",
         f"  Argo CD      {context.argocd_url}",
         "  passwords    ucp get secrets",
     ]
@@ -64,10 +64,23 @@ def summary_table(context: StartContext, seconds: float) -> str:
         lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
     lines += _new_tag(context, overlays, environments)
     lines += _coming(context)
-    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
-    lines.append("               it opens the backup of passwords in the core repository")
-    lines.append("  end it       ucp stop")
+    if names := undeclared(topology, environments, {app for app, _ in overlays}):
+        lines.append(f"  undeclared   in the repositories, not in ucp.yaml: {some_of(names)};")
+        lines.append("               it is kept: ucp diff")
+    lines.append(f"  back up      copy {context.workspace.backup_key} to another place:")
+    lines.append("               it decrypts the backup of passwords in the core repository")
+    lines.append("  stop         ucp stop")
     return "\n".join(lines)
+
+
+def undeclared(topology: Topology, environments: Iterable[str], apps: Iterable[str]) -> list[str]:
+    """What runs only because it is in the repositories: ucp.yaml doesn't, or no longer, have it."""
+    declared = {each.name for each in topology.spec.environments}
+    names = {each.name for each in topology.spec.apps}
+    return [
+        *(f"environment {each}" for each in environments if each not in declared),
+        *(f"app {each}" for each in sorted(apps) if each not in names),
+    ]
 
 
 def _adopted(context: StartContext) -> list[str]:
