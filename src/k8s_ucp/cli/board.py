@@ -49,7 +49,7 @@ def board(
     ctx: typer.Context,
     write: Annotated[
         bool,
-        typer.Option("--write", help="Allow promotions, rollbacks and holds (default: read-only)."),
+        typer.Option("--write", help="Allow promotions, rollbacks and holds. Default: read-only."),
     ] = False,
     port: Annotated[
         int,
@@ -59,7 +59,7 @@ def board(
             min=0,
             max=65535,
             show_default=False,
-            help="Port on 127.0.0.1 (default: a free one).",
+            help="Port on 127.0.0.1. Default: a free one.",
         ),
     ] = 0,
     no_browser: Annotated[

@@ -48,7 +48,7 @@ def check_command(
         Path | None, option("--apps", "DIR", "Folder with a checkout of the app repository.")
     ] = None,
     file: Annotated[
-        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
+        Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")
     ] = None,
     show_ignored: Annotated[
         bool, option("--show-ignored", None, "List ignored findings with their reasons.")

@@ -180,7 +180,7 @@ def _options(
         typer.Option(
             "--workspace",
             metavar="DIR",
-            help="Workspace folder (default: the current folder).",
+            help="Workspace folder. Default: the current folder.",
             callback=_keep,
             expose_value=False,
         ),

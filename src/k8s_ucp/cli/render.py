@@ -28,7 +28,7 @@ def render(
         Path, option("--out", "DIR", "Output folder; the files go to its subfolders core and apps.")
     ] = Path("rendered"),
     file: Annotated[
-        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
+        Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")
     ] = None,
     vendored: Annotated[
         bool,
@@ -65,4 +65,4 @@ def render(
         call.console.say(f"{len(changed)} files committed to the core repository")
         return
     written = render_to(out, rendered)
-    call.console.say(f"{len(written)} files in {out / 'core'} and {out / 'apps'}")
+    call.console.say(f"wrote {len(written)} files to {out / 'core'} and {out / 'apps'}")

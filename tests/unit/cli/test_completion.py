@@ -36,6 +36,7 @@ def test_names_in_ucp_yaml_are_offered(workspace: Path) -> None:
     [
         ("ucp promote ", "echo"),
         ("ucp promote echo --env p", "prod"),
+        ("ucp logs arg", "argocd"),
     ],
 )
 def test_bash_completion_offers_the_names_of_the_selected_workspace(

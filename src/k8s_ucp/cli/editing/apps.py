@@ -136,12 +136,12 @@ def add(
         str | None, option("--chart", "NAME", "Name of a Helm chart in --repo, or oci://…/NAME.")
     ] = None,
     version: Annotated[
-        str | None, option("--version", "V", "Version of --chart (default: the newest).")
+        str | None, option("--version", "VERSION", "Version of --chart. Default: the newest.")
     ] = None,
     form: Annotated[
         str | None,
         option(
-            "--as", "FORM", f"Form of the manifests (default: detected): {', '.join(APP_FORMS)}."
+            "--as", "FORM", f"Form of the manifests: {', '.join(APP_FORMS)}. Default: detected."
         ),
     ] = None,
     values: Annotated[
@@ -161,7 +161,7 @@ def add(
         ),
     ] = None,
     namespace: Annotated[
-        str | None, option("--namespace", "NAME", "Namespace of the app (default: its name).")
+        str | None, option("--namespace", "NAME", "Namespace of the app. Default: its name.")
     ] = None,
     also_namespace: Annotated[
         list[str] | None,

@@ -63,7 +63,7 @@ def add(
         option("--env", "NAME", "Environment to copy to; repeatable. Default: all environments."),
     ] = None,
     target_name: Annotated[
-        str | None, option("--name", "NAME", "Name of the copy (default: name of the source).")
+        str | None, option("--name", "NAME", "Name of the copy. Default: name of the source.")
     ] = None,
     key: Annotated[
         list[str] | None,

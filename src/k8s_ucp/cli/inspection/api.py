@@ -29,7 +29,7 @@ def render(
     ctx: typer.Context,
     claim: Annotated[Path, typer.Argument(metavar="CLAIM.yaml", help="File with the claims.")],
     file: Annotated[
-        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
+        Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")
     ] = None,
     output: Annotated[
         Output, typer.Option("-o", "--output", help="Output format: yaml or json.")

@@ -66,7 +66,10 @@ def show(
         bool, typer.Option("-f", "--follow", help="Follow the Events until Ctrl-C.")
     ] = False,
     lines: Annotated[
-        int, typer.Option("-n", "--lines", min=0, help="Number of Events to print, the newest.")
+        int,
+        typer.Option(
+            "-n", "--lines", metavar="N", min=0, help="Number of Events to print, the newest."
+        ),
     ] = LINES,
     output: OutputOption = Output.table,
 ) -> None:

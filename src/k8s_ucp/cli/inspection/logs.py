@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 app = declare()
 
+OFFERED = (
+    "argocd", "crossplane", "reconciler", "cloud", "git-server", "redis", "watcher", "backup",
+    "supervisord", "ucp",
+)  # fmt: skip
+"""Components for the help and for completion; some of them are only in some topologies."""
+
 LINES = 200
 POLL_SECONDS = 0.3
 BLOCK = 64 * 1024
@@ -34,10 +40,10 @@ def logs(
         typer.Argument(
             metavar="COMPONENT",
             help=(
-                "Component (argocd, crossplane, reconciler, cloud, git-server, redis, watcher, "
-                "backup, supervisord, ucp), program such as argocd-repo-server, or part of "
+                f"Component ({', '.join(OFFERED)}), program such as argocd-repo-server, or part of "
                 "a control plane such as demo-core/etcd."
             ),
+            autocompletion=lambda incomplete: [e for e in OFFERED if e.startswith(incomplete)],
         ),
     ],
     follow: Annotated[
@@ -46,7 +52,11 @@ def logs(
     lines: Annotated[
         int,
         typer.Option(
-            "-n", "--lines", min=0, help="Number of lines to print from the end of each log."
+            "-n",
+            "--lines",
+            metavar="N",
+            min=0,
+            help="Number of lines to print from the end of each log.",
         ),
     ] = LINES,
 ) -> None:

@@ -37,7 +37,7 @@ def start(
         bool, option("--yes", None, "Do not prompt: use ucp.yaml or the defaults.")
     ] = False,
     file: Annotated[
-        Path | None, option("--file", "F", "Path of the topology file (default: ucp.yaml).")
+        Path | None, option("--file", "FILE", "Path of the topology file. Default: ucp.yaml.")
     ] = None,
     core: Annotated[
         str | None,

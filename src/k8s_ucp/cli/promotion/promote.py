@@ -119,8 +119,8 @@ def promote(
         _option(
             "--sequence",
             "N",
-            "Order of the promotion: a lower number never replaces a higher one "
-            "(default: run number of the CI).",
+            "Order of the promotion: a lower number never replaces a higher one. "
+            "Default: run number of the CI.",
             min=0,
             max=HIGHEST_SEQUENCE,
         ),
@@ -137,8 +137,8 @@ def promote(
         _option(
             "--require-env",
             "ENV",
-            "Promote only if this environment has the tag (default: promotesFrom in "
-            "environments.yaml).",
+            "Promote only if this environment has the tag. Default: promotesFrom in "
+            "environments.yaml.",
         ),
     ] = "",
     require_healthy: Annotated[
@@ -151,7 +151,11 @@ def promote(
     ] = False,
     soak: Annotated[
         str,
-        _option("--soak", "10m", "Require the app to have been healthy this long; waits for it."),
+        _option(
+            "--soak",
+            "DURATION",
+            "Require the app to have been healthy this long, such as 10m; waits for it.",
+        ),
     ] = "",
     pr: Annotated[
         bool,
@@ -173,8 +177,8 @@ def promote(
         _option(
             "--forge",
             "KIND",
-            "Type of the forge: github, gitlab or gitea (default: derived from the "
-            "repository's host).",
+            "Type of the forge: github, gitlab or gitea. Default: derived from the "
+            "repository's host.",
         ),
     ] = "",
     force: Annotated[
@@ -185,7 +189,7 @@ def promote(
             "Promote even if a higher sequence or version landed; does not override a hold.",
         ),
     ] = False,
-    timeout: Annotated[str, _option("--timeout", "5m", TIMEOUT_HELP)] = "5m",
+    timeout: Annotated[str, _option("--timeout", "DURATION", TIMEOUT_HELP)] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Write an image tag to an environment's overlay, commit and push it.

@@ -47,8 +47,8 @@ def rollback(
         option(
             "--to",
             "TAG|COMMIT",
-            "Earlier tag or chart version, or commit whose tags to restore (default: the "
-            "previous tag).",
+            "Earlier tag or chart version, or commit whose tags to restore. Default: the "
+            "previous tag.",
         ),
     ] = "",
     release_hold: Annotated[
@@ -63,7 +63,7 @@ def rollback(
     ] = False,
     repo: RepoOption = "",
     branch: BranchOption = "",
-    timeout: Annotated[str, option("--timeout", "5m", TIMEOUT_HELP)] = "5m",
+    timeout: Annotated[str, option("--timeout", "DURATION", TIMEOUT_HELP)] = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Restore an earlier tag and hold the bad one, so that only newer tags can be promoted.
