@@ -67,7 +67,7 @@ def summary_table(context: StartContext, seconds: float) -> str:
     if names := undeclared(topology, environments, {app for app, _ in overlays}):
         lines.append(f"  undeclared   in the repositories, not in ucp.yaml: {some_of(names)};")
         lines.append("               it is kept: ucp diff")
-    lines.append(f"  back up      copy {context.workspace.backup_key} to another place:")
+    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
     lines.append("               it decrypts the backup of passwords in the core repository")
     lines.append("  stop         ucp stop")
     return "\n".join(lines)
