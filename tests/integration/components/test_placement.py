@@ -89,7 +89,10 @@ def test_programs_inherit_settings_for_git_and_certificates(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     run(placement, "one")
-    found = psutil.Process(pid_of(placement, "one")).environ()
+    process = psutil.Process(pid_of(placement, "one"))
+    # Until then, it is the script that reads the settings.
+    wait_until(lambda: SLEEP in process.cmdline())
+    found = process.environ()
     assert {name: found.get(name) for name in given} == given
 
 
