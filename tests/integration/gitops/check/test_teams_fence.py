@@ -58,12 +58,14 @@ def both(
     with control_planes(tmp_path_factory.mktemp("app"), toolbox) as planes:
         app = made(planes.provider(), "demo-stage")
         app.apply(namespace("apps"))
+        app.apply(ROUTES)
         for kube, items in ((serving_core, found[:cut]), (app, found[cut:])):
             for each in items:
                 kube.apply(each)
         probe = marked(config_map("probe", "apps"))
         for kube in (serving_core, app):
             eventually(partial(is_refused, kube, probe))
+        eventually(lambda: not is_refused(app, route(OWN_HOST)))
         yield serving_core, app
         app.close()
 
@@ -220,6 +222,42 @@ PORTS: dict[str, Any] = {"ports": [{"port": 80}], "selector": {"app": "web"}}
 
 
 OWN_HOST = "web.shop.stage.example.org"
+GATEWAY_API = "gateway.networking.k8s.io"
+ROUTES: Object = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {
+        "name": f"httproutes.{GATEWAY_API}",
+        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+    },
+    "spec": {
+        "group": GATEWAY_API,
+        "scope": "Namespaced",
+        "names": {"kind": "HTTPRoute", "plural": "httproutes"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+"""Of the Gateway API, with any fields."""
+
+
+def route(host: str, **backend: Any) -> Object:
+    rules = [{"backendRefs": [{"name": "web", "port": 80, **backend}]}, {}]
+    spec = {"hostnames": [host], "rules": rules}
+    return thing(f"{GATEWAY_API}/v1", "HTTPRoute", "web", "team-shop", spec=spec)
 
 
 def ingress(**spec: Any) -> Object:
@@ -260,6 +298,10 @@ ON_AN_ENVIRONMENT = {
         },
     },
     "all traffic": ingress(defaultBackend=BACKEND),
+    "a route of somebody's host": route("echo.stage.example.org"),
+    "a route to traefik's API": route(
+        OWN_HOST, group="traefik.io", kind="TraefikService", name="api@internal"
+    ),
     "somebody's address": service(externalIPs=["10.0.0.1"]),
     "a port of the nodes": service(type="NodePort"),
     "another's Service": thing(
@@ -300,6 +342,8 @@ def test_fence_on_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
         assert refusal(app, marked(item, "team-shop.shop.stage")) == "", path
     own = ingress(rules=[{"host": OWN_HOST, **INGRESS}], tls=[{"hosts": [OWN_HOST]}, {}])
     assert refusal(app, marked(own, "team-shop.web.stage")) == ""
+    for backend in ({}, {"group": "", "kind": "Service"}):
+        assert refusal(app, marked(route(OWN_HOST, **backend), "team-shop.web.stage")) == ""
 
 
 def test_copied_tracking_annotations_are_admitted(both: tuple[Kube, Kube]) -> None:
