@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 STARTED = "ucp.yaml"
 """In the state folder: the topology file of the last start; the user's may have changed."""
+_OWN_FOLDERS = (".ucp", "creds", "gitops")
+"""Folders of a workspace that ucp makes."""
 _LINES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")
 """Variables in which shells pass the line to be completed."""
 
@@ -42,7 +45,7 @@ def chosen_name(call: Invocation) -> str:
             )
         return call.topology
     if not started:
-        raise UcpError(f"nothing was started in {call.workspace.root}", next="ucp start")
+        raise _nothing_started(call.workspace.root)
     if len(started) == 1:
         return started[0]
     if call.workspace.topology_file.exists():
@@ -55,6 +58,43 @@ def chosen_name(call: Invocation) -> str:
         f"several topologies were started in {call.workspace.root}: {', '.join(started)}",
         next=f"select one: --topology {started[0]}",
     )
+
+
+def _nothing_started(folder: Path) -> UcpError:
+    if outer := enclosing_workspace(folder):
+        place = shlex.quote(str(outer))
+        return UcpError(
+            f"nothing was started in {folder}, but in {outer}",
+            next=f"cd {place}, or add --workspace {place} to the command",
+        )
+    return UcpError(f"nothing was started in {folder}", next="ucp start")
+
+
+def enclosing_workspace(folder: Path) -> Path | None:
+    """The nearest parent of the folder in which a topology was started."""
+    for each in folder.parents:
+        with suppress(OSError):
+            if _started(Workspace(each)):
+                return each
+    return None
+
+
+def refuse_inner_folder(call: Invocation) -> None:
+    """Refuse a start in a folder that ucp made in another workspace, such as a clone in gitops/.
+
+    The core repository contains ucp.yaml, so its clone would become a second workspace.
+    Raises UsageError.
+    """
+    folder = call.workspace.root
+    outer = enclosing_workspace(folder)
+    if not outer or "--workspace" in call.given:
+        return
+    if folder.relative_to(outer).parts[0] in _OWN_FOLDERS:
+        place = shlex.quote(str(outer))
+        raise UsageError(
+            f"{folder} belongs to the workspace {outer}, in which a topology was started",
+            next=f"cd {place}, then: ucp start",
+        )
 
 
 def _started(workspace: Workspace) -> list[str]:

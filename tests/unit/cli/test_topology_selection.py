@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, remember
+from k8s_ucp.cli.topology_selection import (
+    chosen_name,
+    chosen_topology,
+    refuse_inner_folder,
+    remember,
+)
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
@@ -25,6 +30,27 @@ def test_a_single_topology_is_selected_without_a_name(tmp_path: Path) -> None:
     start(tmp_path, "one")
     assert chosen_name(Invocation(tmp_path)) == "one"
     assert chosen_topology(Invocation(tmp_path)) == default("one", ["dev"])
+
+
+def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:
+    start(tmp_path, "one")
+    inner = tmp_path / "gitops" / "one" / "apps"
+    inner.mkdir(parents=True)
+    with pytest.raises(UcpError, match=r"nothing was started in .*, but in ") as caught:
+        chosen_name(Invocation(inner))
+    assert caught.value.next == f"cd {tmp_path}, or add --workspace {tmp_path} to the command"
+
+
+def test_a_start_in_a_clone_of_a_workspace_is_refused(tmp_path: Path) -> None:
+    inner, own = tmp_path / "gitops" / "one" / "core", tmp_path / "another"
+    for each in (inner, own):
+        each.mkdir(parents=True)
+    with pytest.raises(UsageError, match="belongs to the workspace") as caught:
+        refuse_inner_folder(Invocation(inner))
+    assert caught.value.next == f"cd {tmp_path}, then: ucp start"
+    refuse_inner_folder(Invocation(own))
+    refuse_inner_folder(Invocation(tmp_path))
+    refuse_inner_folder(Invocation(inner, given={"--workspace": str(inner)}))
 
 
 def test_one_of_several_topologies_is_selected_by_flag_or_by_ucp_yaml(tmp_path: Path) -> None:

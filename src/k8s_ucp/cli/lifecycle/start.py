@@ -23,6 +23,7 @@ from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
+from k8s_ucp.cli.topology_selection import refuse_inner_folder
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import core_providers, environment_providers
@@ -112,6 +113,7 @@ def start(
     writes the file.
     """
     call = invocation(ctx)
+    refuse_inner_folder(call)
     if plan and existing not in (None, ExistingCoreChoice.use):
         raise UsageError(
             f"--plan and --existing {existing} are mutually exclusive", next="ucp stop --plan"

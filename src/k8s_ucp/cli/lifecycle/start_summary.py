@@ -65,8 +65,8 @@ def summary_table(context: StartContext, seconds: float) -> str:
     lines += _new_tag(context, overlays, environments)
     lines += _coming(context)
     if names := undeclared(topology, environments, {app for app, _ in overlays}):
-        lines.append(f"  undeclared   in the repositories, not in ucp.yaml: {some_of(names)};")
-        lines.append("               it is kept: ucp diff")
+        lines.append(f"  undeclared   {some_of(names)}: in the repositories, but not in ucp.yaml;")
+        lines.append("               kept until you remove it: ucp diff")
     lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
     lines.append("               it decrypts the backup of passwords in the core repository")
     lines.append("  stop         ucp stop")

@@ -206,11 +206,19 @@ def _of_topology(
     remotes = sorted(each.parent.name for each in folder.glob("*/apps.git")) if not topology else []
     known = sorted({*names, *remotes})
     name = topology or (known[0] if len(known) == 1 else "")
-    if not name:
-        count = f"has {len(known)} topologies" if known else "has none"
+    if not name and known:
         raise UsageError(
-            f"the app repository is not specified: {workspace.root} {count}",
-            next="--repo URL, or --topology " + (" or ".join(known) or "NAME in its workspace"),
+            f"the app repository is not specified: {workspace.root} has {len(known)} topologies",
+            next="--repo URL, or --topology " + " or ".join(known),
+        )
+    if not name:
+        parents = workspace.root.parents
+        above = next((each for each in parents if any(each.glob("gitops/*/apps*"))), None)
+        raise UsageError(
+            f"the app repository is not specified: {workspace.root} is not a workspace",
+            next=f"add --workspace {shlex.quote(str(above))} to the command"
+            if above
+            else "run the command in the workspace, or add --workspace DIR or --repo URL",
         )
     gitops = workspace.gitops(name)
     if gitops.apps_remote.is_dir():

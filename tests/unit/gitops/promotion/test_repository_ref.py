@@ -1,0 +1,19 @@
+"""Which app repository a promotion without --repo lands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.repository_ref import find_place
+from k8s_ucp.workspace import Workspace
+
+
+def test_in_a_clone_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:
+    clone = tmp_path / "gitops" / "demo" / "apps"
+    clone.mkdir(parents=True)
+    with pytest.raises(UsageError, match="is not a workspace") as caught:
+        find_place("", "", Workspace(clone), None, None)
+    assert caught.value.next == f"add --workspace {tmp_path} to the command"
