@@ -307,7 +307,7 @@ def test_recreate_of_an_environment_continues_after_a_kill_at_any_step(
     kills.add(life, "ucp recreate --env", facts)
 
 
-def test_upgrade(kills: Interruptions, life: Workbench) -> None:
+def test_upgrade_continues_after_a_kill_at_any_step(kills: Interruptions, life: Workbench) -> None:
     """To newer versions that consist of the same programs."""
     kills.skip_recorded("ucp upgrade")
     start(life)

@@ -101,7 +101,9 @@ def test_clusters_are_listed(running: Workbench) -> None:
     assert "demo-core" in running.ucp("clusters").stdout
 
 
-def test_kubeconfig_works(running: Workbench, tmp_path: Path) -> None:
+def test_kubeconfig_reaches_the_core_and_a_misspelled_name_is_corrected(
+    running: Workbench, tmp_path: Path
+) -> None:
     file = tmp_path / "config"
     file.write_text(running.ucp("kubeconfig", "core").stdout)
     assert Kube.from_file(file).get(NAMESPACE, "ucp-clusters")

@@ -157,9 +157,12 @@ def test_a_command_that_changed_nothing_leaves_no_journal(tmp_path: Path) -> Non
 
 
 def test_a_journal_that_cannot_be_written_does_not_fail_the_command(tmp_path: Path) -> None:
-    writing = Journal(tmp_path / "absent" / "journal.json", "start")
+    folder = tmp_path / "a file"
+    folder.write_text("", "utf-8")
+    writing = Journal(folder / "journal.json", "start")
     writing.note(event(StepState.RUNNING))
     writing.end("done")
+    assert folder.is_file()
 
 
 HOLDER = """

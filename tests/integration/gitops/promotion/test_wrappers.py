@@ -232,7 +232,7 @@ def test_dependencies_with_another_hash_are_not_installed(
     assert "another part" not in result.out
 
 
-def test_component_promotes(
+def test_component_writes_the_tag_and_the_result(
     repository: AppRepository, with_ucp: dict[str, str], tmp_path: Path
 ) -> None:
     result = run_component(wanted(repository, tag="1.0.0"), with_ucp, tmp_path)

@@ -67,7 +67,7 @@ def forge(tmp_path: Path, home: Path) -> Iterator[Forge]:
         yield Forge(root, http)
 
 
-def test_publish_and_rerun(forge: Forge) -> None:
+def test_publish_to_a_forge_arrives_and_a_rerun_pushes_nothing(forge: Forge) -> None:
     assert forge.start().changed
     before = forge.core.refs(), forge.apps.refs()
     assert forge.core.tree_of("main") == forge.core.tree_of(RENDERED)

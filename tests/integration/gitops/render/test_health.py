@@ -86,7 +86,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "case", CASES, ids=[f"{kind[1]}-{number}" for number, (kind, _, _) in enumerate(CASES)]
 )
-def test_health(
+def test_argocd_derives_the_health_of_an_object_from_its_status(
     case: tuple[tuple[str, str], dict[str, Any], str],
     settings: Path,
     toolbox: Toolbox,
