@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_a_step_needs_one_file_and_one_line(
 def test_a_command_needs_one_file_and_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module(tmp_path, "where", shown("cli/inspection/where.py"), monkeypatch)
+    written = module(tmp_path, "where", shown("cli/inspection/where.py"), monkeypatch)
+    monkeypatch.setitem(sys.modules, "k8s_ucp.cli.inspection.where", written)
     table = dict(main.COMMANDS)
     exec(shown("cli/main.py"), {"COMMANDS": table, "CommandEntry": main.CommandEntry})
     monkeypatch.setitem(main.COMMANDS, "where", table["where"])
