@@ -20,12 +20,13 @@ KEPT = 20
 
 def write_report(error: BaseException, argv: Sequence[str]) -> Path | None:
     """Write the report (0600) to the cache folder; None if even that fails."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
+    # In UTC, so that names sort by time whatever the zone.
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     text = "\n".join(
         (
             f"ucp {__version__}, Python {platform.python_version()}, {platform.platform()}",
             f"command: {' '.join(argv[1:])}",
-            f"arrived: {stamp}",
+            f"time: {stamp} UTC",
             "",
             "".join(traceback.format_exception(error)),
         )

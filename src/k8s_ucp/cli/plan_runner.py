@@ -21,6 +21,7 @@ from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task,
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.costs import costs_of
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import StateFolder, Workspace
@@ -162,9 +163,8 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
     with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
 
         def write(words: str) -> None:
-            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             with contextlib.suppress(OSError):
-                stream.write(f"{stamp} {name} {without_secrets(words)}\n")
+                stream.write(f"{stamp(time.time())} {name} {without_secrets(words)}\n")
                 stream.flush()
 
         write(f"begins: {command_line()}")

@@ -90,7 +90,7 @@ def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[Re
 
 
 def resolve(wanted: ReferenceLookup, existing: Iterable[Object]) -> Any:
-    """The value of a field: one id, or a list of ids. there: objects of the kind.
+    """The value of a field: one id, or a list of ids. existing: objects of the kind.
 
     Raises ReferenceMissing if a selected object does not exist or has no id yet.
     """

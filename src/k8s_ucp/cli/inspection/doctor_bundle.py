@@ -25,6 +25,7 @@ from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
+from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.redaction import Redaction, secret_values, values_of
 
 LINES = 500
@@ -79,7 +80,7 @@ def _about(context: TopologyView, seen: ClusterSnapshot, kube: Kube | None) -> M
         "python": platform.python_version(),
         "system": platform.platform(),
         "topology": context.topology.name,
-        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "written": stamp(time.time()),
         "core": version(),
         "components": {each.name: each.version for each in seen.components},
     }

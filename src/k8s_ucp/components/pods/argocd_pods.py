@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from datetime import datetime
 
 from k8s_ucp.components import argocd
 from k8s_ucp.components.component import ADDRESS
@@ -12,6 +11,7 @@ from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.pods.component import POD
 from k8s_ucp.kube import SECRET, Kube, Object
+from k8s_ucp.reconciler.runtime.clock import parse_stamp
 
 FORWARD = "argocd-forward"
 PORTS = (FORWARD,)
@@ -43,7 +43,7 @@ def controller_since(kube: Kube) -> float:
         POD, argocd.NAMESPACE, labels=f"app.kubernetes.io/name={argocd.CONTROLLER}"
     )
     started = [text for pod in pods if (text := _started(pod))]
-    return datetime.fromisoformat(max(started)).timestamp() if started else 0.0
+    return parse_stamp(max(started, default=None)) or 0.0
 
 
 def _started(pod: Object) -> str | None:
