@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.errors import UcpError, UsageError, some_of
+from k8s_ucp.reconciler.runtime.clock import stamp
 
 if TYPE_CHECKING:
     from k8s_ucp.cloud.admin import CloudAdmin
@@ -39,7 +39,7 @@ def ledger(
     rows = [
         [
             each.number,
-            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.time)),
+            stamp(each.time),
             each.region,
             f"{each.service}:{each.operation}",
             f"{each.kind} {each.id}".strip(),

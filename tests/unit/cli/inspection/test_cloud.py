@@ -48,6 +48,7 @@ def test_the_ledger_is_printed_as_a_table_or_as_json(
     assert run(workspace, "ledger") == 0
     shown = capsys.readouterr().out
     assert "ec2:CreateVpc" in shown and "vpc vpc-1" in shown and "made" in shown
+    assert "1970-01-01T00:00:00Z" in shown, "in UTC, as in ucp events and ucp history"
     assert run(workspace, "ledger", "-o", "json", "--since", "6") == 0
     assert json.loads(capsys.readouterr().out)[0]["id"] == "vpc-1"
     assert run(workspace, "ledger", "-o", "json", "--since", "7") == 0
