@@ -900,3 +900,24 @@ def test_namespaces_of_the_platform_are_refused_immediately(
             ucp(workspace, "app", "add", "web", str(folder))
         assert "remove metadata.namespace there" in str(error.value.next)
         assert words in ucp(workspace, "app", "add", "web", str(folder), "--dry-run", code=2)
+
+
+PATCH = '[{"op": "remove", "path": "/spec/a"}]'
+
+
+def test_files_that_a_kustomization_loads_as_text_need_not_be_yaml(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    files = {
+        "kustomization.yaml": "resources: [web.yaml]\nconfigMapGenerator:\n"
+        "  - name: web\n    files: [config/app.yaml, b.yaml=config/tags.yaml]\n"
+        f"patches: [{{target: {{kind: None, name: ^({'a|' * 200}b)$}}, patch: '{PATCH}'}}]\n",
+        "web.yaml": DEPLOYMENT,
+        "config/app.yaml": "a: {{ .x }}\nb: {{ y }}: z\n",
+        "config/tags.yaml": "password: !secret web\n",
+    }
+    source = write(tmp_path / "web", files)
+    said = ucp(workspace, "app", "add", "web", str(source), "--dry-run")
+    assert "b: {{ y }}: z" in said and "would be refused" not in said
+    said = ucp(workspace, "app", "import", str(source), "--all", "--dry-run")
+    assert "apps/web/base/config/app.yaml (new)" in said and "would be refused" not in said

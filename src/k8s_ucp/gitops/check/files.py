@@ -53,7 +53,7 @@ class Tree:
     def documents(self) -> dict[str, list[Object]]:
         """{path of a YAML file: its documents}; files that can't be parsed go to `unreadable`."""
         found: dict[str, list[Object]] = {}
-        self.unreadable: list[Fault] = []
+        failed: dict[str, Fault] = {}
         for path, content in self.files.items():
             if not path.endswith((".yaml", ".yml")) or _SKIPPED.search(path):
                 continue
@@ -65,7 +65,9 @@ class Tree:
                 if self._is_data_of_chart(path):
                     continue
                 words = error.message.removeprefix(f"{path} is ")
-                self.unreadable.append(Fault("yaml-invalid", words, path))
+                failed[path] = Fault("yaml-invalid", words, path)
+        data = _data_of_generators(found) if failed else frozenset()
+        self.unreadable = [each for path, each in failed.items() if path not in data]
         return found
 
     @cached_property
@@ -152,6 +154,20 @@ class Tree:
                 continue
             if not any(each in self.kustomizations for each in folders):
                 yield from ((path, each) for each in content if "kind" in each)
+
+
+def _data_of_generators(read: Mapping[str, list[Object]]) -> frozenset[str]:
+    """Files that kustomizations load as text for ConfigMaps and Secrets, whatever their names."""
+    found: set[str] = set()
+    for path, content in read.items():
+        folder, _, name = path.rpartition("/")
+        for key in ("configMapGenerator", "secretGenerator"):
+            for generator in maps(content[0], key) if name in KUSTOMIZATIONS and content else ():
+                files = generator.get("files")
+                for entry in files if isinstance(files, list) else ():
+                    file = str(entry).partition("=")[2] or str(entry)
+                    found.add(posixpath.normpath(posixpath.join(folder, file)))
+    return frozenset(found)
 
 
 def _misshapen(path: str, item: Object, *names: str) -> Iterator[Fault]:

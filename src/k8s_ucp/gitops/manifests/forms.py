@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import posixpath
 import re
@@ -157,6 +158,19 @@ def manifest_files(files: Files) -> list[str]:
     found = [path for path in sorted(files) if _holds_objects(files, path)]
     top = [path for path in found if "/" not in path]
     return top if top and _twice(files, found) else found
+
+
+def readable(files: Files) -> dict[str, bytes]:
+    """The files without those that have the name of a manifest but can't be parsed.
+
+    A kustomization may load them as data: templates, or settings with tags of their own.
+    """
+    found = {}
+    for path, content in files.items():
+        with contextlib.suppress(UsageError):
+            _holds_objects(files, path)
+            found[path] = content
+    return found
 
 
 def _holds_objects(files: Files, path: str) -> bool:

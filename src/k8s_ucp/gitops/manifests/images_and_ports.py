@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
-from k8s_ucp.gitops.manifests.forms import Files, manifest_files
+from k8s_ucp.gitops.manifests.forms import Files, manifest_files, readable
 from k8s_ucp.gitops.manifests.yaml_text import documents
 
 DEFAULT_PORT = 80
@@ -49,7 +49,7 @@ def service_port(name: str, files: Files) -> int:
 
     Gateway API routes require a number where an Ingress accepts the name.
     """
-    for path in manifest_files(files):
+    for path in manifest_files(readable(files)):
         for item in documents(files[path], path):
             if not isinstance(item, dict) or item.get("kind") != "Service":
                 continue

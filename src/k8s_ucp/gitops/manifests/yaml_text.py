@@ -77,9 +77,10 @@ def _without_tabs(text: str) -> str:
 
 @functools.cache
 def loader() -> Any:
-    """PyYAML's loader, which also accepts `=` as a string and `1e+06` as a number.
+    """PyYAML's loader, which also accepts `=` as a string, `1e+06` as a number, and any `!tag`.
 
     Some schemas contain a bare `=`; Go prints large numbers that way, and so do chart templates.
+    Go's parsers ignore a tag that they don't know.
     """
     import yaml
 
@@ -88,7 +89,16 @@ def loader() -> Any:
 
     Loader.add_implicit_resolver("tag:yaml.org,2002:float", _WITH_EXPONENT, list("-+.0123456789"))
     Loader.add_constructor("tag:yaml.org,2002:value", lambda _, node: node.value)
+    Loader.add_multi_constructor("!", _without_tag)
     return Loader
+
+
+def _without_tag(loader: Any, _: str, node: Any) -> Any:
+    if node.id == "scalar":
+        return loader.construct_scalar(node)
+    if node.id == "sequence":
+        return loader.construct_sequence(node, deep=True)
+    return loader.construct_mapping(node, deep=True)
 
 
 def load_all(text: str) -> list[Any]:

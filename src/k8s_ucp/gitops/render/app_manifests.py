@@ -178,7 +178,12 @@ def folder_place(root: Path) -> FolderTree:
 
     def read(path: str) -> bytes | None:
         file = root / path
-        if not file.is_file() or not file.resolve().is_relative_to(root.resolve()):
+        try:
+            exists = file.is_file() and file.resolve().is_relative_to(root.resolve())
+        except OSError:
+            # Such as a text of a kustomization that is too long for a path.
+            return None
+        if not exists:
             return None
         if file.stat().st_size > MOST_BYTES:
             raise UsageError(f"{file} is too large for a manifest", next="leave it out")

@@ -116,7 +116,7 @@ def _values(topology: Topology, app: App, own: Mapping[str, bytes]) -> dict[str,
         "workload": workload,
         "patched": (app.hosts and app.form == "image") or workload == "Rollout",
         "resources": _resources(app, workload, own, _entrance(entrance)) if plain else [],
-        "service_port": service_port(app.name, own) if form != "helm" else 0,
+        "service_port": service_port(app.name, own) if app.hosts and form != "helm" else 0,
         # The tag follows the last colon; a registry's port adds another one.
         "tag_index": (app.image or "").count(":") + 1,
         "ingress_class": INGRESS_CLASSES.get(addons.ingress or "", ""),

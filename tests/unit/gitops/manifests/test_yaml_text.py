@@ -70,3 +70,11 @@ def test_strings_stay_strings_in_every_parser() -> None:
     assert dump_all([texts]) == (
         "- '12e4567'\n- '1e6'\n- 'y'\n- '0o17'\n- '1_000'\n- web\n- 1.2.3\n"
     )
+
+
+def test_tags_of_other_programs_are_ignored() -> None:
+    """As by Go's parsers: Home Assistant, CloudFormation and others have tags of their own."""
+    text = b"a: !secret key\nb: !include {c: [1, !Ref d]}\n"
+    assert documents(text, "a.yaml") == [{"a": "key", "b": {"c": [1, "d"]}}]
+    with pytest.raises(UsageError, match="could not determine a constructor"):
+        documents(b"a: !!python/name:os.system b\n", "a.yaml")
