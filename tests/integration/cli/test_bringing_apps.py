@@ -921,3 +921,20 @@ def test_files_that_a_kustomization_loads_as_text_need_not_be_yaml(
     assert "b: {{ y }}: z" in said and "would be refused" not in said
     said = ucp(workspace, "app", "import", str(source), "--all", "--dry-run")
     assert "apps/web/base/config/app.yaml (new)" in said and "would be refused" not in said
+
+
+def test_chart_in_a_kustomization_is_reported_with_the_command_that_adds_it(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    chart = "name: redis, repo: 'https://charts.example.org', version: 1.2.3, releaseName: cache"
+    files = {
+        "kustomization.yaml": "resources: [web.yaml]\n"
+        f"helmCharts: [{{{chart}, valuesFile: v.yaml}}]\n",
+        "web.yaml": DEPLOYMENT,
+        "v.yaml": "a: 1\n",
+    }
+    source = write(tmp_path / "web", files)
+    with pytest.raises(UcpError, match=r"inflates the chart redis \(helmCharts\)") as failed:
+        ucp(workspace, "app", "add", "web", str(source))
+    command = "ucp app add cache --chart redis --repo https://charts.example.org --version 1.2.3"
+    assert f"({command} --values FILE)" in str(failed.value.next)

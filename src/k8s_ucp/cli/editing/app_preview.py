@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -662,6 +663,8 @@ def _objects(
             ).replace(f"{apps}/", "")
             raise
         except BuildFailed as error:
+            if "--enable-helm" in error.message:
+                raise _inflates(apps, name, environment) from error
             why = classify("fetch", folder, error.message)
             raise BuildFailed(
                 f"{name} on {environment}: {error.message.replace(f'{apps}/', '')}",
@@ -686,6 +689,42 @@ def _objects(
     shown = [files[each].decode("utf-8", "replace").rstrip() for each in manifest_files(files)]
     shown += [f"# {each}: rendered by Argo CD" for each in files if each.endswith(".jsonnet")]
     return "\n---\n".join(shown) + "\n"
+
+
+def _inflates(apps: Path, name: str, environment: str) -> UsageError:
+    """The error of an app whose kustomization has charts, with the commands for these."""
+    from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    files = sorted(
+        each for each in (apps / "apps" / name).rglob("*") if each.name in KUSTOMIZATIONS
+    )
+    charts = [
+        each
+        for file in files
+        for each in maps(first_map(file.read_bytes(), file.name), "helmCharts")
+    ]
+    commands = list(dict.fromkeys(filter(None, map(_command_of_chart, charts))))
+    add = "; ".join(commands[:_SHOWN]) or "ucp app add NAME CHART"
+    names = ", ".join(dict.fromkeys(str(each.get("name")) for each in charts)) or "helmCharts"
+    return UsageError(
+        f"{name} on {environment}: its kustomization inflates the chart {names} (helmCharts), "
+        "which Argo CD doesn't do here",
+        next=f"add the chart as an app of its own ({add}), and the rest without helmCharts",
+    )
+
+
+def _command_of_chart(chart: Mapping[str, Any]) -> str:
+    """The command that adds a chart of a kustomization; "" for one in the repository."""
+    url, name, version = (str(chart.get(key) or "") for key in ("repo", "name", "version"))
+    if not url or not name:
+        return ""
+    oci = url.startswith("oci://")
+    words = ["--chart", f"{url.rstrip('/')}/{name}"] if oci else ["--chart", name, "--repo", url]
+    words += ["--version", version] if version else []
+    words += ["--values", "FILE"] if chart.get("valuesFile") or chart.get("valuesInline") else []
+    app = str(chart.get("releaseName") or name)
+    return " ".join(["ucp app add", *map(shlex.quote, [app, *words])])
 
 
 def _edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
