@@ -15,7 +15,7 @@ from k8s_ucp.gitops.imports.findings import (
     app_name,
     named_by,
 )
-from k8s_ucp.gitops.imports.flux.builds import FluxBuild
+from k8s_ucp.gitops.imports.flux.builds import FluxBuild, has_hash
 from k8s_ucp.gitops.imports.flux.variables import is_filled
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import manifest_files
@@ -114,14 +114,14 @@ def _is_beside(content: Mapping[str, Any], build: FluxBuild) -> bool:
     """The object isn't Flux's, created anyway, encrypted, or values of a release."""
     if content.get("kind") in _KNOWN or API in str(content.get("apiVersion")) or "sops" in content:
         return False
-    name = part(content, "metadata").get("name")
+    name = str(part(content, "metadata").get("name"))
     taken = (
-        each.get("name")
+        str(each.get("name"))
         for release in build.objects
         for each in maps(part(release, "spec"), "valuesFrom")
         if release.get("kind") == "HelmRelease" and each.get("kind") == content.get("kind")
     )
-    return name not in taken
+    return not any(name == each or has_hash(name, each) for each in taken)
 
 
 def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tuple[str, str]]:

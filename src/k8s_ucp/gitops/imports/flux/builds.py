@@ -5,12 +5,14 @@ Pure, except for kustomize, which is passed in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.findings import ArgoDocument, in_path
+from k8s_ucp.gitops.imports.flux.outside_files import with_files_inside
 from k8s_ucp.gitops.imports.flux.variables import fill_variables
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, manifest_files
@@ -46,6 +48,8 @@ class FluxBuild:
     file: str = ""
     """The file of its kustomization, or of Flux's Kustomization if that is generated."""
     is_generated: bool = False
+    by: str = ""
+    """The file of Flux's Kustomization, if there is one."""
     objects: tuple[Mapping[str, Any], ...] = ()
     failure: str = ""
 
@@ -166,12 +170,14 @@ def _built(
     file = tree.kustomization_file(folder)
     is_generated = by is not None and file in tree.generated
     declared = by.path if by and is_generated else file
-    made = FluxBuild(folder, environment, frozenset(files), declared, is_generated)
+    deployed_by = by.path if by else ""
+    made = FluxBuild(folder, environment, frozenset(files), declared, is_generated, deployed_by)
     if away := next(_from_elsewhere(files), None):
         return replace(made, failure=f"one loads {away}, which is not in the repository")
     files[tree.kustomization_file(folder)] = dump_all([content]).encode()
     try:
-        text = fill_variables(build(files, folder), part(spec, "postBuild"), tree, environment)
+        text = build(with_files_inside(files), folder)
+        text = fill_variables(text, part(spec, "postBuild"), tree, environment)
         objects = documents(text.encode(), folder)
     except UcpError as error:
         return replace(made, failure=" ".join(error.message.split()))
@@ -203,6 +209,14 @@ def _from_elsewhere(files: Mapping[str, bytes]) -> Iterator[str]:
                 and not any(join(inside, each) in files for each in KUSTOMIZATIONS)
             ):
                 yield entry
+
+
+def has_hash(name: str, reference: str) -> bool:
+    """The name is the reference with kustomize's hash.
+
+    kustomize adds it to no reference across namespaces, and Flux sets the namespace later.
+    """
+    return bool(re.fullmatch(rf"{re.escape(reference)}-[a-z0-9]{{10}}", name))
 
 
 def documents_of(

@@ -31,7 +31,14 @@ class FluxContext:
 
 
 class NotAlone(Exception):
-    """A release that can't be imported from its own file alone."""
+    """A release that can't be imported from its own file alone.
+
+    is_repeated: because others have its name.
+    """
+
+    def __init__(self, reason: str, *, is_repeated: bool = False) -> None:
+        super().__init__(reason)
+        self.is_repeated = is_repeated
 
 
 def chart_source(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +30,7 @@ from k8s_ucp.gitops.imports.flux.builds import (
     FluxBuild,
     build_releases,
     documents_of,
+    has_hash,
     value_of_config_map,
     values_of_config_map,
     with_kustomizations,
@@ -79,8 +81,10 @@ def read_flux(
             _refuse_changed(same_name, changed, failures)
             found = _release(same_name, sources, around)
         except NotAlone as error:
+            flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
             for each in complete or same_name:
-                yield each.refused(str(error), command_of_release(each, source_of(each, sources)))
+                command = command_of_release(each, source_of(each, sources))
+                yield each.refused(str(error), f"{flags}{command}")
             continue
         yield found
         more += [
@@ -178,6 +182,21 @@ def _distinct(releases: Sequence[ArgoDocument]) -> list[ArgoDocument]:
     return found
 
 
+def _flags_of_clusters(releases: Sequence[ArgoDocument], around: FluxContext) -> str:
+    """Flags that make the clusters that deploy the releases known as environments.
+
+    They are the folders in which the paths of their Kustomizations begin to differ.
+    """
+    files = {each.build.by for each in releases if isinstance(each, BuiltDocument)}
+    paths = [each.split("/") for each in sorted(files)]
+    same = len(posixpath.commonprefix(paths)) if len(paths) > 1 else 0
+    clusters = [each[same] for each in paths if len(each) > same + 1]
+    if not same or len(clusters) < len(paths):
+        return ""
+    flags = [f"--map {each}=ENV" for each in clusters if each not in around.environments]
+    return f"{' '.join(flags)}, if these are environments; else " if flags else ""
+
+
 def _environment(release: ArgoDocument, around: FluxContext) -> str | None:
     if isinstance(release, BuiltDocument):
         return release.build.environment
@@ -193,7 +212,9 @@ def _release(
     if not all(map(chart_of, releases)):
         raise NotAlone("HelmRelease of Flux is patched by kustomizations")
     if len(releases) > 1 and (None in places or len({*places}) < len(places)):
-        raise NotAlone("HelmRelease of Flux is declared several times under this name")
+        raise NotAlone(
+            "HelmRelease of Flux is declared several times under this name", is_repeated=True
+        )
     found = [chart_source(each, source_of(each, sources), around) for each in releases]
     remote, path = found[0]
     versions = versions_of(places, found)
@@ -271,12 +292,15 @@ def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mappi
         objects = [*release.build.objects]
     else:
         objects = [each for _, each in objects_beside(release, tree)]
-    named = (
-        each
+    maps_by_name = {
+        str(part(each, "metadata").get("name")): each
         for each in objects
-        if each.get("kind") == "ConfigMap" and part(each, "metadata").get("name") == name
-    )
-    return next(named, None)
+        if each.get("kind") == "ConfigMap"
+    }
+    if name in maps_by_name:
+        return maps_by_name[name]
+    found = [each for own, each in maps_by_name.items() if has_hash(own, name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _target(release: ArgoDocument, around: FluxContext) -> str | None:

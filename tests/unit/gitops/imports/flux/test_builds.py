@@ -12,6 +12,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.environment_mapping import request_of
 from k8s_ucp.gitops.imports.findings import Discovery, RemoteSource
 from k8s_ucp.gitops.imports.flux.builds import Build
+from k8s_ucp.gitops.imports.flux.outside_files import with_files_inside
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
 from tests.unit.gitops.imports.test_detection import CONFIG, flux, found, overlay, place, refusal
 
@@ -33,6 +34,11 @@ def release(values: Mapping[str, Any], version: str = "1.0.0", **more: Any) -> d
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def output(*objects: Mapping[str, Any]) -> str:
+    """What kustomize builds, with the chart's source."""
+    return f"{CHARTS}---\n{dump_all(objects)}"
 
 
 def patched(*environments: str) -> dict[str, str]:
@@ -354,3 +360,71 @@ def test_flux_system_is_not_an_app() -> None:
         f"{folder}/gotk-components.yaml": CONFIG,
     }
     assert not found(files).findings
+
+
+def test_config_map_with_a_hash_that_its_reference_lacks_is_found() -> None:
+    """kustomize adds it to no reference in another namespace, which Flux sets afterwards."""
+    files = patched("stage")
+    built = release({"host": "stage"}, valuesFrom=[{"kind": "ConfigMap", "name": "more"}])
+    hashed = config_map("more-abcdefgh12", **{"values.yaml": "size: 1\n"})
+    [web] = found(files, build=lambda *_: output(built, hashed)).findings
+    assert b"size: 1" in dict(web.values)["stage"]
+    other = config_map("more-other-abcdefgh12", **{"values.yaml": "size: 1\n"})
+    there = found(files, build=lambda *_: output(built, other))
+    assert "ConfigMap more of its valuesFrom does not exist" in refusal(there, "web").reason
+
+
+def test_files_outside_of_a_kustomization_are_copied_into_it() -> None:
+    """Flux allows them; kustomize would then also read files of this machine."""
+    content = {
+        "resources": ["../base/web", "../shared/one.yaml"],
+        "patches": [{"path": "../shared/patch.yaml"}, {"patch": "x", "target": {"kind": "A"}}],
+        "configMapGenerator": [
+            {"name": "c", "files": ["../shared/one.yaml", "k=../shared/two.yaml", "own.yaml"]},
+            {"name": "d", "envs": ["../shared/some.env"], "literals": ["a=/etc/passwd"]},
+        ],
+        "secretGenerator": [{"name": "s", "files": ["/etc/passwd", "../../../etc/passwd"]}],
+    }
+    files = {
+        "apps/stage/kustomization.yaml": dump_all([content]).encode(),
+        "apps/stage/own.yaml": b"o",
+        **{f"apps/shared/{each}": b"x" for each in ("one.yaml", "two.yaml", "patch.yaml")},
+        "apps/shared/some.env": b"a=1",
+    }
+    inside = with_files_inside(files)
+    [read] = documents(inside["apps/stage/kustomization.yaml"], "")
+    copies = "from-outside/apps/shared"
+    assert read == {
+        "resources": ["../base/web", f"{copies}/one.yaml"],
+        "patches": [{"path": f"{copies}/patch.yaml"}, {"patch": "x", "target": {"kind": "A"}}],
+        "configMapGenerator": [
+            {
+                "name": "c",
+                "files": [f"one.yaml={copies}/one.yaml", f"k={copies}/two.yaml", "own.yaml"],
+            },
+            {"name": "d", "envs": [f"{copies}/some.env"], "literals": ["a=/etc/passwd"]},
+        ],
+        "secretGenerator": [{"name": "s", "files": ["/etc/passwd", "../../../etc/passwd"]}],
+    }
+    assert inside[f"apps/stage/{copies}/two.yaml"] == b"x"
+    assert files.items() - inside.items() == {
+        ("apps/stage/kustomization.yaml", files["apps/stage/kustomization.yaml"])
+    }
+
+
+def test_clusters_that_deploy_one_release_are_proposed_as_environments() -> None:
+    files = patched()
+    for each in ("main", "spare"):
+        deploy = {"path": "./apps/base/web", "postBuild": {"substitute": {"HOST": each}}}
+        files[f"clusters/{each}/web.yaml"] = flux("Kustomization", "web", deploy)
+
+    def build(files: Mapping[str, bytes], folder: str) -> str:
+        return output(release({"host": "${HOST}"}))
+
+    there = found(files, build=build)
+    assert {each.advice.partition(";")[0] for each in there.refusals} == {
+        "--map main=ENV --map spare=ENV, if these are environments"
+    }
+    assert len(there.refusals) == len(set(there.refusals)) == 1
+    [web] = found(files, build=build, environments=["main", "spare"]).findings
+    assert web.environments == ("main", "spare")
