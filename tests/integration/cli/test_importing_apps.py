@@ -11,7 +11,7 @@ import pytest
 
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing.imports.command import proposed_flags
-from k8s_ucp.cli.editing.imports.source import builder
+from k8s_ucp.cli.editing.imports.source import builder, filler
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
@@ -461,3 +461,61 @@ def test_helm_releases_of_flux_are_imported_as_kustomize_builds_them(
     claim = more.generated[f"{folder}/objects.yaml"].decode()
     assert "name: web\n" in claim and "- ReadWriteOnce" in claim
     assert "web-values" not in claim
+
+
+def test_go_templates_of_application_sets_are_filled_by_helm(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    template = """\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: all}
+spec:
+  goTemplate: true
+  goTemplateOptions: [missingkey=error]
+  generators: [{git: {repoURL: cnoe://, files: [{path: apps/*/app.yaml}]}}]
+  template:
+    metadata: {name: '{{ normalize .path.basename }}'}
+    spec:
+      source: {repoURL: cnoe://, path: '../{{ .path.path }}'}
+      destination: {namespace: '{{ if hasKey . "space" }}{{ .space }}{{ else }}all{{ end }}'}
+  templatePatch: |
+    {{- $differences := dig "differences" (list) . }}
+    {{- if $differences }}
+    spec:
+      ignoreDifferences:
+        {{- range $each := $differences }}
+        - kind: {{ $each.kind | quote }}
+        {{- end }}
+    {{- end }}
+"""
+    files = {
+        "sets/all.yaml": template,
+        "apps/Web_1/app.yaml": "space: front\ndifferences: [{kind: Deployment}]\n",
+        "apps/Web_1/web.yaml": DEPLOYMENT,
+        "apps/shop/app.yaml": "size: 2\n",
+        "apps/shop/web.yaml": DEPLOYMENT,
+    }
+    place = folder_place(write(tmp_path / "theirs", files))
+    fill_go = filler(lambda: toolbox.path("helm"))
+    found = detect(place, title="theirs", fill_go=fill_go)
+    assert not found.refusals
+    shop, web = found.findings
+    assert (shop.name, shop.path, shop.namespace) == ("shop", "apps/shop", "all")
+    assert (web.name, web.path, web.namespace) == ("web-1", "apps/Web_1", "front")
+    assert "ignoreDifferences" in web.notes[0] and not shop.notes
+    write(tmp_path / "theirs", {"apps/shop/app.yaml": "differences: [1]\n"})
+    [refused] = detect(place, title="theirs", fill_go=fill_go).refusals
+    assert "its template can't be filled" in refused.reason and "kind" in refused.reason
+
+
+def test_many_environments_are_named_by_a_few_flags(workspace: Path, tmp_path: Path) -> None:
+    files = {"web/base/kustomization.yaml": "resources: [web.yaml]\n"}
+    files["web/base/web.yaml"] = DEPLOYMENT
+    for number in range(30):
+        path = f"web/overlays/v{number:02}/kustomization.yaml"
+        files[path] = "resources: [../../base]\n"
+    with pytest.raises(UcpError, match="v11 and 18 more; it has stage, prod") as failed:
+        ucp(workspace, "app", "import", str(write(tmp_path / "theirs", files)), "--all")
+    assert "--map v11=ENV and so on (or --skip-env NAME)" in str(failed.value.next)
+    assert "--app NAME" in str(failed.value.next) and "v12" not in str(failed.value.next)

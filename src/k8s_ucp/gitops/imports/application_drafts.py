@@ -21,7 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import used_settings
-from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree
+from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
@@ -88,7 +88,11 @@ def drafts_of(
     refs = {
         str(each["ref"]): _values_source(each, where, around) for each in listed if each.get("ref")
     }
-    rendering = [each for each in listed if _chart_of(each) or each.get("path") is not None]
+    rendering = [
+        from_the_root(each, document.path) if each.get("ref") else each
+        for each in listed
+        if _chart_of(each) or each.get("path") is not None
+    ]
     if not rendering and len(listed) == 1 and listed[0].get("repoURL"):
         rendering = listed
     if not any(each.get("repoURL") for each in rendering):

@@ -13,11 +13,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
-from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.application_templates import fill, normalized
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.gitops.imports.application_templates import (
+    fill,
+    normalized,
+    refuse_unknown,
+    texts_in,
+    with_texts,
+)
 from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, in_text
 from k8s_ucp.gitops.imports.helm_values import merge
-from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.imports.trees import RepositoryTree, beside_its_file
 from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part
 from k8s_ucp.names import SECRET_TYPE
 
@@ -38,6 +44,8 @@ _OWN_CLUSTER = "in-cluster"
 """Argo CD's name for the cluster that it runs on, which is not an environment."""
 
 Parameters = Mapping[str, Any]
+FillGo = Callable[[Sequence[str], Sequence[Parameters]], Sequence[Sequence[str]]]
+"""(Go templates, sets of parameters) to the filled templates for each set; raises UcpError."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,8 @@ class SetContext:
     """Names that are recognised as environments, of the topology or others."""
     go: bool = False
     """Templates are Go templates (`goTemplate: true`)."""
+    fill_go: FillGo | None = None
+    """helm, if available."""
 
 
 def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplication]:
@@ -73,19 +83,40 @@ def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplicati
     template = spec.get("template")
     if not isinstance(template, dict):
         raise NotImportable("it has no template", "correct it")
-    for generator in maps(spec, "generators"):
-        for parameters in _generate(generator, around):
-            content = {
-                "apiVersion": document.content.get("apiVersion"),
-                "kind": "Application",
-                **_patched(fill(template, parameters, go=go), fill(patch, parameters, go=go)),
-            }
-            hints = (parameters.get(each) for each in _HINTS)
-            hint = next((each for each in hints if isinstance(each, str) and each), None)
-            found.append(ExpandedApplication(replace(document, content=content), hint))
+    generated = [
+        each for generator in maps(spec, "generators") for each in _generate(generator, around)
+    ]
+    both = {"template": template, "patch": patch}
+    for parameters, filled in zip(generated, _filled(both, generated, around), strict=True):
+        content = {
+            "apiVersion": document.content.get("apiVersion"),
+            "kind": "Application",
+            **_patched(filled["template"], filled["patch"]),
+        }
+        hints = (parameters.get(each) for each in _HINTS)
+        hint = next((each for each in hints if isinstance(each, str) and each), None)
+        application = beside_its_file(replace(document, content=content))
+        found.append(ExpandedApplication(application, hint))
     if not found:
         raise NotImportable("its generators yield nothing in this repository", _ADVICE)
     return found
+
+
+def _filled(value: Any, generated: Sequence[Parameters], around: SetContext) -> list[Any]:
+    """A template filled with each of the parameters. Raises NotImportable."""
+    try:
+        return [fill(value, each, go=around.go) for each in generated]
+    except NotImportable:
+        if not around.go or around.fill_go is None:
+            raise
+    texts = list(dict.fromkeys(texts_in(value)))
+    for each in generated:
+        refuse_unknown(texts, each)
+    try:
+        found = around.fill_go(texts, generated)
+    except UcpError as error:
+        raise NotImportable(f"its template can't be filled: {error.message}", _ADVICE) from error
+    return [with_texts(value, dict(zip(texts, each, strict=True))) for each in found]
 
 
 def _patched(application: Mapping[str, Any], patch: str) -> Mapping[str, Any]:

@@ -1,19 +1,21 @@
 """Fills an ApplicationSet's template with the parameters of one element. Pure.
 
 Supports both notations of Argo CD: `{{path.basename}}`, and Go templates (`goTemplate: true`) if
-they are pipelines of parameters and common functions. Conditions and loops aren't supported.
+they are pipelines of parameters and common functions. Other ones, with conditions and loops, are
+for helm (`go_templates.py`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 
 _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+_CONTROL = re.compile(r"\{\{-?\s*(?:if|with|range)\b")
 _FIELD = re.compile(r"\.[\w.-]*")
 _WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|`[^`]*`|[()|]|[^\s()|"`]+)')
 _ADVICE = (
@@ -33,6 +35,42 @@ def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:
     if isinstance(value, list):
         return [fill(item, parameters, go=go) for item in value]
     return value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """All strings of a value with template actions, also keys."""
+    if isinstance(value, str):
+        if "{{" in value:
+            yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts_in(key)
+            yield from texts_in(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts_in(item)
+
+
+def with_texts(value: Any, texts: Mapping[str, str]) -> Any:
+    """The value with its strings replaced by those that `texts` has for them."""
+    if isinstance(value, str):
+        return texts.get(value, value)
+    if isinstance(value, dict):
+        return {with_texts(key, texts): with_texts(item, texts) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_texts(item, texts) for item in value]
+    return value
+
+
+def refuse_unknown(texts: Sequence[str], parameters: Mapping[str, Any]) -> None:
+    """Raise NotImportable for an action that is only a parameter, which is not known here.
+
+    helm would fill it with nothing. Where there are conditions, they may ask for it first.
+    """
+    plain = (text for text in texts if not _CONTROL.search(text))
+    for action in (match[1] for text in plain for match in _ACTION.finditer(text)):
+        if _FIELD.fullmatch(action) and action != ".":
+            _text(action, parameters, go=True)
 
 
 def normalized(text: str) -> str:
@@ -65,6 +103,14 @@ def _index(value: Any, *keys: Any) -> Any:
     return value
 
 
+def _dig(keys: Sequence[str], usual: Any, value: Any) -> Any:
+    for key in keys:
+        if not isinstance(value, dict) or key not in value:
+            return usual
+        value = value[key]
+    return value
+
+
 _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "lower": lambda text: str(text).lower(),
     "upper": lambda text: str(text).upper(),
@@ -84,6 +130,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "index": _index,
     "ternary": lambda yes, no, which: yes if which else no,
     "eq": lambda one, other: one == other,
+    "dig": lambda *words: _dig(words[:-2], words[-2], words[-1]),
 }
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.application_drafts import DiscoveryContext, Fetch
-from k8s_ucp.gitops.imports.application_sets import SetContext, expand, looked_at
+from k8s_ucp.gitops.imports.application_sets import FillGo, SetContext, expand, looked_at
 from k8s_ucp.gitops.imports.application_values import values_for_applications
 from k8s_ucp.gitops.imports.applications import read_applications
 from k8s_ucp.gitops.imports.findings import (
@@ -43,6 +43,8 @@ Render = Callable[[str, "str | bytes | None"], str]
 _Declared = tuple[ArgoDocument, "str | None"]
 """A document and its environment, if something other than the document determines it."""
 _ARGO = "argoproj.io/"
+_ABOUT_APPS = frozenset(["Application", "ApplicationSet", "AppProject", "Namespace"])
+"""Kinds that are read separately, or created for each app."""
 
 
 def detect(
@@ -57,6 +59,7 @@ def detect(
     fetch: Fetch | None = None,
     clusters: Sequence[str] = (),
     build: Build | None = None,
+    fill_go: FillGo | None = None,
 ) -> Discovery:
     """Find the apps of a repository.
 
@@ -64,14 +67,15 @@ def detect(
     none, a URL is assumed to be its own if a path used with it exists here. environments: names to
     recognise in addition to the common ones. render: helm, if available. origin: for suggested
     commands. fetch: other repositories, for values files in them. clusters: environments that a
-    generator over all clusters yields. build: kustomize, if available.
+    generator over all clusters yields. build: kustomize, if available. fill_go: fills Go templates
+    with helm, if available.
     """
     tree = RepositoryTree(place, origin)
     known = NAMES | frozenset(environments)
     documents, refusals = _documents(tree, known, render)
     same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
     around = DiscoveryContext(tree, same, known, revision, fetch)
-    declared, more = _declared(documents, SetContext(tree, same, clusters, known))
+    declared, more = _declared(documents, SetContext(tree, same, clusters, known, fill_go=fill_go))
     refusals += more
     flux = FluxContext(tree, same, known, build)
     of_flux = list(read_flux([each for each, _ in documents], flux))
@@ -91,8 +95,14 @@ def detect(
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
     laid, more = find_layouts(tree, title, known)
+    whole = _whole_folders(tree, findings)
     findings = [*(_with_base(each, laid) for each in findings), *releases]
-    findings += [each for each in laid if not claimed & set(folders_of(each))]
+    findings += [
+        each
+        for each in laid
+        if not claimed & set(folders_of(each))
+        and not any(within(path, one) for path in folders_of(each) for one in whole)
+    ]
     refusals += [each for each in more if each.where not in claimed]
     taken = {path for each in findings if not each.remote for path in folders_of(each)}
     refusals = [
@@ -101,7 +111,7 @@ def detect(
         if each.folder is None or not any(within(path, each.folder) for path in taken)
     ]
     findings, more = _distinct(tree, findings)
-    refusals += more
+    refusals = list(dict.fromkeys([*refusals, *more]))
     refusals += _other_tools(tree, title, findings, nothing=not (findings or refusals))
     findings = [_with_fleet(tree, each) for each in findings]
 
@@ -109,6 +119,15 @@ def detect(
         return each.name, each.where
 
     return Discovery(tuple(sorted(findings, key=key)), tuple(sorted(refusals, key=key)))
+
+
+def _whole_folders(tree: RepositoryTree, findings: Iterable[DiscoveredApp]) -> set[str]:
+    """Folders of Applications that have plain manifests, which may be in their subfolders."""
+    return {
+        each.path
+        for each in findings
+        if each.path and not each.remote and each.path not in tree.kustomizations | tree.charts
+    }
 
 
 def folders_of(finding: DiscoveredApp) -> list[str]:
@@ -285,6 +304,8 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
     If its URL is another one but the subfolder exists here, this repository is a copy of that one.
     """
     path = _path(document)
+    if document.kind == "Application" and path is None:
+        return _only_declares(tree, document)
     if document.kind != "Application" or path is None:
         return False
     [source] = _sources(document)
@@ -299,6 +320,21 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
         within(each.path, path) for each in tree.documents_of_argocd if each is not document
     )
     return holds and path not in tree.charts
+
+
+def _only_declares(tree: RepositoryTree, document: ArgoDocument) -> bool:
+    """An Application with several folders, of which one has Applications, and none has an app."""
+    folders = [*_paths(document)]
+    files = [name for each in folders if each in tree.folders for name in tree.below(each)]
+    if not set(files) & {each.path for each in tree.documents_of_argocd}:
+        return False
+    kinds = {
+        each.kind
+        for name in files
+        if name.endswith((".yaml", ".yml"))
+        for each in read_documents(tree.read(name), name)
+    }
+    return len(folders) == len(_sources(document)) and kinds <= _ABOUT_APPS
 
 
 def _other_tools(

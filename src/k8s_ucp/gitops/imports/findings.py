@@ -28,6 +28,7 @@ PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "varia
 DEFAULT = "default"
 """An overlay with this name applies to every environment without its own."""
 _MOST_LETTERS = 40
+_VERSION = re.compile(r"v?\d+(\.\d+)+([-+][\w.]+)?")
 
 
 @dataclass(frozen=True)
@@ -154,9 +155,13 @@ def app_name(text: str) -> str:
 def named_by(folder: str, title: str) -> tuple[list[str], str]:
     """(parent folders, name) of an app from its folder; title: if no folder name is specific.
 
-    Folders such as `base`, `k8s` or `charts` aren't specific.
+    Folders such as `base`, `k8s` or `charts` aren't specific, nor are versions.
     """
-    segments = [each for each in folder.split("/") if each and each not in PARTS]
+    segments = [
+        each
+        for each in folder.split("/")
+        if each and each not in PARTS and not _VERSION.fullmatch(each)
+    ]
     for at in reversed(range(len(segments))):
         if segments[at].lower() not in USUAL and re.search("[a-z0-9]", segments[at].lower()):
             return segments[:at], app_name(segments[at])

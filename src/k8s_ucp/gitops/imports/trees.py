@@ -169,7 +169,7 @@ class RepositoryTree:
             if name.endswith((".yaml", ".yml", ".json")) and not self.in_chart(name):
                 text = self._text(name)
                 if _is_application(text) or _FLUX.search(text):
-                    found += map(_with_folders, read_documents(self.read(name), name))
+                    found += map(beside_its_file, read_documents(self.read(name), name))
         return tuple(found)
 
     @cached_property
@@ -211,7 +211,7 @@ def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
         start = end
 
 
-def _with_folders(document: ArgoDocument) -> ArgoDocument:
+def beside_its_file(document: ArgoDocument) -> ArgoDocument:
     """The Application with paths relative to the repository instead of its own file."""
     spec = part(document.content, "spec")
     if document.kind != "Application" or not any(
@@ -221,16 +221,22 @@ def _with_folders(document: ArgoDocument) -> ArgoDocument:
         return document
 
     def moved(source: Mapping[str, Any]) -> Mapping[str, Any]:
-        url = str(source.get("repoURL"))
-        beside = join(url.removeprefix(LOCAL), str(source.get("path") or ""))
-        path = resolve(document.path.rpartition("/")[0], beside)
-        if not url.startswith(LOCAL) or path is None or source.get("ref"):
-            return source
-        return {**source, "repoURL": LOCAL, "path": path}
+        # Values files of a `ref` are relative to its URL alone, which is read later.
+        return source if source.get("ref") else from_the_root(source, document.path)
 
     own = {"source": moved(part(spec, "source"))} if "source" in spec else {}
     several = {"sources": list(map(moved, maps(spec, "sources")))} if "sources" in spec else {}
     return replace(document, content={**document.content, "spec": {**spec, **own, **several}})
+
+
+def from_the_root(source: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    """A source beside the Application's file, with its path in the repository."""
+    url = str(source.get("repoURL"))
+    beside = join(url.removeprefix(LOCAL), str(source.get("path") or ""))
+    path = resolve(file.rpartition("/")[0], beside)
+    if not url.startswith(LOCAL) or path is None:
+        return source
+    return {**source, "repoURL": LOCAL, "path": path}
 
 
 def _lines_before(piece: str) -> int:

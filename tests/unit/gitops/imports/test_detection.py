@@ -1261,3 +1261,107 @@ def test_a_kargo_pipeline_is_not_an_app() -> None:
     there = found(files)
     assert [each.name for each in there.findings] == ["app"]
     assert "promotesFrom" in refusal(there, "kargo").advice
+
+
+def of_files(path: str, name: str, **more: Any) -> str:
+    """An ApplicationSet with Go templates, over files."""
+    template = {
+        "metadata": {"name": name},
+        "spec": {
+            "source": {"repoURL": URL, "path": "{{ .path.path }}"},
+            "destination": {"namespace": '{{ dig "meta" "space" "shared" . }}'},
+        },
+    }
+    generator = {"git": {"repoURL": URL, "files": [{"path": path}]}}
+    return application_set("all", generator, template, goTemplate=True, **more)
+
+
+def test_nested_parameters_with_a_default_are_found() -> None:
+    files = {
+        "sets/all.yaml": of_files("apps/*/app.yaml", "{{ .path.basename }}"),
+        "apps/web/app.yaml": "meta: {space: front}\n",
+        "apps/web/config.yaml": CONFIG,
+        "apps/shop/app.yaml": "size: 1\n",
+        "apps/shop/config.yaml": CONFIG,
+    }
+    shop, web = found(files).findings
+    assert (shop.namespace, web.namespace) == ("shared", "front")
+
+
+def test_go_templates_with_conditions_are_filled_by_helm_if_every_parameter_is_known() -> None:
+    asked: list[Any] = []
+
+    def fill_go(texts: Any, sets: Any) -> Any:
+        asked.append(texts)
+        return [[f"web{text[:0]}" if "if" in text else "apps/web" for text in texts] for _ in sets]
+
+    name = "{{ if .size }}{{ .path.basename }}{{ end }}"
+    files = {
+        "sets/all.yaml": of_files("apps/*/app.yaml", name),
+        "apps/web/app.yaml": "size: 1\n",
+        "apps/web/config.yaml": CONFIG,
+    }
+    assert "is not known here" in refusal(found(files), "all").reason
+    [web] = found(files, fill_go=fill_go).findings
+    assert (web.name, web.path) == ("web", "apps/web")
+    assert asked == [[name, "{{ .path.path }}", '{{ dig "meta" "space" "shared" . }}']]
+    files["sets/all.yaml"] = of_files("apps/*/app.yaml", "{{ .cluster.name }}")
+    there = found(files, fill_go=fill_go)
+    assert "names {{.cluster.name}}, which is not known here" in refusal(there, "all").reason
+
+    def fails(texts: Any, sets: Any) -> Any:
+        raise UcpError("helm: wrong type")
+
+    files["sets/all.yaml"] = of_files("apps/*/app.yaml", name)
+    reason = refusal(found(files, fill_go=fails), "all").reason
+    assert reason == "its template can't be filled: helm: wrong type"
+
+
+def test_folders_below_an_application_s_folder_are_not_apps_of_their_own() -> None:
+    source = {"path": "apps/web", "directory": {"recurse": True}}
+    files = {
+        "argo/web.yaml": application("web", source),
+        "apps/web/values.yaml": "a: 1\n",
+        "apps/web/manifests/config.yaml": CONFIG,
+        "apps/shop/manifests/config.yaml": CONFIG,
+    }
+    assert [each.name for each in found(files).findings] == ["shop", "web"]
+
+
+def test_application_of_several_folders_of_applications_is_not_an_app() -> None:
+    sources = [{"repoURL": URL, "path": each} for each in ("argo/sets", "argo/spaces")]
+    files = {
+        "root.yaml": document("Application", "root", {"sources": sources}),
+        "argo/sets/web.yaml": application("web", {"path": "web"}),
+        "argo/spaces/web.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n",
+        "web/config.yaml": CONFIG,
+    }
+    there = found(files)
+    assert [each.name for each in there.findings if each.where.startswith("root")] == []
+    assert "contains Applications" in refusal(there, "root").reason
+    files["argo/spaces/config.yaml"] = CONFIG
+    assert [each.name for each in found(files).findings if each.where.startswith("root")]
+
+
+def test_version_in_a_path_is_not_the_name_of_an_app() -> None:
+    files = {"charts/loki/0.80.3/Chart.yaml": CHART, "tasks/dotnet/v5.0/config.yaml": CONFIG}
+    assert [each.name for each in found(files).findings] == ["dotnet", "loki"]
+
+
+def test_folders_of_idpbuilder_are_relative_to_the_application() -> None:
+    template = {"metadata": {"name": "{{.name}}"}, "spec": {"source": source_beside("web")}}
+    of_values = {**source_beside("manifests", url="cnoe://shop"), "ref": "values"}
+    files = {
+        "stacks/set.yaml": application_set(
+            "web", {"list": {"elements": [{"name": "web"}]}}, template, goTemplate=True
+        ),
+        "stacks/web/config.yaml": CONFIG,
+        "stacks/shop.yaml": document("Application", "shop", {"sources": [of_values]}),
+        "stacks/shop/manifests/config.yaml": CONFIG,
+    }
+    shop, web = detect(place(files), title="shop").findings
+    assert (shop.path, web.path) == ("stacks/shop/manifests", "stacks/web")
+
+
+def source_beside(path: str, *, url: str = "cnoe://") -> dict[str, str]:
+    return {"repoURL": url, "path": path}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ from k8s_ucp.cli.editing.imports.source import (
     ImportSource,
     builder,
     fetcher,
+    filler,
     open_source,
     renderer,
 )
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
 _NAMED = 12
-"""Maximum number of apps that an advice names."""
+"""Maximum number of apps or environments that a message names."""
 _LEFT_OUT = ""
 """Answer for an environment that is left out."""
 
@@ -174,12 +176,7 @@ def import_apps(
             except (NotImportable, UcpError) as error:
                 selection.leave_out(finding, error)
 
-        def edit(text: str, file: Path) -> tuple[str, Topology]:
-            edited = parse(text, file)
-            for each in selection.items.values():
-                text, edited = with_item(text, "apps", each, file)
-            return text, edited
-
+        edit = _edit(selection)
         inspection = _inspect(call, edit, selection, origin)
         for line, advice in selection.reasons().items():
             call.console.warn(f"{line}\n  next: {advice}")
@@ -209,6 +206,26 @@ def import_apps(
             call.console.data(notation({**_data(selection.found), "added": names}, output))
     listed = ", ".join(names)
     call.console.say(f"added {listed}; {how_far(call, topology, 'ucp status --watch')}")
+
+
+def _edit(selection: Selection) -> Edit:
+    """Adds the items of a selection to ucp.yaml. With many, that takes long: it keeps the result.
+
+    Flags and answers change the items in between.
+    """
+    kept: dict[tuple[str, Path, str], tuple[str, Topology]] = {}
+
+    def edit(text: str, file: Path) -> tuple[str, Topology]:
+        key = text, file, json.dumps(list(selection.items.values()))
+        if key not in kept:
+            edited = text, parse(text, file)
+            for each in selection.items.values():
+                edited = with_item(edited[0], "apps", each, file)
+            kept.clear()
+            kept[key] = edited
+        return kept[key]
+
+    return edit
 
 
 def _choose(
@@ -294,6 +311,7 @@ def _detect(
         fetch=fetcher(call, topology),
         clusters=[each.name for each in topology.spec.environments],
         build=builder(kustomize),
+        fill_go=filler(lambda: pinned_helm(call, topology)),
     )
 
 
@@ -415,10 +433,12 @@ def _ask_environments(
         for name in missing
     }
     if missing and not can_ask():
-        flags = " ".join(proposed_flags(missing, ours, mapping, beside))
+        flags = proposed_flags(missing, ours, mapping, beside)
+        shown = " ".join(flags[:_NAMED]) + (" and so on" if len(flags) > _NAMED else "")
+        fewer = "; or import single apps with --app NAME" if len(flags) > _NAMED else ""
         raise UsageError(
-            f"ucp.yaml has no environment {', '.join(missing)}; it has {', '.join(ours)}",
-            next=f"map them: {flags} (or --skip-env NAME)",
+            f"ucp.yaml has no environment {_listed(missing)}; it has {', '.join(ours)}",
+            next=f"map them: {shown} (or --skip-env NAME){fewer}",
         )
     found = dict(mapping)
     for each in missing:
@@ -430,6 +450,11 @@ def _ask_environments(
         )
         found[each] = answer or None
     return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def proposed_flags(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.app_adding import parsed_item
 from k8s_ucp.cli.editing.app_source import SSH
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
     from k8s_ucp.gitops.imports.application_drafts import Fetch
+    from k8s_ucp.gitops.imports.application_sets import FillGo
     from k8s_ucp.gitops.imports.detection import Render
     from k8s_ucp.gitops.imports.flux.builds import Build
     from k8s_ucp.gitops.manifests.reachable import FolderTree
@@ -150,6 +151,22 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
             return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
 
     return render
+
+
+def filler(helm: Callable[[], Path]) -> FillGo:
+    """Fills Go templates of ApplicationSets, with helm."""
+    from k8s_ucp.gitops.imports.go_templates import chart_of, filled_by
+    from k8s_ucp.gitops.manifests.chart_source import write_files
+    from k8s_ucp.gitops.manifests.helm import template
+
+    def fill(texts: Sequence[str], sets: Sequence[Mapping[str, Any]]) -> Sequence[Sequence[str]]:
+        with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
+            root = Path(home, "chart")
+            write_files(root, chart_of(texts, sets))
+            output = template(helm(), ["import", root], home=Path(home), timeout=RENDER_SECONDS)
+        return filled_by(output, texts)
+
+    return fill
 
 
 def builder(kustomize: Callable[[], Path]) -> Build:
