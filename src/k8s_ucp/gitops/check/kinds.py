@@ -57,6 +57,12 @@ def find_misfits(item: Mapping[str, Any]) -> Iterator[Fault]:
         yield Fault("kind-unknown", words, field="kind")
 
 
+_OF_SOPS = (
+    ": SOPS encrypts this object, and Argo CD doesn't decrypt it; create it on the clusters "
+    "instead (`fromOutside` of the app), or use a SealedSecret or an ExternalSecret"
+)
+
+
 def foreign_kinds(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     """`Kind.group` of custom resources for which the objects contain no definition (CRD)."""
     found, declared = set(), set()
@@ -121,7 +127,8 @@ def _object(value: Any, fields: Mapping[str, str], path: str) -> Iterator[Fault]
     for key, each in value.items():
         here = f"{path}.{key}".removeprefix(".")
         if key not in fields:
-            yield Fault("field-unknown", f"unknown field {here}", field=here)
+            words = _OF_SOPS if here == "sops" and part(value, here).get("mac") else ""
+            yield Fault("field-unknown", f"unknown field {here}{words}", field=here)
         else:
             yield from _misfits(each, fields[key].removeprefix("!"), here)
 

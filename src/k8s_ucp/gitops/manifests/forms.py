@@ -179,7 +179,16 @@ def _holds_objects(files: Files, path: str) -> bool:
         return False
     if name.endswith(".json") and '"kind"' not in plain_text(files[path], path):
         return False
-    return _outline(files[path], path).only_objects
+    if not _outline(files[path], path).only_objects:
+        return False
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raise UsageError(
+            f"the name of the file {shown} is not UTF-8, and YAML can't list it", next="rename it"
+        ) from error
+    return True
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,26 @@ def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[s
     return [each.message for each in find_faults(objects(text), mirrored)]
 
 
+def test_object_that_sops_encrypts_is_reported_as_that() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nsops: {mac: x, age: []}\n"
+    [fault] = faults(secret)
+    assert "unknown field sops: SOPS encrypts this object" in fault and "fromOutside" in fault
+    assert faults(secret.replace("mac", "any")) == ["Secret db: unknown field sops"]
+
+
+def test_data_of_generators_need_not_be_yaml() -> None:
+    generators = "configMapGenerator: [{name: c, files: [a.yaml, k=../more/b.yaml]}]\n"
+    files = {
+        "apps/web/base/kustomization.yaml": generators,
+        **{
+            f"apps/web/{each}": "a: {{ b }}: c" for each in ("base/a.yaml", "more/b.yaml", "c.yaml")
+        },
+    }
+    tree = Tree({path: text.encode() for path, text in files.items()})
+    found = [each.path for each in find_file_faults(tree) if each.rule == "yaml-invalid"]
+    assert found == ["apps/web/c.yaml"]
+
+
 def test_valid_objects_have_no_faults() -> None:
     assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
 

@@ -199,3 +199,11 @@ dependencies:
         "file://../my charts/a": "../my charts/a",
         "file://../my%20charts/b": "../my%20charts/b",
     }
+
+
+def test_manifest_whose_name_is_not_utf_8_is_reported() -> None:
+    name = b"caf\xe9.yaml".decode("utf-8", "surrogateescape")
+    with pytest.raises(UsageError, match=r"the file caf\\xe9\.yaml is not UTF-8") as failed:
+        manifest_files({name: b"kind: A\n"})
+    assert failed.value.next == "rename it"
+    assert manifest_files({name: b"a: 1\n"}) == []
