@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from k8s_ucp.cluster_provider import Placement, Reach
@@ -209,6 +209,19 @@ def check_clusters(context: StartContext) -> None:
             provider.preflight(core_request(context.workspace, topology))
         for each in requests:
             provider.preflight(each, reach=reach)
+
+
+def check_new_clusters(context: StartContext, known: Collection[str]) -> None:
+    """Check what the clusters of added environments require, as a start does.
+
+    known: names of the environments that there were before. Raises UcpError.
+    """
+    reach = Reach.PODS if context.in_pods else Reach.MACHINE
+    others = {context.topology.app_cluster(each) for each in known}
+    for name, requests in environment_requests(context.topology).items():
+        for each in requests:
+            if each.name not in others:
+                context.providers[name].preflight(each, reach=reach)
 
 
 def check_tools(context: StartContext) -> None:

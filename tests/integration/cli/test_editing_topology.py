@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -143,6 +144,26 @@ def test_edit_that_start_would_refuse_is_not_pushed(workspace: Path) -> None:
     assert "elsewhere" not in str(refused.value), "what was wrong before is not the edit's"
     assert (workspace / "ucp.yaml").read_text() == before
     assert not gitops.core_remote.exists()
+
+
+def test_environment_whose_cluster_cannot_be_created_here_is_refused_before_programs_are_installed(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    before = (workspace / "ucp.yaml").read_text()
+    docker = workspace / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{docker.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
+    monkeypatch.setenv("UCP_CACHE_DIR", str(workspace / "cache"))
+    with pytest.raises(UcpError, match="docker"):
+        ucp(workspace, "env", "add", "eu", "--cluster", "kind")
+    assert (workspace / "ucp.yaml").read_text() == before
+    assert not gitops.core_remote.exists()
+    assert not (workspace / "cache" / "tools").exists()
 
 
 def test_concurrent_edits_are_all_applied(workspace: Path) -> None:

@@ -189,12 +189,15 @@ def _edit_and_publish(
 ) -> Topology:
     """Called with the topology's lock held."""
     from k8s_ucp import plans
+    from k8s_ucp.preflight.machine import check_new_clusters
+    from k8s_ucp.topology import parse
 
     path = call.workspace.topology_file
     before = read_topology(path)
     text, topology = edit(before, path)
     _refuse_unstartable(before, topology, path)
     context = context_of(call, topology, text, removed=removed)
+    check_new_clusters(context, [each.name for each in parse(before, path).spec.environments])
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
     written = False
