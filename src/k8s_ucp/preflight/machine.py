@@ -200,7 +200,7 @@ def check_clusters(context: StartContext) -> None:
     """Check what clusters require: an engine, free ports, free names, contexts."""
     topology = context.topology
     core, environments = topology.spec.core.provider, environment_requests(topology)
-    reach = Reach.PODS if context.in_pods else Reach.MACHINE
+    reach = _reach(context)
     for name, provider in context.providers.items():
         requests = environments.get(name, [])
         if clusters := len(requests) + (name == core):
@@ -216,12 +216,17 @@ def check_new_clusters(context: StartContext, known: Collection[str]) -> None:
 
     known: names of the environments that there were before. Raises UcpError.
     """
-    reach = Reach.PODS if context.in_pods else Reach.MACHINE
+    reach = _reach(context)
     others = {context.topology.app_cluster(each) for each in known}
     for name, requests in environment_requests(context.topology).items():
         for each in requests:
             if each.name not in others:
                 context.providers[name].preflight(each, reach=reach)
+
+
+def _reach(context: StartContext) -> Reach:
+    """From where else API servers of app clusters must be reachable."""
+    return Reach.PODS if context.in_pods else Reach.MACHINE
 
 
 def check_tools(context: StartContext) -> None:

@@ -43,11 +43,7 @@ def marked(*marks: tuple[str, str | None]) -> list[tuple[ProcessIdentity, int]]:
 
 def is_marked(pid: int, name: str, value: str) -> bool:
     """Whether the process is this user's and its environment has name=value."""
-    try:
-        process = psutil.Process(pid)
-        return _is_ours(process) and _environment(process).get(name) == value
-    except (psutil.Error, OSError):
-        return False
+    return mark_of(pid, name) == value
 
 
 def mark_of(pid: int, name: str) -> str | None:

@@ -195,9 +195,10 @@ def _edit_and_publish(
     path = call.workspace.topology_file
     before = read_topology(path)
     text, topology = edit(before, path)
-    _refuse_unstartable(before, topology, path)
+    former = parse(before, path)
+    _refuse_unstartable(former, topology)
     context = context_of(call, topology, text, removed=removed)
-    check_new_clusters(context, [each.name for each in parse(before, path).spec.environments])
+    check_new_clusters(context, [each.name for each in former.spec.environments])
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
     written = False
@@ -231,15 +232,14 @@ def _edit_and_publish(
     return topology
 
 
-def _refuse_unstartable(before: str, topology: Topology, path: Path) -> None:
+def _refuse_unstartable(former: Topology, topology: Topology) -> None:
     """Refuse a topology that the next start would refuse, unless it would have before the edit.
 
     Raises UsageError.
     """
-    from k8s_ucp.topology import parse
     from k8s_ucp.topology.rules.combinations import find_unstartable
 
-    known = {each.message for each in find_unstartable(parse(before, path))}
+    known = {each.message for each in find_unstartable(former)}
     if new := [e.message for e in find_unstartable(topology) if e.message not in known]:
         raise UsageError("; ".join(new), next="choose a provider that runs from this core")
 

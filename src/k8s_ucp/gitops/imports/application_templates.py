@@ -25,16 +25,9 @@ _ADVICE = (
 
 def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:
     """The value with all template actions in its strings filled. Raises NotImportable."""
-    if isinstance(value, str):
-        return _ACTION.sub(lambda match: _text(match[1], parameters, go), value)
-    if isinstance(value, dict):
-        return {
-            fill(key, parameters, go=go): fill(item, parameters, go=go)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [fill(item, parameters, go=go) for item in value]
-    return value
+    return _mapped(
+        value, lambda text: _ACTION.sub(lambda match: _text(match[1], parameters, go), text)
+    )
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -53,12 +46,17 @@ def texts_in(value: Any) -> Iterator[str]:
 
 def with_texts(value: Any, texts: Mapping[str, str]) -> Any:
     """The value with its strings replaced by those that `texts` has for them."""
+    return _mapped(value, lambda text: texts.get(text, text))
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with `change` applied to all of its strings, also keys."""
     if isinstance(value, str):
-        return texts.get(value, value)
+        return change(value)
     if isinstance(value, dict):
-        return {with_texts(key, texts): with_texts(item, texts) for key, item in value.items()}
+        return {_mapped(key, change): _mapped(item, change) for key, item in value.items()}
     if isinstance(value, list):
-        return [with_texts(item, texts) for item in value]
+        return [_mapped(item, change) for item in value]
     return value
 
 

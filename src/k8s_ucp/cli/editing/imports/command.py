@@ -43,7 +43,7 @@ from k8s_ucp.cli.editing.imports.source import (
     renderer,
 )
 from k8s_ucp.cli.editing.topology_edit import edit_topology
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
 from k8s_ucp.gitops.imports.trees import Origin
@@ -437,7 +437,7 @@ def _ask_environments(
         shown = " ".join(flags[:_NAMED]) + (" and so on" if len(flags) > _NAMED else "")
         fewer = "; or import single apps with --app NAME" if len(flags) > _NAMED else ""
         raise UsageError(
-            f"ucp.yaml has no environment {_listed(missing)}; it has {', '.join(ours)}",
+            f"ucp.yaml has no environment {some_of(missing, _NAMED)}; it has {', '.join(ours)}",
             next=f"map them: {shown} (or --skip-env NAME){fewer}",
         )
     found = dict(mapping)
@@ -450,11 +450,6 @@ def _ask_environments(
         )
         found[each] = answer or None
     return found
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def proposed_flags(

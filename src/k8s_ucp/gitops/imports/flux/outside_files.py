@@ -44,15 +44,11 @@ def with_files_inside(files: Mapping[str, bytes]) -> dict[str, bytes]:
 def _with(content: Mapping[str, Any], inside: Callable[[str], str]) -> dict[str, Any]:
     """A kustomization with other names of the files that it loads."""
     found = dict(content)
-    for key in _LISTS:
-        if isinstance(content.get(key), list):
-            found[key] = [_changed(each, inside) for each in content[key]]
-    for key in _BY_PATH:
-        if isinstance(content.get(key), list):
-            found[key] = [_with_path(each, inside) for each in content[key]]
-    for key in _GENERATORS:
-        if isinstance(content.get(key), list):
-            found[key] = [_with_files(each, inside) for each in content[key]]
+    ways = ((_LISTS, _changed), (_BY_PATH, _with_path), (_GENERATORS, _with_files))
+    for keys, changed in ways:
+        for key in keys:
+            if isinstance(content.get(key), list):
+                found[key] = [changed(each, inside) for each in content[key]]
     return found
 
 
