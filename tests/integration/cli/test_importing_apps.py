@@ -34,7 +34,7 @@ from tests.integration.cli.test_bringing_apps import (
 
 __all__ = ["workspace"]
 
-MAPS = ("--map", "staging=stage", "--map", "production=prod")
+MAPS = ("--map", "staging=stage", "--env", "production=prod")
 
 
 def theirs(folder: Path) -> Path:

@@ -88,6 +88,7 @@ def import_apps(
             "THEIRS=ENV",
             "Environment of the repository, and the environment of ucp.yaml to map it to; "
             "repeatable.",
+            "--env",
         ),
     ] = None,
     skip_env: Annotated[
