@@ -59,6 +59,7 @@ RuleId = Literal[
     "object-invalid",
     "object-repeated",
     "package-unpinned",
+    "pipeline-local-repository",
     "reference-missing-key",
     "reference-missing-object",
     "reference-missing-port",
@@ -442,6 +443,15 @@ _ALL = (
         "A Crossplane package has no tag, or one that moves.",
         _MOVES,
         "Add the tag of a version or a digest (`@sha256:…`).",
+    ),
+    Rule(
+        "pipeline-local-repository",
+        "warning",
+        "anywhere",
+        "Pipeline that promotes to a repository on one machine",
+        "A release pipeline (`ci` in `ucp.yaml`) promotes to a `file://` repository.",
+        "Only a runner on the machine of the workspace reaches it; elsewhere the job fails.",
+        "Use repositories on a git host: `git: {provider: url}` with `core` and `apps`.",
     ),
     Rule(
         "reference-missing-key",

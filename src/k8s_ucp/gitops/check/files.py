@@ -27,6 +27,8 @@ _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines (which are pinned as a whole), ucp.yaml."""
+_PIPELINE = re.compile(r"(\.github/workflows|ci)/[^/]+\.ya?ml")
+_LOCAL_TARGET = re.compile(r"^\s*UCP_PROMOTE_REPO:\s*[\"']?(file:[^\s\"']+)", re.MULTILINE)
 _ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -194,9 +196,17 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
                 if not re.search(r"@([0-9a-f]{40}|sha256:[0-9a-f]{64})$|^\./", action):
                     why = f"the action {action} is not pinned to a commit hash"
                     yield Fault("action-unpinned", why, path, value=action)
+        if _PIPELINE.fullmatch(path):
+            yield from _local_targets(path, text)
     for path, items in documents.items():
         for each in items:
             yield from (of_object(each, fault) for fault in _unpinned_packages(path, each))
+
+
+def _local_targets(path: str, text: bytes) -> Iterator[Fault]:
+    for url in sorted(set(_LOCAL_TARGET.findall(text.decode("utf-8", "replace")))):
+        words = f"the pipeline promotes to {url}, which only a runner on that machine can reach"
+        yield Fault("pipeline-local-repository", words, path, value=url)
 
 
 def _unpinned_base(entry: str) -> str | None:

@@ -385,6 +385,14 @@ FILES: dict[str, tuple[dict[str, str], str]] = {
         {".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n"},
         "actions/checkout@v4 is not pinned",
     ),
+    "a GitHub pipeline for a local repository": (
+        {".github/workflows/a.yml": "UCP_PROMOTE_REPO: file:///w/gitops/demo/apps.git\n"},
+        "the pipeline promotes to file:///w/gitops/demo/apps.git",
+    ),
+    "a GitLab pipeline for a local repository": (
+        {"ci/release.yml": 'p:\n  variables:\n    UCP_PROMOTE_REPO: "file:///w/apps.git"\n'},
+        "the pipeline promotes to file:///w/apps.git",
+    ),
 }
 
 
@@ -402,6 +410,7 @@ def test_valid_files_have_no_faults() -> None:
         "[{name: c, version: 1.2.3}]",
         "a.yaml": "kind: Application\nspec: {source: {chart: c, targetRevision: 1.2.3}}",
         ".github/workflows/a.yml": f"- uses: actions/checkout@{'a' * 40} # v4\n- uses: ./mine\n",
+        ".github/workflows/b.yml": "UCP_PROMOTE_REPO: https://g/apps.git\n",
         "platform/argocd/engine/crds.yaml": "a: [",
     }
     assert list(find_file_faults(tree(good))) == []
