@@ -4,6 +4,10 @@ Argo CD is admin of an app cluster for platform and apps alike, and its projects
 (decision 9). In a platform namespace, an app's Pod could use a ServiceAccount of the platform, and
 with it control the cluster. The API server recognizes an object's Application by the tracking
 annotation that Argo CD itself writes.
+
+A deletion doesn't name the Application that it is for: a hook, or an object with the sync options
+`Force` and `Replace`, makes Argo CD delete the object of that name first. So Argo CD may delete
+there only what it created, and what controllers made of that.
 """
 
 from __future__ import annotations
@@ -21,14 +25,16 @@ _ARGOCD = f"system:serviceaccount:{names.IDENTITY_NAMESPACE}:{names.ARGOCD_IDENT
 
 # Argo CD creates an Application's namespace without the annotation, so that is allowed; an existing
 # namespace can't be changed in this way.
+_ITEM = "variables.item"
 _PLACE = (
-    "object.kind == 'Namespace' && has(object.metadata.name) ? object.metadata.name : "
-    "(has(object.metadata.namespace) ? object.metadata.namespace : '')"
+    f"{_ITEM}.kind == 'Namespace' && has({_ITEM}.metadata.name) ? {_ITEM}.metadata.name : "
+    f"(has({_ITEM}.metadata.namespace) ? {_ITEM}.metadata.namespace : '')"
 )
 _APPLICATION = (
-    f"has(object.metadata.annotations) && '{names.TRACKING_ID}' in object.metadata.annotations ? "
-    f"object.metadata.annotations['{names.TRACKING_ID}'].split(':')[0] : ''"
+    f"has({_ITEM}.metadata.annotations) && '{names.TRACKING_ID}' in {_ITEM}.metadata.annotations ? "
+    f"{_ITEM}.metadata.annotations['{names.TRACKING_ID}'].split(':')[0] : ''"
 )
+_DELETES = "request.operation == 'DELETE'"
 
 
 def fence(environment: str) -> list[Object]:
@@ -47,7 +53,7 @@ def fence(environment: str) -> list[Object]:
                 {
                     "apiGroups": ["*"],
                     "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"],
+                    "operations": ["CREATE", "UPDATE", "DELETE"],
                     "resources": ["*"],
                 }
             ]
@@ -56,6 +62,7 @@ def fence(environment: str) -> list[Object]:
             {"name": "argocd", "expression": f"request.userInfo.username == '{_ARGOCD}'"}
         ],
         "variables": [
+            {"name": "item", "expression": f"{_DELETES} ? oldObject : object"},
             {"name": "place", "expression": _PLACE},
             {"name": "application", "expression": _APPLICATION},
             {
@@ -64,19 +71,32 @@ def fence(environment: str) -> list[Object]:
             },
             {
                 "name": "foreign",
-                "expression": f"{application} == '' ? object.kind != 'Namespace' : "
+                "expression": f"{application} == '' ? {_ITEM}.kind != 'Namespace' : "
                 f"{application}.endsWith({ending}) && !({application} in {ours})",
+            },
+            {
+                "name": "made",
+                "expression": f"{application} != '' || has({_ITEM}.metadata.ownerReferences)"
+                f" || {_ITEM}.kind == 'Namespace'",
             },
         ],
         "validations": [
             {
-                "expression": "!variables.platform || !variables.foreign",
+                "expression": f"{_DELETES} || !variables.platform || !variables.foreign",
                 "messageExpression": (
                     f"'namespace ' + {namespace} + ' is reserved for the platform: the Application "
                     f"\"' + {application} + '\" may not create objects in it'"
                 ),
                 "reason": "Forbidden",
-            }
+            },
+            {
+                "expression": f"!({_DELETES}) || !variables.platform || variables.made",
+                "messageExpression": (
+                    f"'namespace ' + {namespace} + ' is reserved for the platform: Argo CD may not "
+                    "delete objects in it that it did not create'"
+                ),
+                "reason": "Forbidden",
+            },
         ],
     }
     binding = {"policyName": NAME, "validationActions": ["Deny"]}

@@ -107,6 +107,40 @@ def test_an_app_cannot_take_over_objects_of_the_platforms_namespaces(
     assert admin.delete(CONFIG_MAP, "settings", "traefik")
 
 
+def settings(name: str, where: str, **more: Any) -> Object:
+    about = {"name": name, "namespace": where, **more}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about}
+
+
+def test_an_app_cannot_make_argocd_delete_objects_of_the_platforms_namespaces(
+    argocd: Kube, admin: Kube
+) -> None:
+    """A hook, or `Force=true,Replace=true`, deletes the object that has its name."""
+    for place in ("kube-system", "traefik"):
+        admin.create(settings("others", place))
+        with pytest.raises(Forbidden, match="may not delete objects in it that it did not create"):
+            argocd.delete(CONFIG_MAP, "others", place)
+    for place in ("k8s-ucp", "kube-system"):
+        with pytest.raises(Forbidden, match=f"namespace {place} is reserved"):
+            argocd.delete(SERVICE_ACCOUNT, "default", place)
+    assert admin.find(CONFIG_MAP, "others", "kube-system")
+
+
+def test_argocd_can_delete_what_it_created_and_what_controllers_made_of_it(
+    argocd: Kube, admin: Kube
+) -> None:
+    admin.create(settings("free", "echo"))
+    assert argocd.delete(CONFIG_MAP, "free", "echo")
+    for application in ("platform-traefik-stage", "earlier-stage"):
+        mark = {TRACKED: f"{application}:/ConfigMap:traefik/own"}
+        admin.create(settings("own", "traefik", annotations=mark))
+        assert argocd.delete(CONFIG_MAP, "own", "traefik")
+    account = admin.get(SERVICE_ACCOUNT, "default", "traefik")["metadata"]
+    owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "default", "uid": account["uid"]}
+    admin.create(settings("made", "traefik", ownerReferences=[owner]))
+    assert argocd.delete(CONFIG_MAP, "made", "traefik")
+
+
 def test_apps_can_use_their_own_namespaces(argocd: Kube) -> None:
     argocd.apply(pod_of("echo-stage", "echo", "fine"))
     # As `CreateNamespace=true` creates it, and with a tracking ID.
