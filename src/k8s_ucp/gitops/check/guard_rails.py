@@ -13,7 +13,14 @@ from typing import Any
 
 from k8s_ucp.check_rules import RuleId
 from k8s_ucp.gitops.check.findings import Fault
-from k8s_ucp.gitops.check.objects import ROUTES, Object, hosts, name_of, of_object
+from k8s_ucp.gitops.check.objects import (
+    ROUTES,
+    Object,
+    hosts,
+    name_of,
+    of_object,
+    other_hosts,
+)
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 from k8s_ucp.gitops.render.values import policies
 from k8s_ucp.topology import Topology
@@ -68,7 +75,7 @@ class GuardRailRules:
     def _violations(self, item: Object, namespace: str) -> Iterator[tuple[RuleId, str, str]]:
         """Yields (rule, message, field)."""
         kind = str(item.get("kind"))
-        if kind == "Ingress" or kind in ROUTES:
+        if kind in ("Ingress", "Service", *ROUTES):
             yield from self._hosts(item, namespace)
         if kind == "Secret" and item.get("type") == "kubernetes.io/service-account-token":
             yield "no-lasting-tokens", "a ServiceAccount token that never expires", "type"
@@ -86,7 +93,7 @@ class GuardRailRules:
                         yield rule, f"{name} {words}", f"{at}.{field}[{index}]"
 
     def _hosts(self, item: Object, namespace: str) -> Iterator[tuple[RuleId, str, str]]:
-        for host in sorted({host for host, _ in hosts(item)}):
+        for host in sorted({*(host for host, _ in hosts(item)), *other_hosts(item)}):
             if namespace not in self._owners.get(host, (namespace,)):
                 owner = self._owners[host][0]
                 yield "no-taken-hosts", f"ucp.yaml gives the host {host} to {owner}", "spec"

@@ -396,6 +396,23 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
                 yield str(host), path
 
 
+HOST_ANNOTATIONS = (
+    "nginx.ingress.kubernetes.io/server-alias",
+    "external-dns.alpha.kubernetes.io/hostname",
+    "external-dns.alpha.kubernetes.io/internal-hostname",
+)
+
+
+def other_hosts(item: Object) -> Iterator[str]:
+    """Hosts besides those with routes, for which certificates and DNS records are made, too."""
+    for entry in maps(part(item, "spec"), "tls") if item.get("kind") == "Ingress" else ():
+        yield from map(str, entry.get("hosts") or ())
+    annotations = part(part(item, "metadata"), "annotations")
+    for name in HOST_ANNOTATIONS:
+        for host in str(annotations.get(name) or "").lower().split(","):
+            yield host.strip().removesuffix(".")
+
+
 def _route_paths(spec: Mapping[str, Any]) -> Iterator[str]:
     """The match conditions of a route: the path, followed by other conditions if there are any."""
     rules: list[Any] = spec.get("rules") or [{}]

@@ -244,6 +244,23 @@ def running(*command: str) -> dict[str, Any]:
     return {"exec": {"command": [*command]}}
 
 
+def annotated(item: dict[str, Any], name: str, value: str) -> dict[str, Any]:
+    return {**item, "metadata": {**item["metadata"], "annotations": {name: value}}}
+
+
+def secured(*hosts: str) -> dict[str, Any]:
+    item = ingress("free.example.org")
+    return {**item, "spec": {**item["spec"], "tls": [{"hosts": [*hosts]}, {"secretName": "x"}]}}
+
+
+ALIAS = "nginx.ingress.kubernetes.io/server-alias"
+RECORD = "external-dns.alpha.kubernetes.io/hostname"
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "try", "namespace": "apps"},
+    "spec": {"ports": [{"port": 80}]},
+}
 DIGEST = "@sha256:" + "a" * 64
 PRIVILEGED = container("a:1", securityContext={"privileged": True})
 BARE = container("a:1", resources={})
@@ -318,6 +335,18 @@ REFUSED = {
         ingress("free.example.org", "echo.prod.example.org"),
         "hosts of other apps: echo.prod.example.org",
     ),
+    "a certificate of another app's host": (
+        secured("free.example.org", "echo.prod.example.org"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host as an alias": (
+        annotated(ingress("free.example.org"), ALIAS, "a.example.org, echo.prod.example.org"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "a record of another app's host": (
+        annotated(SERVICE, RECORD, "Echo.prod.example.org."),
+        "hosts of other apps: echo.prod.example.org",
+    ),
     "a host twice": (
         ingress("a.example.org", "a.example.org"),
         "twice in this Ingress: a.example.org/ Prefix",
@@ -348,6 +377,8 @@ ADMITTED = {
     ),
     "hosts of its own": ingress("free.example.org", "*.example.org"),
     "a host in its app's namespace": ingress("echo.prod.example.org", place="echo"),
+    "a certificate of its own hosts": secured("free.example.org", "*.example.org"),
+    "a record of its own": annotated(SERVICE, RECORD, "free.example.org"),
     "a capability that it has": pod(containers=[capable("NET_BIND_SERVICE", "CHOWN")]),
     "another secret": {**TOKEN, "type": "Opaque"},
     "the platform": {**pod("a:latest"), "metadata": {"name": "try", "namespace": "monitoring"}},
@@ -399,6 +430,15 @@ def test_guard_rails_refuse(case: str, guarded: Kube) -> None:
 @pytest.mark.parametrize("case", ADMITTED)
 def test_guard_rails_admit(case: str, guarded: Kube) -> None:
     assert refusal(guarded, ADMITTED[case]) == ""
+
+
+def test_guard_rails_apply_to_an_alias_that_is_added_later(guarded: Kube) -> None:
+    item = ingress("free.example.org")
+    guarded.apply(item)
+    assert refusal(guarded, annotated(item, "example.org/any", "echo.prod.example.org")) == ""
+    assert "hosts of other apps" in refusal(
+        guarded, annotated(item, ALIAS, "echo.prod.example.org")
+    )
 
 
 def debugging(kube: Kube, **added: Any) -> str:

@@ -150,6 +150,27 @@ def test_a_host_of_another_app_is_found() -> None:
     assert not list(rails.faults("prod", "echo", [ingress("echo.prod.example.org")]))
 
 
+ALIAS = "nginx.ingress.kubernetes.io/server-alias"
+RECORD = "external-dns.alpha.kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "annotations"),
+    [
+        ("Ingress", {"tls": [{"hosts": ["a.example.org", "echo.prod.example.org"]}, {}]}, {}),
+        ("Ingress", {}, {ALIAS: "a.example.org, echo.prod.example.org"}),
+        ("HTTPRoute", {"hostnames": ["a.example.org"]}, {RECORD: "Echo.prod.example.org."}),
+        ("Service", {}, {RECORD: "echo.prod.example.org"}),
+    ],
+)
+def test_a_host_of_another_app_without_a_route_is_found(
+    kind: str, spec: dict[str, Any], annotations: dict[str, str]
+) -> None:
+    metadata = {"name": "web", "annotations": annotations}
+    (fault,) = faults({"kind": kind, "metadata": metadata, "spec": spec})
+    assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
+
+
 def test_a_host_that_an_ignore_entry_shares_is_allowed() -> None:
     ignore = [{"rule": "host-taken", "app": "web", "reason": "one front"}]
     apps = [{"name": "web", "image": "a", "tag": "1"}]
