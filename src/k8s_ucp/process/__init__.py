@@ -30,6 +30,7 @@ from k8s_ucp.process.search import (
     mark_of,
     marked,
     peak_bytes,
+    working_folder,
     working_in,
     works_in,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "terminate",
     "terminate_all",
     "wait_exited",
+    "working_folder",
     "working_in",
     "works_in",
 ]

@@ -88,11 +88,21 @@ def works_in(pid: int, *folders: Path) -> bool | None:
 
     None if that is unknown: its working folder was deleted, or it is gone.
     """
+    found = working_folder(pid)
     try:
-        here = Path(psutil.Process(pid).cwd()).stat()
+        here = found.stat() if found else None
+    except OSError:
+        return None
+    return any(_is(here, each) for each in folders) if here else None
+
+
+def working_folder(pid: int) -> Path | None:
+    """The process's working folder where it is now; None if it was deleted, or unknown."""
+    try:
+        here = Path(psutil.Process(pid).cwd())
+        return here if here.is_dir() else None
     except (psutil.Error, OSError):
         return None
-    return any(_is(here, each) for each in folders)
 
 
 def _is(found: os.stat_result, path: Path) -> bool:

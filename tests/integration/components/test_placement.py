@@ -345,6 +345,41 @@ def test_stop_ends_the_programs_of_a_folder_that_was_moved_while_they_ran(
         other.wait()
 
 
+def test_a_new_workspace_in_the_place_of_a_moved_one_leaves_its_programs_alone(
+    placement: HostPlacement,
+) -> None:
+    """Both have the same socket and the same mark, which depend on the path."""
+    run(placement, "one", "two")
+    wait_until(lambda: sum(SLEEP in each.cmdline() for each in processes_of(placement)) == 2)
+    before = processes_of(placement)
+    workspace = placement.state.root.parents[1]
+    there = workspace.rename(workspace.with_name("moved"))
+    moved = HostPlacement(StateFolder(there / ".ucp" / "demo"), placement.runtime.with_name("new"))
+    placement.state.make()
+    try:
+        with pytest.raises(UcpError, match=f"moved from here to {there}") as refused:
+            placement.ensure_running()
+        assert f"cd {there} && ucp stop" in str(refused.value.next)
+        assert (placement.states(), placement.remains()) == ({}, [])
+        placement.stop_all()
+        assert all(map(runs, before))
+        supervisor = moved.supervisor()
+        assert supervisor
+        # Without their socket, and without the supervisord that proves where they are.
+        (placement.runtime / "supervisor.sock").unlink()
+        assert placement.ensure_running()
+        os.kill(supervisor.pid, signal.SIGKILL)
+        wait_until(lambda: moved.supervisor() is None)
+        placement.stop_all()
+        assert all(runs(each) for each in before if each.pid != supervisor.pid)
+        moved.stop_all()
+        assert moved.remains() == []
+    finally:
+        for each in before:
+            with contextlib.suppress(psutil.Error):
+                each.kill()
+
+
 def test_copied_state_folder_does_not_stop_the_original(
     placement: HostPlacement, short_folder: Path
 ) -> None:

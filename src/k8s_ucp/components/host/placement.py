@@ -180,6 +180,10 @@ class HostPlacement:
             return
         with self._locked():
             write_private_file(self._stop_mark, "")
+            if self._supervisord.moved_to():
+                # Nothing of this folder runs: another one's supervisord has its socket.
+                self._forget_programs()
+                return
             if self._supervisord.responds():
                 self._supervisord.stop(grace)
             self._supervisord.clear_remains()

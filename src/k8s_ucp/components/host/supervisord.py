@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import stat
 import sys
@@ -26,6 +27,7 @@ from k8s_ucp.process import (
     terminate,
     terminate_all,
     wait_exited,
+    working_folder,
     works_in,
 )
 from k8s_ucp.workspace import make_socket_folder, write_private_file
@@ -69,7 +71,20 @@ class Supervisord:
         return self.folder / "supervisord.conf"
 
     def control(self) -> SupervisorClient:
+        """A connection to it. Raises SupervisorSilent if the socket is a moved workspace's."""
+        if place := self.moved_to():
+            raise SupervisorSilent(f"the supervisord on {self.socket} works in {place}")
         return SupervisorClient(self.socket)
+
+    def moved_to(self) -> Path | None:
+        """The folder of the supervisord on its socket if that was moved, and this is in its place.
+
+        Both have the same socket and identifier, which depend on the path.
+        """
+        pid = peer(self.socket) if self.folder.is_dir() else None
+        if not pid or works_in(pid, self.folder) is not False:
+            return None
+        return working_folder(pid) if is_marked(pid, _MARK, self.identifier) else None
 
     def identity(self) -> ProcessIdentity | None:
         """The one that was launched last, if it still runs."""
@@ -90,6 +105,14 @@ class Supervisord:
             raise UcpError(
                 f"{self.socket} exists and is not a socket, but is needed for supervisord",
                 next=f"inspect it, delete it (rm -r {self.socket}), then run the command again",
+            )
+        if place := self.moved_to():
+            moved = place.parents[2]
+            raise UcpError(
+                f"components of a workspace that was moved from here to {moved} are running, and"
+                f" use {self.socket}",
+                next=f"stop them (cd {shlex.quote(str(moved))} && ucp stop), then repeat the"
+                " command",
             )
         try:
             with self.control() as control:
@@ -198,7 +221,24 @@ class Supervisord:
     def _children(self) -> list[ProcessIdentity]:
         sockets = {self.socket, *([self.former] if self.former else [])}
         marks = {(_MARK, self.identifier), *((_URL, f"unix://{each}") for each in sockets)}
-        return [found for found, session in marked(*marks) if session != found.pid]
+        sessions: dict[int, list[ProcessIdentity]] = {}
+        for found, session in marked(*marks):
+            if session != found.pid:
+                sessions.setdefault(session, []).append(found)
+        ours = (found for leader, found in sessions.items() if self._is_here(leader, found))
+        return [each for found in ours for each in found]
+
+    def _is_here(self, leader: int, members: Sequence[ProcessIdentity]) -> bool:
+        """Whether a session with our mark is not that of a workspace which was moved from here."""
+        if (works_here := works_in(leader, self.folder)) is not None:
+            return works_here
+        # The leader exited, or the folder was deleted. Programs work in the topology's folder,
+        # and the reconciler in the workspace's.
+        known = [folder for each in members if (folder := working_folder(each.pid))]
+        topology = self.folder.parent.resolve()
+        return not known or any(
+            each.is_relative_to(topology) or each == topology.parents[1] for each in known
+        )
 
     def _former_mark(self, own: ProcessIdentity | None) -> str | None:
         """The mark of its processes if its folder was moved since they started."""
