@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -37,7 +38,7 @@ def find_site(
             f"the type of the forge {redact(root)} is unknown",
             next="--forge github, --forge gitlab or --forge gitea",
         )
-    return Site(kind, root, path, _token(kind, environment, credentials))
+    return Site(kind, root, path, _token(kind, root, environment, credentials))
 
 
 def open_forge(site: Site) -> Forge:
@@ -99,8 +100,8 @@ def _parsed(url: str) -> tuple[SplitResult, int | None]:
 
 
 def _kind_of(root: str, environment: Mapping[str, str]) -> str:
-    host = (urlsplit(root).hostname or "").lower()
-    actions = urlsplit(environment.get("GITHUB_SERVER_URL", "")).hostname
+    host = _host(root)
+    actions = _host(environment.get("GITHUB_SERVER_URL", ""))
     if environment.get("GITEA_ACTIONS") or environment.get("FORGEJO_ACTIONS"):
         if actions == host:
             return "gitea"
@@ -118,19 +119,51 @@ def _kind_of(root: str, environment: Mapping[str, str]) -> str:
     return ""
 
 
+@dataclass(frozen=True)
+class _Token:
+    """Variables with a token, and the hosts that it is for; it is sent to no other host."""
+
+    names: tuple[str, ...]
+    public: str = ""
+    """Matches the hosts of the public forge."""
+    named_by: tuple[str, ...] = ()
+    """Variables of CI systems and of the forges' own programs that name a host or its URL."""
+
+
+_OWN_TOKEN = "UCP_FORGE_TOKEN"  # noqa: S105 (a variable's name)
+"""For the forge of the repository, whichever that is."""
 _TOKENS = {
-    "github": ("UCP_FORGE_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
-    "gitlab": ("UCP_FORGE_TOKEN", "GITLAB_TOKEN"),
-    "gitea": ("UCP_FORGE_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN"),
+    "github": (
+        _Token(("GH_TOKEN", "GITHUB_TOKEN"), r"github\.com|.+\.ghe\.com", ("GITHUB_SERVER_URL",)),
+        _Token(
+            ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
+            named_by=("GH_HOST", "GITHUB_SERVER_URL"),
+        ),
+    ),
+    "gitlab": (_Token(("GITLAB_TOKEN",), r"gitlab\.com", ("CI_SERVER_HOST", "GITLAB_HOST")),),
+    "gitea": (
+        _Token(
+            ("GITEA_TOKEN", "FORGEJO_TOKEN"),
+            r"gitea\.com|codeberg\.org",
+            ("GITHUB_SERVER_URL", "GITEA_SERVER_URL"),
+        ),
+    ),
 }
 
 TOKEN_FILE = "forge-token"  # noqa: S105 (a file's name)
 
 
-def _token(kind: str, environment: Mapping[str, str], credentials: Path | None) -> str:
-    for name in _TOKENS[kind]:
-        if environment.get(name):
-            return environment[name]
+def _token(kind: str, root: str, environment: Mapping[str, str], credentials: Path | None) -> str:
+    if environment.get(_OWN_TOKEN):
+        return environment[_OWN_TOKEN]
+    host = _host(root)
+    other = ""
+    for token in _TOKENS[kind]:
+        for name in token.names:
+            if environment.get(name):
+                if _is_for(token, host, environment):
+                    return environment[name]
+                other = other or name
     path = credentials / TOKEN_FILE if credentials else None
     if path and path.is_file():
         if path.stat().st_mode & 0o077:
@@ -138,10 +171,28 @@ def _token(kind: str, environment: Mapping[str, str], credentials: Path | None) 
                 f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}"
             )
         return path.read_text(encoding="utf-8").strip()
+    if other:
+        raise UsageError(
+            f"{other} is not sent to {host}: nothing says that it is a token for that host",
+            next=f"set {_OWN_TOKEN} to a token for {host}, or UCP_FORGE_URL to {redact(root)}",
+        )
+    names = (_OWN_TOKEN, *(name for token in _TOKENS[kind] for name in token.names))
     raise UsageError(
         f"pull requests on {kind} require a token",
-        next=(
-            f"set {' or '.join(_TOKENS[kind])}, or write the token to "
-            f"{path or 'creds/' + TOKEN_FILE}"
-        ),
+        next=(f"set {' or '.join(names)}, or write the token to {path or 'creds/' + TOKEN_FILE}"),
     )
+
+
+def _is_for(token: _Token, host: str, environment: Mapping[str, str]) -> bool:
+    """Whether a token is for this host: the public forge's, or one that a variable names."""
+    named = (environment.get(name, "") for name in ("UCP_FORGE_URL", *token.named_by))
+    known = {_host(each) for each in named if each}
+    return bool(host) and (bool(re.fullmatch(token.public, host)) or host in known)
+
+
+def _host(text: str) -> str:
+    """The host of a URL or of HOST[:PORT]; empty if it has none."""
+    try:
+        return (urlsplit(text if "://" in text else f"//{text}").hostname or "").lower()
+    except ValueError:
+        return ""

@@ -62,9 +62,13 @@ class StandIn:
     def __init__(self, kind: str, server: ForgeServer) -> None:
         self.kind, self._server = kind, server
         self.repository, self.url = server.board.repository, server.url
-        name = {"github": "GITHUB_TOKEN", "gitlab": "GITLAB_TOKEN"}[kind]
+        host = server.root_url.split("://")[1]
         self.variables = {
-            "UCP_FORGE": kind, name: TOKEN, "UCP_GIT_USERNAME": GIT_USER, "UCP_GIT_TOKEN": TOKEN,
+            "github": {"GH_HOST": host, "GH_ENTERPRISE_TOKEN": TOKEN, "GH_TOKEN": "not for it"},
+            "gitlab": {"GITLAB_HOST": host, "GITLAB_TOKEN": TOKEN},
+        }[kind]
+        self.variables |= {
+            "UCP_FORGE": kind, "UCP_GIT_USERNAME": GIT_USER, "UCP_GIT_TOKEN": TOKEN,
         }  # fmt: skip
 
     def open_requests(self) -> list[Shown]:
@@ -107,7 +111,7 @@ class RealGitea:
         self.repository.git("config", "core.logAllRefUpdates", "true")
         self.url = f"{gitea.root}/{USER}/{name}.git"
         self.variables = {
-            "UCP_FORGE": "gitea", "GITEA_TOKEN": gitea.token,
+            "UCP_FORGE": "gitea", "GITEA_SERVER_URL": gitea.root, "GITEA_TOKEN": gitea.token,
             "UCP_GIT_USERNAME": USER, "UCP_GIT_TOKEN": gitea.token,
         }  # fmt: skip
 

@@ -11,7 +11,8 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.forge.base import NotReady, PullRequest, until_ready
 from k8s_ucp.gitops.forge.sites import find_site
 
-ALL = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
+PUBLIC = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
+ALL = {**PUBLIC, "UCP_FORGE_TOKEN": "u"}
 
 
 @pytest.mark.parametrize(
@@ -101,12 +102,64 @@ def test_an_unknown_kind_is_refused() -> None:
 
 
 def test_tokens_come_from_the_environment_of_that_forge_only() -> None:
-    assert find_site("https://github.com/a/b", "", ALL).token == "h"
-    assert find_site("https://github.com/a/b", "", {**ALL, "UCP_FORGE_TOKEN": "u"}).token == "u"
+    assert find_site("https://github.com/a/b", "", PUBLIC).token == "h"
+    assert find_site("https://github.com/a/b", "", ALL).token == "u"
     with pytest.raises(UsageError, match="require a token") as found:
         find_site("https://github.com/a/b", "", {"GITLAB_TOKEN": "l"})
     assert found.value.next is not None
     assert "GITHUB_TOKEN" in found.value.next
+
+
+ENTERPRISE = {**PUBLIC, "GH_ENTERPRISE_TOKEN": "e"}
+
+
+@pytest.mark.parametrize(
+    ("url", "environment", "token"),
+    [
+        ("https://octo.ghe.com/a/b", {"UCP_FORGE": "github"}, "h"),
+        ("https://github.example.org/a/b", {"GH_HOST": "github.example.org"}, "e"),
+        (
+            "https://github.example.org/a/b",
+            {"GITHUB_SERVER_URL": "https://github.example.org"},
+            "h",
+        ),
+        ("https://github.example.org/a/b", {"UCP_FORGE_URL": "https://github.example.org"}, "h"),
+        ("https://gitlab.com/a/b", {}, "l"),
+        ("git@gitlab.example.org:a/b", {"CI_SERVER_HOST": "gitlab.example.org"}, "l"),
+        ("https://gitlab.example.org/a/b", {"GITLAB_HOST": "https://GitLab.example.org"}, "l"),
+        ("https://codeberg.org/a/b", {}, "g"),
+        ("http://gitea.lan:3000/a/b", {"GITEA_SERVER_URL": "http://gitea.lan:3000"}, "g"),
+    ],
+)
+def test_a_token_goes_to_the_public_forge_or_to_the_host_that_a_variable_names(
+    url: str, environment: dict[str, str], token: str
+) -> None:
+    assert find_site(url, "", {**ENTERPRISE, **environment}).token == token
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://github.example.org/a/b", "GITHUB_TOKEN"),
+        ("https://github.com.example.org/a/b", "GITHUB_TOKEN"),
+        ("git@github.example.org:a/b", "GITHUB_TOKEN"),
+        ("https://evil-gitlab.com/a/b", "GITLAB_TOKEN"),
+        ("https://gitea.example.org/a/b", "GITEA_TOKEN"),
+    ],
+)
+def test_a_token_is_not_sent_to_a_host_that_is_only_named_like_its_forge(
+    url: str, name: str, tmp_path: Path
+) -> None:
+    environment = {
+        **ENTERPRISE,
+        "GH_HOST": "git.lan",
+        "GITHUB_SERVER_URL": "https://github.com",
+        "CI_SERVER_HOST": "gitlab.com",
+    }
+    with pytest.raises(UsageError, match=f"{name} is not sent to") as refused:
+        find_site(url, "", environment, tmp_path)
+    assert "UCP_FORGE_TOKEN" in str(refused.value.next)
+    assert find_site(url, "", {**environment, "UCP_FORGE_TOKEN": "u"}).token == "u"
 
 
 def test_a_site_does_not_show_its_token() -> None:
