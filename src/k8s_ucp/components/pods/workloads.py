@@ -104,10 +104,9 @@ def of_crossplane(
     with tempfile.TemporaryDirectory(prefix="ucp-charts-") as home:
         text = template(
             helm,
-            [
-                *(crossplane.NAME, module / "cluster/charts/crossplane"),
-                *("--namespace", crossplane.NAMESPACE, *words),
-            ],
+            crossplane.NAME,
+            module / "cluster/charts/crossplane",
+            ["--namespace", crossplane.NAMESPACE, *words],
             home=Path(home),
             timeout=HELM_SECONDS,
             programs=programs,

@@ -11,7 +11,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
-from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
+from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template, values_from
 from k8s_ucp.gitops.manifests.yaml_text import first_map, part
 
 RENDER_SECONDS = 60.0
@@ -59,20 +59,20 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
-    words: list[str | Path] = [str(name), chart, "--namespace", namespace, "--include-crds"]
-    words += ["--kube-version", KUBERNETES]
+    words = ["--namespace", namespace, "--include-crds", "--kube-version", KUBERNETES]
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):
             raise UcpError(f"the values file {each} is outside of the app's folder")
-        words += ["--values", file]
+        words += values_from(file)
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
             if more:
                 over = Path(home, "more.json")
                 over.write_text(json.dumps(more), encoding="utf-8")
-                words += ["--values", over]
-            return template(helm, words, home=Path(home), timeout=RENDER_SECONDS)
+                words += values_from(over)
+            timeout = RENDER_SECONDS
+            return template(helm, str(name), chart, words, home=Path(home), timeout=timeout)
     except HelmFailed as error:
         raise UcpError(f"helm can't render {chart}: {error.message}") from error
 

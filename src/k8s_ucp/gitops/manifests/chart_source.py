@@ -56,7 +56,7 @@ def find_version(
     """
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         wanted = ["--version", version] if version else []
-        chart = _call(helm, ["show", "chart", *_words(place), *wanted], place, home, credential)
+        chart = _call(helm, ["show", "chart", *wanted], place, home, credential)
     return chart_file({"Chart.yaml": chart.encode()}).version
 
 
@@ -131,7 +131,7 @@ def _fetch(helm: Path, place: ChartRef, version: str, credential: Credential | N
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         target = Path(home, "pulled")
         target.mkdir()
-        words = ["pull", *_words(place), "--version", version, "--destination", str(target)]
+        words = ["pull", "--version", version, "--destination", str(target)]
         _call(helm, words, place, home, credential)
         found = list(target.glob("*.tgz"))
         if len(found) != 1:
@@ -191,11 +191,11 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
         remote = {str(each["repository"]) for each in missing}
         for number, url in enumerate(sorted(remote)):
             if url.startswith(("http://", "https://")):
-                _depend(helm, ["repo", "add", f"dependency-{number}", url], chart, home)
+                _depend(helm, ["repo", "add"], [f"dependency-{number}", url], chart, home)
         locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
         plain = any(ChartRef(url, chart.name).plain for url in remote)
-        words = ["dependency", "build" if locked else "update", str(root)]
-        _depend(helm, [*words, *(["--plain-http"] if plain else [])], chart, home)
+        words = ["dependency", "build" if locked else "update"]
+        _depend(helm, [*words, *(["--plain-http"] if plain else [])], [str(root)], chart, home)
         return {
             each.relative_to(root).as_posix(): each.read_bytes()
             for each in sorted(root.rglob("*"))
@@ -212,35 +212,30 @@ def write_files(root: Path, files: Files) -> None:
         target.write_bytes(content)
 
 
-def _words(place: ChartRef) -> list[str]:
-    if place.oci:
-        return [str(place), *(["--plain-http"] if place.plain else [])]
-    return [place.name, "--repo", place.repository]
-
-
 def _call(
     helm: Path, words: list[str], place: ChartRef, home: str, credential: Credential | None
 ) -> str:
+    """Run a command of helm on a chart. words: the command and its options."""
+    plain = ["--plain-http"] if place.plain else []
     try:
         if credential and place.oci:
+            login = ["registry", "login", "--username", credential.username, "--password-stdin"]
             host = urlsplit(place.repository).netloc
-            login = ["registry", "login", host, "--username", credential.username]
-            login += ["--password-stdin", *(["--plain-http"] if place.plain else [])]
-            _run(helm, login, home, credential.password)
-        elif credential:
-            add = ["repo", "add", "ucp", place.repository, "--username", credential.username]
-            _run(helm, [*add, "--password-stdin"], home, credential.password)
-            words = [f"ucp/{place.name}" if each == place.name else each for each in words]
-            at = words.index("--repo") if "--repo" in words else len(words)
-            words = words[:at] + words[at + 2 :]
-        return _run(helm, words, home)
+            _run(helm, [*login, *plain], [host], home, credential.password)
+        if place.oci:
+            return _run(helm, [*words, *plain], [str(place)], home)
+        if credential:
+            add = ["repo", "add", "--username", credential.username, "--password-stdin"]
+            _run(helm, add, ["ucp", place.repository], home, credential.password)
+            return _run(helm, words, [f"ucp/{place.name}"], home)
+        return _run(helm, [*words, "--repo", place.repository], [place.name], home)
     except HelmFailed as error:
         raise UcpError(f"the chart {place}: {error.message}") from error
 
 
-def _depend(helm: Path, words: list[str], chart: ChartFile, home: str) -> None:
+def _depend(helm: Path, words: list[str], names: list[str], chart: ChartFile, home: str) -> None:
     try:
-        _run(helm, words, home)
+        _run(helm, words, names, home)
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",
@@ -249,5 +244,7 @@ def _depend(helm: Path, words: list[str], chart: ChartFile, home: str) -> None:
         ) from error
 
 
-def _run(helm: Path, words: list[str], home: str, stdin: str | None = None) -> str:
-    return call(helm, words, home=Path(home), timeout=FETCH_SECONDS, stdin=stdin)
+def _run(
+    helm: Path, words: list[str], names: list[str], home: str, stdin: str | None = None
+) -> str:
+    return call(helm, words, names, home=Path(home), timeout=FETCH_SECONDS, stdin=stdin)

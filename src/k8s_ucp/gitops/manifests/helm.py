@@ -20,19 +20,33 @@ class HelmFailed(UcpError):
 
 def template(
     helm: Path,
-    words: Sequence[str | Path],
+    release: str,
+    chart: str | Path,
+    options: Sequence[str | Path] = (),
     *,
     home: Path,
     timeout: float,
     programs: RunningPrograms | None = None,
 ) -> str:
-    """The output of `helm template`. words: its arguments; the others as in `call`."""
-    return call(helm, ["template", *words], home=home, timeout=timeout, programs=programs)
+    """The output of `helm template`. release: its name. options: of helm; the others as in `call`.
+
+    The names may come from others' repositories, and one option of helm runs a program.
+    """
+    words = ["template", *options]
+    names = (release, chart)
+    return call(helm, words, names, home=home, timeout=timeout, programs=programs)
+
+
+def values_from(file: Path) -> list[str]:
+    """The option for a file with values. helm splits it at commas, unless they are quoted."""
+    quoted = str(file).replace('"', '""')
+    return ["--values", f'"{quoted}"']
 
 
 def call(
     helm: Path,
     words: Sequence[str | Path],
+    names: Sequence[str | Path] = (),
     *,
     home: Path,
     timeout: float,
@@ -41,6 +55,7 @@ def call(
 ) -> str:
     """Run helm and return its output. home: folder for its cache and its logins.
 
+    words: the command and its options. names: what it works on, never interpreted as options.
     The caller's proxy and CA settings apply, its credentials and plugins don't. stdin: for a
     password. programs: tracks the process while it runs. Raises HelmFailed, ProgramMissing.
     """
@@ -51,7 +66,8 @@ def call(
     # It ends after a moment, so collecting garbage half as often takes a tenth less CPU time.
     environment["GOGC"] = "200"
     try:
-        return run([helm, *words], timeout=timeout, env=environment, stdin=stdin, programs=programs)
+        argv = [helm, *words, *(["--", *names] if names else [])]
+        return run(argv, timeout=timeout, env=environment, stdin=stdin, programs=programs)
     except (CommandFailed, DeadlineExceeded) as error:
         output = error.output if isinstance(error, CommandFailed) else error.message
         raise HelmFailed(own_words(output)) from error

@@ -17,7 +17,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate
-from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template
+from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template, values_from
 from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.addons import Addon
@@ -116,19 +116,20 @@ def _places(topology: Topology, addon: Addon) -> Iterator[_ChartRender]:
 def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: Path) -> bytes:
     file = work / "values.yaml"
     file.write_bytes(values)
-    chart = [f"oci://{addon.repository}/{addon.chart}"]
-    if not addon.oci:
-        chart = [addon.chart, "--repo", addon.repository]
-    words: list[str | Path] = [
-        *(addon.name, *chart),
+    chart = f"oci://{addon.repository}/{addon.chart}" if addon.oci else addon.chart
+    words = [
+        *(() if addon.oci else ("--repo", addon.repository)),
         *("--version", addon.version, "--namespace", addon.namespace),
-        *("--kube-version", KUBERNETES, "--include-crds", "--values", file),
+        *("--kube-version", KUBERNETES, "--include-crds", *values_from(file)),
     ]
     for name, value in place.parameters:
         words += ["--set-string", f"{name}={value}"]
     what = f"the chart {addon.chart} {addon.version} of {addon.repository}"
     try:
-        first, second = (template(helm, words, home=work, timeout=CHART_SECONDS) for _ in range(2))
+        first, second = (
+            template(helm, addon.name, chart, words, home=work, timeout=CHART_SECONDS)
+            for _ in range(2)
+        )
     except HelmFailed as error:
         raise ChartFailed(
             f"{what}: {error.message}",

@@ -56,6 +56,36 @@ def test_files_outside_of_the_chart_are_not_read(tmp_path: Path, toolbox: Toolbo
     assert "s3cret" not in str(built)
 
 
+def test_a_release_name_is_not_taken_for_an_option_that_runs_a_program(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """`--post-renderer` would have run what the chart prints."""
+    made = tmp_path / "made"
+    folder = chart(tmp_path, **{"templates/x.yaml": f"kind: X\nmetadata:\n  a: |\n    >{made}\n"})
+    (folder / ".argocd-source.yaml").write_text("helm: {releaseName: --post-renderer=/bin/sh}\n")
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "invalid release name" in built.failures[FOLDER]
+    assert not made.exists()
+
+
+def test_a_values_file_with_a_comma_in_its_name_is_one_file(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """helm would have read each part, such as a file outside of the repository."""
+    secret = tmp_path / "secret"
+    secret.write_text("replicas: 13\n")
+    folder = chart(tmp_path / "re,po")
+    settings = SETTINGS.replace("values-stage.yaml", f'values-stage.yaml, "x,{secret}"')
+    (folder / ".argocd-source.yaml").write_text(settings)
+    built = build_charts(toolbox.path("helm"), tmp_path / "re,po", [FOLDER], {})
+    assert "no such file" in built.failures[FOLDER]
+    file = folder / f"x,{secret}"
+    file.parent.mkdir(parents=True)
+    file.write_text("replicas: 7\n")
+    built = build_charts(toolbox.path("helm"), tmp_path / "re,po", [FOLDER], {})
+    assert built.objects[FOLDER][0]["spec"]["replicas"] == 7
+
+
 def test_chart_that_can_not_be_rendered_is_reported(tmp_path: Path, toolbox: Toolbox) -> None:
     chart(tmp_path, **{"templates/bad.yaml": "{{ .Values.a.b.c }}"})
     built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})

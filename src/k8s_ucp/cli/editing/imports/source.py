@@ -136,19 +136,20 @@ def _remotes(folder: Path) -> tuple[str, ...]:
 def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
     """Renders charts whose templates are Applications, with helm."""
     from k8s_ucp.gitops.manifests.chart_source import write_files
-    from k8s_ucp.gitops.manifests.helm import template
+    from k8s_ucp.gitops.manifests.helm import template, values_from
 
     def render(chart: str, values: str | bytes | None) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
             write_files(root, place.below(chart))
-            words: list[str | Path] = ["import", root]
+            words: list[str] = []
             if isinstance(values, bytes):
                 write_files(Path(home), {"values.yaml": values})
-                words += ["--values", Path(home, "values.yaml")]
+                words = values_from(Path(home, "values.yaml"))
             elif values:
-                words += ["--values", root / values]
-            return template(helm(), words, home=Path(home), timeout=RENDER_SECONDS)
+                words = values_from(root / values)
+            timeout = RENDER_SECONDS
+            return template(helm(), "import", root, words, home=Path(home), timeout=timeout)
 
     return render
 
@@ -163,7 +164,7 @@ def filler(helm: Callable[[], Path]) -> FillGo:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
             write_files(root, chart_of(texts, sets))
-            output = template(helm(), ["import", root], home=Path(home), timeout=RENDER_SECONDS)
+            output = template(helm(), "import", root, home=Path(home), timeout=RENDER_SECONDS)
         return filled_by(output, texts)
 
     return fill
