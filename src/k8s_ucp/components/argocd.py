@@ -16,6 +16,7 @@ from typing import Any
 from k8s_ucp.components.argocd_page import page
 from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
+from k8s_ucp.components.host.guarded_helm import write_helm
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis
@@ -209,13 +210,14 @@ class ArgoCD:
     def _environment(self) -> Mapping[str, str]:
         folder = self.host.folder
         toolbox = self.host.toolbox
+        guarded = write_helm(folder(NAME, "guarded"), toolbox.path("helm"))
         # git runs Argo CD's own binary, by its name, as a credential helper.
         tools = {toolbox.path(name).parent for name in (NAME, "kustomize", "helm")}
         return {
             "ARGOCD_APP_CONF_PATH": str(self.certificates.folder),
             "UCP_CERTIFICATES_DIGEST": self.certificates.ensure(),
             "REDIS_PASSWORD": Redis(self.host).password(),
-            "PATH": self.host.path(toolbox.module(NAME) / "hack", *sorted(tools)),
+            "PATH": self.host.path(guarded, toolbox.module(NAME) / "hack", *sorted(tools)),
             "HOME": str(folder(NAME)),
             "TMPDIR": str(folder(NAME, _TEMPORARY)),
             "ARGOCD_FAKE_IN_CLUSTER": "true",

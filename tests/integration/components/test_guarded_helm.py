@@ -1,0 +1,71 @@
+"""The helm in front of the real one, for Argo CD's programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.components.host.guarded_helm import write_helm
+from k8s_ucp.tools.toolbox import Toolbox
+
+Completed = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, toolbox: Toolbox) -> Path:
+    folder = tmp_path / "a guard"
+    folder.mkdir(mode=0o700)
+    return write_helm(folder, toolbox.path("helm"))
+
+
+def run(guarded: Path, *words: str | Path) -> Completed:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(guarded)}
+    argv = [guarded / "helm", "template", *words]
+    return subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_values_file_with_a_comma_in_its_name_is_one_file(tmp_path: Path, guarded: Path) -> None:
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("word: s3cret\n")
+    chart = tmp_path / "chart"
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")
+    (chart / "templates/x.yaml").write_text("word: {{ .Values.word }}\n")
+    (chart / "values.yaml").write_text("word: default\n")
+    named = chart / f"x,{secret}"
+
+    def render(*words: str | Path) -> Completed:
+        return run(guarded, "x", chart, *words)
+
+    (chart / "x").write_text("other: 1\n")
+    assert "s3cret" not in render("--values", named).stdout
+    named.parent.mkdir(parents=True)
+    named.write_text("word: own\n")
+    for words in (("--values", named), ("--set", "word=own"), ("--set", "a={1,2},word=own")):
+        done = render(*words)
+        assert "word: own" in done.stdout, done.stderr
+    done = render("--values", f'x"{named}')
+    assert "a quote in the name" in done.stderr
+
+
+def test_a_release_name_shows_no_variable(tmp_path: Path, guarded: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")
+    (tmp_path / "templates/x.yaml").write_text("name: {{ .Release.Name }}\n")
+
+    def render(name: str) -> Completed:
+        return run(guarded, tmp_path, "--name-template", name)
+
+    refused = render('{{ env "HOME" | sha256sum | trunc 9 }}')
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "a template as the name" in refused.stderr
+    assert "name: shop-web" in render("shop-web").stdout
+
+
+def test_the_script_is_written_once(guarded: Path, toolbox: Toolbox) -> None:
+    before = {each.name: each.stat().st_ino for each in guarded.iterdir()}
+    write_helm(guarded, toolbox.path("helm"))
+    assert {each.name: each.stat().st_ino for each in guarded.iterdir()} == before
