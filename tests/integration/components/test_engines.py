@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import time
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -158,19 +158,57 @@ def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
     (repository / "it.yaml").write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: it}\ndata: {a: b}\n"
     )
+    commit(repository)
+    state = applied(running, "it", repository, ".")
+    eventually(lambda: state()[0] == "Synced", state)
+    maps = running.kube.kind_of("v1", "ConfigMap")
+    assert running.kube.get(maps, "my-it", "default")["data"] == {"a": "b"}
+
+
+def test_a_repository_reads_no_file_outside_of_it(running: Stack, tmp_path: Path) -> None:
+    """The repo-server runs as the user, and builds repositories of teams."""
+    secret, chart = tmp_path / "secret.yaml", tmp_path / "repository/chart"
+    secret.write_text("word: s3cret\n")
+    template = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: read}\ndata: {a: {{ .Values.word }}}\n"
+    )
+    for path, text in {
+        "Chart.yaml": "{apiVersion: v2, name: x, version: 1.0.0}\n",
+        "templates/it.yaml": template,
+        ".argocd-source.yaml": f'helm: {{valueFiles: ["x,{secret}"]}}\n',
+        "x": "other: 1\n",
+        f"x,{secret}": "word: own\n",
+    }.items():
+        file = chart / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    commit(chart.parent)
+    state = applied(running, "values", chart.parent, "chart")
+    eventually(lambda: state()[0] == "Synced", state)
+    maps = running.kube.kind_of("v1", "ConfigMap")
+    assert running.kube.get(maps, "read", "default")["data"] == {"a": "own"}
+
+
+def commit(repository: Path) -> None:
     git = ("git", "-C", str(repository), "-c", "user.name=t", "-c", "user.email=t@localhost")
     for words in (("init", "-qb", "main"), ("add", "-A"), ("commit", "-qm", "it")):
         subprocess.run([*git, *words], check=True)
-    running.kube.apply(
+
+
+def applied(
+    stack: Stack, name: str, repository: Path, path: str
+) -> Callable[[], tuple[object, object]]:
+    """Create an Application; returns what reads its sync status and its conditions."""
+    stack.kube.apply(
         {
             "apiVersion": "argoproj.io/v1alpha1",
             "kind": "Application",
-            "metadata": {"name": "it", "namespace": argocd.NAMESPACE},
+            "metadata": {"name": name, "namespace": argocd.NAMESPACE},
             "spec": {
                 "project": "default",
                 "source": {
                     "repoURL": f"file://{repository}",
-                    "path": ".",
+                    "path": path,
                     "targetRevision": "main",
                 },
                 "destination": {"name": "in-cluster", "namespace": "default"},
@@ -178,16 +216,13 @@ def test_an_application_is_synced(running: Stack, tmp_path: Path) -> None:
             },
         }
     )
-    kind = running.kube.kind_of("argoproj.io/v1alpha1", "Application")
+    kind = stack.kube.kind_of("argoproj.io/v1alpha1", "Application")
 
     def state() -> tuple[object, object]:
-        status = running.kube.get(kind, "it", argocd.NAMESPACE).get("status", {})
-        conditions = status.get("conditions")
-        return status.get("sync", {}).get("status"), conditions
+        status = stack.kube.get(kind, name, argocd.NAMESPACE).get("status", {})
+        return status.get("sync", {}).get("status"), status.get("conditions")
 
-    eventually(lambda: state()[0] == "Synced", state)
-    maps = running.kube.kind_of("v1", "ConfigMap")
-    assert running.kube.get(maps, "my-it", "default")["data"] == {"a": "b"}
+    return state
 
 
 def test_a_claim_is_composed_and_becomes_ready(platform: Stack) -> None:
