@@ -190,6 +190,19 @@ def test_a_local_database_needs_no_network_and_leaves_no_snapshot() -> None:
     assert not [each for each in instance["forProvider"] if each.endswith("Selector")]
 
 
+def test_the_image_of_a_machine_on_aws_counts_for_its_creation_only() -> None:
+    """AWS answers with another id, and the provider would refuse to replace the machine.
+
+    With rootBlockDevice, it looks the image up by its id, and a reference isn't one.
+    """
+    (found,) = composed(machine("aws"))
+    assert not {"ami", "rootBlockDevice"} & set(found["spec"]["forProvider"])
+    first = found["spec"]["initProvider"]
+    assert first["ami"].startswith("resolve:ssm:/aws/service/debian/")
+    (root,) = first["ebsBlockDevice"]
+    assert (root["deviceName"], root["encrypted"]) == ("/dev/xvda", True)
+
+
 def test_a_local_machine_needs_no_network() -> None:
     (found,) = composed(machine("local"))
     assert found["spec"]["forProvider"] == {
