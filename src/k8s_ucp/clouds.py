@@ -66,6 +66,9 @@ class CloudInfo:
     velero_plugin: str = ""
     """Image of the Velero plugin for backups there, with the cloud's name: v1.14.x is for Velero
     v1.18.x, according to the plugins' own tables (verified for v1.14.2)."""
+    velero_copies_volumes: bool = False
+    """Velero copies volumes to the bucket instead of taking snapshots, for which its plugin there
+    needs the cluster's region."""
 
 
 def read_object(text: str, *keys: str) -> Mapping[str, Any]:
@@ -162,6 +165,7 @@ _ROWS = (
         services=CloudServices(("provider-aws-ec2", "provider-aws-rds"), region="eu-west-3"),
         dns="aws",
         velero_plugin="velero/velero-plugin-for-aws:v1.14.3",
+        velero_copies_volumes=True,
     ),
     CloudInfo(
         "azure",

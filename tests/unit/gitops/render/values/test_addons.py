@@ -141,6 +141,28 @@ def test_each_cluster_stores_its_backups_in_its_own_folder() -> None:
     }
 
 
+def test_external_dns_has_the_region_that_its_client_for_aws_requires() -> None:
+    """Without one it ends with "Missing Region", although Route 53 has one endpoint for all."""
+    core = render(with_addons(external_dns=True), FACTS).core
+    for provider, wanted in (("eks", ["us-east-1"]), ("gke", [])):
+        values = documents(core, f"platform/external-dns/values/{provider}.yaml")[0]
+        found = [each["value"] for each in values["env"] if each["name"] == "AWS_REGION"]
+        assert found == wanted
+
+
+def test_velero_takes_no_snapshots_where_they_need_the_clusters_region() -> None:
+    core = render(with_addons(velero=True), FACTS).core
+    values = documents(core, "platform/velero/values/eks.yaml")[0]
+    assert values["snapshotsEnabled"] is False
+    assert values["configuration"]["defaultVolumesToFsBackup"] is True
+    assert values["deployNodeAgent"] is True, "it copies the volumes"
+    assert "volumeSnapshotLocation" not in values["configuration"]
+    values = documents(core, "platform/velero/values/gke.yaml")[0]
+    assert [each["provider"] for each in values["configuration"]["volumeSnapshotLocation"]] == [
+        "gcp"
+    ]
+
+
 def test_veleros_plugin_for_aws_is_a_fixed_version() -> None:
     values = documents(
         render(with_addons(velero=True), FACTS).core, "platform/velero/values/eks.yaml"
