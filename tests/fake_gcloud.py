@@ -42,12 +42,14 @@ FRESH: State = {
     "make_seconds": 0.3,
     "change_seconds": 0.1,
     "fails": [],
+    "silent_zones": [],
     "breaks": "",
     "clusters": {},
     "apis_of_clusters": {},
     "calls": [],
 }
-"""fails: arguments of calls that fail once with a server error. breaks: why the next cluster that
+"""fails: arguments of calls that fail once with a server error. silent_zones: locations of which a
+list of clusters lacks the clusters, with a warning. breaks: why the next cluster that
 is created ends in ERROR. apis_of_clusters: addresses of API servers, by the cluster's name or *.
 """
 
@@ -58,6 +60,7 @@ FLAGS: Mapping[str, tuple[int, tuple[str, ...]]] = {
     "compute machine-types describe": (1, ("zone",)),
     "compute regions describe": (1, ()),
     "container clusters list": (0, ("filter",)),
+    "container clusters describe": (1, ("zone", "region")),
     "container clusters create": (
         1,
         (
@@ -240,13 +243,35 @@ def list_clusters(state: State, names: list[str], flags: Mapping[str, str]) -> A
     require(state, "container", "container.googleapis.com", "Kubernetes Engine API")
     key, _, value = flags["filter"].partition("=")
     found = []
+    silent = state["silent_zones"]
+    if silent:
+        print(
+            f"WARNING: The following zones did not respond: {', '.join(silent)}. List results may "
+            "be incomplete.",
+            file=sys.stderr,
+        )
     for each in state["clusters"].values():
+        if each["location"] in silent:
+            continue
         label = key.removeprefix("resourceLabels.")
         have = each["name"] if key == "name" else each["resourceLabels"].get(label)
         if have == value:
-            hidden = ("busy_until", "nodes", "breaks")
-            found.append({k: v for k, v in each.items() if k not in hidden and v != 0})
+            found.append(described(each))
     return found
+
+
+def describe_cluster(state: State, names: list[str], flags: Mapping[str, str]) -> Any:
+    require(state, "container", "container.googleapis.com", "Kubernetes Engine API")
+    location, (name,) = check_place(state, flags), names
+    cluster = state["clusters"].get(name)
+    if cluster is None or cluster["location"] != location:
+        raise Failed(f"ResponseError: code=404, message=Not found: {path(location, name)}.")
+    return described(cluster)
+
+
+def described(cluster: State) -> State:
+    hidden = ("busy_until", "nodes", "breaks")
+    return {k: v for k, v in cluster.items() if k not in hidden and v != 0}
 
 
 def create_cluster(state: State, names: list[str], flags: Mapping[str, str]) -> Any:
@@ -337,6 +362,7 @@ ANSWERS = {
     "compute machine-types describe": describe_machine,
     "compute regions describe": describe_region,
     "container clusters list": list_clusters,
+    "container clusters describe": describe_cluster,
     "container clusters create": create_cluster,
     "container clusters resize": resize_cluster,
     "container clusters delete": delete_cluster,

@@ -78,6 +78,21 @@ class Gcloud:
         text = self._run([*words, "--format=json"], timeout)
         return json.loads(text) if text.strip() else None
 
+    def list_clusters(self, filter_: str) -> tuple[list[Any], str]:
+        """Clusters, and the zones that did not respond, whose clusters the list lacks.
+
+        gcloud succeeds in that case and only warns.
+        """
+        silent: list[str] = []
+
+        def hear(line: str) -> None:
+            if found := gcloud_failures.SILENT_ZONES.search(line):
+                silent.append(found[1])
+
+        words = ("container", "clusters", "list", f"--filter={filter_}", "--format=json")
+        text = self._run(words, CALL_SECONDS, hear)
+        return (json.loads(text) if text.strip() else None) or [], ", ".join(silent)
+
     def find(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
         """Like `json`, but None if the object does not exist."""
         try:
@@ -93,7 +108,9 @@ class Gcloud:
     def _key(self) -> str:
         return self._read_key()
 
-    def _run(self, words: Sequence[str], timeout: float) -> str:
+    def _run(
+        self, words: Sequence[str], timeout: float, on_line: Callable[[str], None] | None = None
+    ) -> str:
         account = self.account
         with self._environment(account) as environment:
             try:
@@ -101,6 +118,7 @@ class Gcloud:
                     ["gcloud", *words, f"--project={account.project}", "--quiet"],
                     timeout=timeout,
                     env=environment,
+                    on_line=on_line,
                 )
             except CommandFailed as error:
                 raise gcloud_failures.explain(error, words, account.project, account.email) from (

@@ -20,6 +20,9 @@ class OutOfReach(UcpError):
     """Google did not respond or had an internal error: worth a retry while waiting."""
 
 
+SILENT_ZONES = re.compile(r"zones? did not respond: (.+?)\. List results may be incomplete")
+"""gcloud's warning about a list of clusters that lacks those of some zones."""
+
 _NOT_FOUND = ("code=404", "was not found", "Not found: projects/", "HttpError 404")
 _BUSY = ("incompatible operation", "Please wait and try again once it is done")
 _CREDENTIAL = (
@@ -113,6 +116,15 @@ def explain(error: CommandFailed, words: Sequence[str], project: str, email: str
         )
     return UcpError(
         f"`gcloud {' '.join(words)}` failed: {line}", next="update gcloud: gcloud components update"
+    )
+
+
+def incomplete_list(zones: str, project: str) -> OutOfReach:
+    """Why it is not known which clusters exist."""
+    return OutOfReach(
+        f"failed to list the clusters of project {project}: Google Cloud's zones {zones} did not "
+        "respond",
+        next="wait a few minutes, then run the command again",
     )
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState, ProviderInfo, Reach, Report
 from k8s_ucp.clusters.gke import checks as gke_checks
 from k8s_ucp.clusters.gke.gcloud import Gcloud
-from k8s_ucp.clusters.gke.gcloud_failures import Busy, NotThere, OutOfReach
+from k8s_ucp.clusters.gke.gcloud_failures import Busy, NotThere, OutOfReach, incomplete_list
 from k8s_ucp.clusters.gke.settings import (
     NAME,
     NODES,
@@ -160,10 +160,10 @@ class GkeProvider:
 
     def names(self) -> list[str]:
         """Sorted names of this owner's clusters."""
-        listed = self._gcloud.json(
-            "container", "clusters", "list", f"--filter=resourceLabels.{OWNER}={self._owner}"
-        )
-        return sorted(each["name"] for each in listed or [])
+        listed, silent = self._gcloud.list_clusters(f"resourceLabels.{OWNER}={self._owner}")
+        if silent:
+            raise incomplete_list(silent, self._gcloud.account.project)
+        return sorted(each["name"] for each in listed)
 
     def remains(self, _: Collection[str]) -> Mapping[str, str]:
         """Always empty: nothing of them runs on this machine."""
@@ -199,10 +199,17 @@ class GkeProvider:
         return settings, version
 
     def _called(self, name: str) -> list[Cluster]:
-        """All clusters of that name in the project, in any location; ours come first."""
-        listed = self._gcloud.json("container", "clusters", "list", f"--filter=name={name}")
-        found = [each for each in listed or [] if each["name"] == name]
-        return sorted(found, key=lambda each: not self._is_ours(each, name))
+        """All clusters of that name in the project, in any location; ours come first.
+
+        Raises OutOfReach if ours may be in a zone that did not respond: it must not be mistaken
+        for deleted.
+        """
+        listed, silent = self._gcloud.list_clusters(f"name={name}")
+        found = [each for each in listed if each["name"] == name]
+        found.sort(key=lambda each: not self._is_ours(each, name))
+        if silent and not (found and self._is_ours(found[0], name)):
+            raise incomplete_list(silent, self._gcloud.account.project)
+        return found
 
     def _find(self, name: str) -> Cluster | None:
         """Our cluster of that name."""
@@ -284,7 +291,8 @@ class GkeProvider:
 
     def _remove(self, name: str, found: Cluster, until: float) -> None:
         """Delete our cluster and wait until it is gone."""
-        words = ("container", "clusters", "delete", name, place(found["location"]), "--async")
+        where = place(found["location"])
+        words = ("container", "clusters", "delete", name, where, "--async")
 
         def change() -> str:
             with contextlib.suppress(NotThere):
@@ -292,8 +300,9 @@ class GkeProvider:
             return ""
 
         def look() -> str:
-            seen = self._find(name)
-            return str(seen["status"]).lower() if seen else ""
+            # Not in the list of all locations, which lacks it while a zone doesn't respond.
+            seen = self._gcloud.find("container", "clusters", "describe", name, where)
+            return str(seen["status"]).lower() if seen and self._is_ours(seen, name) else ""
 
         if found["status"] != "STOPPING":
             self._wait(f"lock to delete cluster {name}", change, until)

@@ -247,3 +247,24 @@ def test_failed_status_calls_during_creation_are_retried(cloud: Google) -> None:
     with pytest.raises(UcpError, match="the end"):
         cloud.provider().create(REQUEST, hear)
     assert cloud.clusters() == []
+
+
+def test_cluster_in_a_zone_that_does_not_respond_does_not_count_as_deleted(cloud: Google) -> None:
+    """gcloud succeeds with a list that lacks it, and warns."""
+    provider = cloud.provider()
+    with cloud.state() as state:
+        state["clusters"]["shop-core"] = {
+            "name": "shop-core",
+            "location": "europe-west9-a",
+            "status": "RUNNING",
+            "resourceLabels": {"k8s-ucp-owner": "owner-one", "k8s-ucp-cluster": "shop-core"},
+        }
+        state["silent_zones"] = ["europe-west9-a", "us-east1-b"]
+    for call in (provider.delete, provider.state, provider.stop, lambda _: provider.names()):
+        with pytest.raises(UcpError, match="zones europe-west9-a, us-east1-b did not") as caught:
+            call("shop-core")
+        assert "run the command again" in (caught.value.next or "")
+    cloud.change(silent_zones=["us-east1-b"])
+    assert provider.state("shop-core").exists, "it is in the list"
+    provider.delete("shop-core")
+    assert cloud.clusters() == []
