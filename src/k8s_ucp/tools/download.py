@@ -9,6 +9,7 @@ without user, password and query.
 from __future__ import annotations
 
 import contextlib
+import errno
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -203,11 +204,18 @@ class _Transfer:
     def write(self, response: Response, have: int, until: float) -> None:
         length = response.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
-        if version := _version(response):
-            self.validator.write_text(version, "ascii")
+        with self.reporting_own_errors():
+            if version := _version(response):
+                self.validator.write_text(version, "ascii")
+            have = self.append(response, have, total, until)
+        if total is not None and have != total:
+            raise _Again(f"incomplete response: {have} of {total} bytes")
+
+    def append(self, response: Response, have: int, total: int | None, until: float) -> int:
+        """Write the response's body to the part; returns the size of the part."""
         with self.part.open("ab" if have else "wb") as file:
             # Written as soon as it arrives, and unmodified: archives must not be decompressed.
-            while chunk := response.raw.read1(CHUNK, decode_content=False):
+            while chunk := _next_chunk(response):
                 file.write(chunk)
                 have += len(chunk)
                 self.progress(have, total)
@@ -217,8 +225,21 @@ class _Transfer:
                     raise DeadlineExceeded(
                         f"download of {shown(self.url)}", self.limits.deadline, f"{have} bytes"
                     )
-        if total is not None and have != total:
-            raise _Again(f"incomplete response: {have} of {total} bytes")
+        return have
+
+    @contextlib.contextmanager
+    def reporting_own_errors(self) -> Iterator[None]:
+        """An error of our own files, such as a full disk, isn't the connection's: no retry."""
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            raise UcpError(
+                f"failed to write {self.part}: {error.strerror}",
+                next="free disk space (df -h), then run the command again: it continues"
+                if full
+                else f"make {self.part.parent} writable, then run the command again",
+            ) from error
 
     def given_up(self) -> UcpError:
         return UcpError(f"download of {shown(self.url)} canceled")
@@ -226,6 +247,17 @@ class _Transfer:
     def forget(self) -> None:
         self.part.unlink(missing_ok=True)
         self.validator.unlink(missing_ok=True)
+
+
+def _next_chunk(response: Response) -> bytes:
+    """The next bytes of the body as they arrive; empty at its end. Raises _Again."""
+    from urllib3.exceptions import HTTPError
+
+    try:
+        chunk: bytes = response.raw.read1(CHUNK, decode_content=False)
+    except (HTTPError, OSError) as error:
+        raise _Again(_reason(error)) from error
+    return chunk
 
 
 def _version(response: Response) -> str:

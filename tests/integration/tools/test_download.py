@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +53,32 @@ def test_file_is_downloaded_completely_and_progress_is_reported(
     assert_alone(target)
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert [here for here, _ in told] == sorted(here for here, _ in told)
+
+
+LIMITED = """
+import pathlib, resource, sys
+from k8s_ucp.errors import UcpError
+from k8s_ucp.tools.download import fetch_file
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    fetch_file(sys.argv[1], pathlib.Path(sys.argv[2]))
+except UcpError as error:
+    print(error)
+"""
+
+
+def test_file_that_cannot_be_written_is_not_blamed_on_the_network(
+    server: Publisher, target: Path
+) -> None:
+    """As on a full disk; here the process may only write small files."""
+    run = subprocess.run(
+        [sys.executable, "-c", LIMITED, f"{server.address}/file", target],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.startswith(f"failed to write {target}.part: File too large")
+    assert server.ranges_of("/file") == [""], "no retry"
 
 
 def test_broken_download_is_resumed(server: Publisher, target: Path) -> None:
