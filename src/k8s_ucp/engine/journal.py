@@ -294,9 +294,10 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
                 f"`{holder or 'ucp'}` (PID {pid or 'unknown'})",
                 next="wait for it to finish, or interrupt it with Ctrl-C",
             )
-        stream.truncate(0)
-        stream.write(f"{os.getpid()} {command}\n")
-        stream.flush()
+        # On a full disk only these words are missing: `ucp stop` must work there, too.
+        with contextlib.suppress(OSError):
+            os.ftruncate(stream.fileno(), 0)
+            os.write(stream.fileno(), f"{os.getpid()} {command}\n".encode())
         os.fchmod(stream.fileno(), 0o600)
         yield
 

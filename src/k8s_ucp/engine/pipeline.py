@@ -255,6 +255,10 @@ def run(
         )
         interrupted.still_running = bool(going.running())
         raise interrupted from None
+    except BaseException:
+        # The listener failed, such as at a closed stderr: don't leave programs of steps behind.
+        cancel.request()
+        raise
     if going.failure is None:
         return
     _wind_down_unless_pressed_again(going, patience)

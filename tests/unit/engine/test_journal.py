@@ -194,6 +194,25 @@ def test_only_one_command_can_hold_the_lock_of_a_topology(tmp_path: Path) -> Non
     assert lock.stat().st_mode & 0o777 == 0o600
 
 
+FULL = """
+import resource, sys, pathlib
+from k8s_ucp.engine.journal import held
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with held(pathlib.Path(sys.argv[1]), "demo", "ucp stop"):
+    print("held", flush=True)
+"""
+
+
+def test_the_lock_of_a_topology_can_be_held_on_a_full_disk(tmp_path: Path) -> None:
+    """Otherwise `ucp stop` could not end what fills it."""
+    lock = tmp_path / "lock"
+    lock.write_text("123 ucp start\n")
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, lock], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert run.stdout == "held\n"
+
+
 def test_the_journal_is_json(tmp_path: Path) -> None:
     path = tmp_path / "journal.json"
     Journal(path, "stop").end("done")

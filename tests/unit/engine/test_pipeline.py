@@ -140,6 +140,20 @@ def test_a_failure_cancels_the_other_steps_and_reports_what_is_left() -> None:
     assert world.done == ["first"]
 
 
+def test_a_listener_that_fails_cancels_the_steps() -> None:
+    """Such as stderr that nobody reads any more: programs of steps would stay behind."""
+    world = RecordedRun()
+
+    def hear(event: StepEvent) -> None:
+        if event.step.id == "b":
+            raise BrokenPipeError
+
+    tasks = (Task(probe("a", until_given_up)), Task(probe("b")))
+    with pytest.raises(BrokenPipeError):
+        pipeline.run(Plan("start", tasks), world, cancel=world.cancel, on_event=hear)
+    assert world.cancel.requested
+
+
 def test_a_step_that_ignores_cancellation_is_not_awaited_forever() -> None:
     release = threading.Event()
     world = RecordedRun()
