@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from k8s_ucp.cli.editing.environments import and_rollouts
 from k8s_ucp.cli.main import app
+from k8s_ucp.cli.topology_selection import STARTED
 from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import Declined
@@ -284,6 +285,21 @@ def test_edit_that_is_not_pushed_leaves_nothing_behind(
     assert "ucp.yaml is as it was before" in ended.stderr
     assert _refs(gitops) == refs
     assert _files(place) == before
+
+
+def test_edit_whose_copy_cannot_be_written_leaves_ucp_yaml_as_it_was(place: Path) -> None:
+    """As on a full disk: ucp.yaml is written before the topology's own copy of it."""
+    gitops = Workspace.at(place).gitops("demo")
+    before, refs = (place / "ucp.yaml").read_text(), _refs(gitops)
+    state = Workspace.at(place).state("demo").root
+    (state / f".{STARTED}.{os.getpid()}.tmp").mkdir()
+    words = ("--workspace", str(place), "env", "add", "eu")
+    result = CliRunner().invoke(app, list(words))
+    assert isinstance(result.exception, UcpError)
+    assert f"failed to write {state / STARTED}" in result.exception.message
+    assert "ucp.yaml is as it was before" in result.exception.message
+    assert (place / "ucp.yaml").read_text() == before
+    assert _refs(gitops) == refs
 
 
 def test_interrupted_edit_that_was_pushed_is_kept(place: Path, with_apps: Path) -> None:

@@ -209,7 +209,8 @@ def _edit_and_publish(
         written = True
         # Before the pushes: if killed in between, the next `ucp start` publishes the rest.
         _write(path, text)
-        remember(call.workspace, topology.name, context.topology_file.decode())
+        with _reported_as_ours(started):
+            remember(call.workspace, topology.name, context.topology_file.decode())
 
     context.subject, context.whole, context.departing = subject, True, departing
     context.before_push, context.merged_into_apps = write, merged_into_apps
@@ -224,9 +225,14 @@ def _edit_and_publish(
                 writing.discard()
             raise EditKept(f"interrupted; the edit of {path.name} {words}") from error
         writing.drop_part()
-        if written:
-            _write(path, before)
-            _put_back(started, started_before)
+        try:
+            if written:
+                _write(path, before)
+                _put_back(started, started_before)
+        except UcpError as second:
+            error.message += f"\n  {path.name} keeps the edit: {second.message}"
+            error.next = f"{second.next}; then run `ucp start` to apply it, or undo it in {path}"
+            raise error from second
         error.message += f"\n  {path.name} is as it was before"
         raise
     return topology
@@ -245,10 +251,28 @@ def _refuse_unstartable(former: Topology, topology: Topology) -> None:
 
 
 def _put_back(started: Path, text: str | None) -> None:
-    if text is None:
-        started.unlink(missing_ok=True)
-    else:
-        write_private_file(started, text)
+    with _reported_as_ours(started):
+        if text is None:
+            started.unlink(missing_ok=True)
+        elif started.read_text("utf-8") != text:
+            write_private_file(started, text)
+
+
+@contextlib.contextmanager
+def _reported_as_ours(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into UcpError, after which an edit is undone."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> UcpError:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return UcpError(
+        f"failed to write {path}: {error.strerror}",
+        next="free disk space (df -h)" if full else f"make {path} writable",
+    )
 
 
 @contextlib.contextmanager
@@ -292,11 +316,7 @@ def _write(path: Path, text: str) -> None:
         if path.read_bytes() != text.encode():
             replace_file(path, text)
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise UcpError(
-            f"failed to write {path}: {error.strerror}",
-            next="free disk space (df -h)" if full else f"make {path} writable",
-        ) from error
+        raise _unwritable(path, error) from error
 
 
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:
