@@ -34,6 +34,8 @@ class CloudServices:
     access: tuple[str, ...] = ()
     """Fields in `databases/base/<cloud>-access` that get an environment's suffix; databases need
     that base for access to a network. Empty if there is no such base."""
+    longest_database: int | None = None
+    """Maximum length of a database's name in the cloud, if shorter than any that can occur."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,9 @@ _ROWS = (
         authenticator=f"{_AUTHENTICATORS}.aws:Aws",
         plugins=("aws", "aws-iam-authenticator"),
         simulated=True,
-        services=CloudServices(("provider-aws-ec2", "provider-aws-rds"), region="eu-west-3"),
+        services=CloudServices(
+            ("provider-aws-ec2", "provider-aws-rds"), region="eu-west-3", longest_database=63
+        ),
         dns="aws",
         velero_plugin="velero/velero-plugin-for-aws:v1.14.3",
         velero_copies_volumes=True,

@@ -113,7 +113,8 @@ _ROWS = (
             kubeconfig_kind="ClusterAuth",
         ),
         keys=("region", "size", "zones"),
-        longest_name=63,
+        # IAM allows 64 characters, and the control plane's role has `-control-plane` in its name.
+        longest_name=50,
     ),
     ProviderInfo(
         "aks",
@@ -134,7 +135,8 @@ _ROWS = (
             ),
         ),
         keys=("region", "size"),
-        longest_name=63,
+        # The nodes' resource group has the name twice, and the region: 80 characters at most.
+        longest_name=34,
     ),
     ProviderInfo(
         "digitalocean",

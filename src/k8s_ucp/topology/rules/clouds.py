@@ -20,6 +20,7 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
     used: dict[str, Loc] = {}
     for index, database in enumerate(spec.databases):
         used.setdefault(database.provider, ("spec", "databases", index))
+        yield from _bad_database(spec, topology, index)
     for index, each in enumerate(spec.environments):
         cluster = each.cluster
         here: Loc = ("spec", "environments", index, "cluster")
@@ -51,6 +52,23 @@ def find_cloud_problems(spec: Spec, topology: str) -> Iterator[Problem]:
                 f"a simulated {name} is not supported with {a(spec.core.provider)} core; "
                 f"{use_core(Placement.HOST)}, or remove the key",
             )
+
+
+def _bad_database(spec: Spec, topology: str, index: int) -> Iterator[Problem]:
+    """A name that the cloud would reject. It has that of the topology and of the environment."""
+    database = spec.databases[index]
+    services = getattr(CLOUDS.get(database.provider), "services", None)
+    if services is None or services.longest_database is None:
+        return
+    environments = database.environments or tuple(each.name for each in spec.environments)
+    names = (f"{topology}-{database.name}-{each}" for each in environments)
+    name = max(names, key=len, default="")
+    if len(name) > services.longest_database:
+        words = (
+            f"'{name}' has {len(name)} characters, but {database.provider} allows "
+            f"{services.longest_database} for a database"
+        )
+        yield Problem(("spec", "databases", index, "name"), words)
 
 
 def a(provider: str) -> str:

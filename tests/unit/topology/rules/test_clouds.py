@@ -67,3 +67,25 @@ def test_invalid_clouds_are_refused_with_their_line(clouds: str, core: str, word
 def test_a_new_file_declares_the_simulated_cloud() -> None:
     chosen = default(clouds=Clouds.model_validate({"aws": {"simulated": True}}))
     assert parse(topology_text(chosen), Path("ucp.yaml")) == chosen
+
+
+LONG = f"{'d' * 20}-{'e' * 30}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("eks", "eks", f"'{LONG}' has 51 characters, but eks allows 50"),
+        ("eks", "aks", f"'{LONG}' has 51 characters, but aks allows 34"),
+        ("orders", "o" * 20, "has 72 characters, but aws allows 63 for a database"),
+    ],
+)
+def test_names_that_a_cloud_would_reject_are_refused(old: str, new: str, said: str) -> None:
+    """The names of roles, of the nodes' resource group and of databases contain them."""
+    names = {"name: demo": f"name: {'d' * 20}", "name: stage": f"name: {'e' * 30}", old: new}
+    text = TEXT.replace("clouds: CLOUDS", "clouds: {}").replace("CORE", "kind")
+    for each, other in names.items():
+        text = text.replace(each, other)
+    with pytest.raises(UsageError) as refused:
+        parse(text, Path("ucp.yaml"))
+    assert said in refused.value.message
