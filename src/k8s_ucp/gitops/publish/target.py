@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.lost_branch import branches, has_others_only, lost_branch
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
@@ -114,8 +115,8 @@ class Prepared:
             updates.insert(0, RefUpdate(f"refs/heads/{target.branch}", written[1]))
         try:
             target.clone.push(updates)
-        except HostUnreachable:
-            # Only the response may be lost: check whether the push arrived.
+        except (HostUnreachable, DeadlineExceeded):
+            # Only the response may be lost, or late: check whether the push arrived.
             if not _arrived(target.clone, updates):
                 raise
         moved = len(written) > 1
@@ -158,7 +159,7 @@ class Pushed:
 
 def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
     """The remote has the pushed commits."""
-    with contextlib.suppress(GitFailed):
+    with contextlib.suppress(GitFailed, DeadlineExceeded):
         clone.fetch()
         remote = clone.remote_refs()
         return all(remote.get(each.ref) == each.commit for each in updates)

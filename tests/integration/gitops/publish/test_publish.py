@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.failures import Declined
-from k8s_ucp.git.repository import RENDERED, Repository
-from k8s_ucp.gitops.publish.merge import MergeConflict
+from k8s_ucp.git.repository import RENDERED, RefUpdate, Repository
+from k8s_ucp.gitops.publish.merge import MergeConflict, Scope
 from k8s_ucp.gitops.publish.repositories import Resolutions, resolutions_from
+from k8s_ucp.gitops.publish.target import PublishTarget
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.topology import App, Environment
 from tests.integration.gitops.conftest import Repositories
@@ -73,6 +75,32 @@ def test_edit_that_one_repository_refuses_is_in_neither(world: Repositories) -> 
     assert world.start(environments=three, whole=True).core.environments() == [
         "eu", "prod", "stage",
     ]  # fmt: skip
+
+
+class Late(Repository):
+    """Its host accepts a push, and responds after the timeout."""
+
+    def push(
+        self, updates: Sequence[RefUpdate], *, remote: str = "origin", timeout: float = 9
+    ) -> None:
+        super().push(updates, remote=remote, timeout=timeout)
+        raise DeadlineExceeded("`git push`", timeout, "its host gave no answer")
+
+
+def test_push_whose_response_comes_too_late_is_no_failure(world: Repositories) -> None:
+    """An edit of ucp.yaml would be undone, although the repository has it."""
+    world.start()
+    target = PublishTarget(
+        name="apps",
+        clone=Late(world.folder.apps),
+        files=world.rendered(demo(domain="example.com")).apps,
+        branch="main",
+        known=Scope(frozenset({"stage", "prod"}), frozenset({"echo"})),
+        message="Change the domain\n",
+    )
+    pushed = target.prepare().push()
+    assert pushed.moved
+    assert Repository(world.folder.apps_remote).resolve("main") == pushed.tip
 
 
 def test_rerun_writes_nothing(world: Repositories) -> None:
