@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -98,10 +98,21 @@ class Noted:
 def note_before(folder: ClusterFolder, record: Record, newer: str) -> None:
     """Record a cluster's programs before the exchange; an earlier note is kept.
 
-    newer: the Kubernetes version that it gets.
+    newer: the Kubernetes version that it gets. Raises UcpError.
     """
     if folder.upgrade_note.exists():
         return
+    # Left by an earlier exchange, if `forget_before` was interrupted: a rollback of this one would
+    # put the old data back.
+    for copy in _copies(folder):
+        try:
+            if copy.exists():
+                shutil.rmtree(copy)
+        except OSError as error:
+            raise UcpError(
+                f"failed to delete {copy}, which an earlier upgrade left: {error.strerror}",
+                next=f"rm -r '{copy}', then run the command again",
+            ) from error
     found = {name: link.readlink() for name, link in links(folder).items() if link.is_symlink()}
     _write(folder, Noted(record.version, newer, found, ExchangePhase.BEGUN))
 
@@ -185,9 +196,15 @@ def put_data_back(folder: ClusterFolder) -> None:
 
 def forget_before(folder: ClusterFolder) -> None:
     """Delete the note and the copies once the exchange is complete; rollback ends with them."""
+    # The note first: without its copy of the data, an upgrade could not be rolled back.
     folder.upgrade_note.unlink(missing_ok=True)
-    for name in (folder.data_copy.name, _PARTIAL, _ASIDE):
-        shutil.rmtree(folder.root / name, ignore_errors=True)
+    for copy in _copies(folder):
+        shutil.rmtree(copy, ignore_errors=True)
+
+
+def _copies(folder: ClusterFolder) -> Iterator[Path]:
+    """Folders with etcd's data that an exchange creates."""
+    return (folder.root / name for name in (folder.data_copy.name, _PARTIAL, _ASIDE))
 
 
 def _minor(entry: str) -> str:

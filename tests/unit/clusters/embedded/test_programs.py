@@ -61,6 +61,24 @@ def test_the_first_upgrade_note_wins_when_an_interrupted_upgrade_is_rerun(
     assert programs.noted(folder) is None
 
 
+@pytest.mark.parametrize("etcd", ["3.6.2", "3.7.0"])
+def test_the_data_copy_of_an_earlier_upgrade_is_not_put_back(
+    folder: ClusterFolder, tmp_path: Path, etcd: str
+) -> None:
+    """The earlier upgrade was killed after it had deleted its note, before its copy."""
+    folder.data_copy.mkdir()
+    (folder.data_copy / "db").write_text("of last year")
+    folder.write_record(RECORD)
+    (folder.home / "kwok.yaml").write_text("kubeVersion: v1.35.4\n")
+    newer = paths(tmp_path, "1.35.4", etcd)
+    programs.note_before(folder, RECORD, "v1.35.4")
+    programs.copy_data(folder, newer["etcd"])
+    programs.exchange(folder, newer)
+    programs.note_phase(folder, ExchangePhase.RETURNING)
+    repair(folder)
+    assert (folder.data / "db").read_text() == "before"
+
+
 @pytest.mark.parametrize("cut", range(8))
 @pytest.mark.parametrize("phase", [ExchangePhase.BEGUN, ExchangePhase.RETURNING])
 def test_an_upgrade_interrupted_at_any_point_is_rolled_back(
