@@ -17,15 +17,18 @@ class JsonLines:
         self._complete = False
 
     def append(self, item: dict[str, Any]) -> None:
-        """Append a line and sync it to disk."""
-        line = json.dumps(item, separators=(",", ":")) + "\n"
+        """Append a line and sync it to disk. Raises OSError."""
+        line = (json.dumps(item, separators=(",", ":")) + "\n").encode()
         descriptor = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             if not self._complete:
                 os.truncate(descriptor, self.file.read_bytes().rfind(b"\n") + 1)
-                self._complete = True
-            os.write(descriptor, line.encode())
+            # A full disk may take only a part of the line.
+            self._complete = False
+            while line:
+                line = line[os.write(descriptor, line) :]
             os.fsync(descriptor)
+            self._complete = True
         finally:
             os.close(descriptor)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from k8s_ucp.cloud.call import HttpRequest
@@ -54,3 +56,32 @@ def test_a_recorded_request_is_read_back_unchanged(tmp_path: Path) -> None:
     (found,) = recording.requests()
     assert (found.number, found.request) == (7, request)
     assert (tmp_path / "recording.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+SHORT = """
+import pathlib, resource, sys
+from k8s_ucp.cloud.json_lines import JsonLines
+file = pathlib.Path(sys.argv[1])
+lines = JsonLines(file)
+lines.append({"number": 1})
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 5, hard))
+try:
+    lines.append({"number": 2})
+except OSError as error:
+    print(error.strerror)
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+lines.append({"number": 3})
+print(*(each["number"] for each in lines.items()))
+"""
+
+
+def test_a_line_of_which_the_disk_takes_only_a_part_is_not_continued(tmp_path: Path) -> None:
+    """Otherwise the cloud could not read its own file any more when it starts again."""
+    run = subprocess.run(
+        [sys.executable, "-c", SHORT, tmp_path / "lines"],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.splitlines() == ["File too large", "1 3"]
