@@ -207,10 +207,12 @@ def guard_fence(placement: HostPlacement, guard: Guard, report: Callable[[str], 
             if not placement.is_stopping():
                 guard.tick()
             reported = ""
-        except (UcpError, OSError) as error:
-            if str(error) != reported:
-                report(f"the fence's guard: {error}")
-            reported = str(error)
+        except Exception as error:  # noqa: BLE001 (if this thread ended, all writers would stop)
+            known = isinstance(error, UcpError | OSError)
+            words = str(error) if known else f"bug: {type(error).__name__}: {error}"
+            if words != reported:
+                report(f"the fence's guard: {words}")
+            reported = words
         time.sleep(FENCE_SECONDS)
 
 
