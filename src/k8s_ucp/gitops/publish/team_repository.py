@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.git.clones import fast_forward, make_clone, make_remote
 from k8s_ucp.git.environment import Credential
+from k8s_ucp.git.failures import HostUnreachable, Interrupted
 from k8s_ucp.git.lost_branch import has_others_only, lost_branch
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
@@ -40,16 +42,24 @@ class TeamRepository:
         Raises UcpError if the remote has other branches only, and GitFailed.
         """
 
+        written = ""
+
         def attempt(_: int) -> bool:
-            files = self.files()
+            nonlocal written
+            files, tip = self.files(), self._tip()
+            if written and tip and self.clone.contains(tip, written):
+                return True  # Only the response to the last push was lost.
             wanted = change(files)
             if not wanted:
                 return False
             remote = self.clone.remote_refs()
             if has_others_only(remote, self.branch):
                 raise lost_branch(f"repository of team {self.team}", self.branch, remote)
-            commit = self.clone.write_commit(message, wanted, parent=self._tip())
-            self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
+            written = self.clone.write_commit(message, wanted, parent=tip)
+            try:
+                self.clone.push([RefUpdate(f"refs/heads/{self.branch}", written)])
+            except (HostUnreachable, DeadlineExceeded) as error:
+                raise Interrupted(error.message, next=error.next) from error
             return True
 
         pushed = push_until_accepted(attempt)
