@@ -47,6 +47,8 @@ class _Line:
     failures: int = 0
     refusals: int = 0
     silent_since: float | None = None
+    """On the monotonic clock: the time that a machine is suspended is no silence of the cluster,
+    which would be deregistered without a drain, nor is a correction of the clock."""
 
 
 class AppAccess:
@@ -148,7 +150,7 @@ class AppAccess:
             line.refusals += 1
             raise
         except KubeError:
-            line.silent_since = line.silent_since or self._clock()
+            line.silent_since = line.silent_since or time.monotonic()
             raise
         line.failures = line.refusals = 0
         line.silent_since = None
@@ -159,8 +161,8 @@ class AppAccess:
             self.probe(key, secret, namespaces)
         except KubeError:
             line = self._line(key)
-            line.silent_since = line.silent_since or self._clock()
-            return self._clock() - line.silent_since
+            line.silent_since = line.silent_since or time.monotonic()
+            return time.monotonic() - line.silent_since
         return 0.0
 
     def pause(self, key: str) -> float:
