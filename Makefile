@@ -12,6 +12,9 @@ PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --quiet --upgrade
 
+# Users get the versions that the tests run with.
+AS_TESTED := --constraint requirements/dev.txt
+
 # The simulated cloud's packages are installed only if ARGS or ucp.yaml ask for it.
 CLOUD := $(if $(findstring --cloud,$(ARGS))$(shell grep -s 'simulated: *true' ucp.yaml),.venv/ready-cloud)
 
@@ -65,11 +68,11 @@ fmt: .venv/ready-dev ## format the code
 	@.venv/bin/ruff check --fix src tests
 
 lock: .venv/ready-dev ## update the locked requirements (with hashes, without index URLs)
-	@$(LOCK) --extra engines --group checkout -o requirements/ucp.txt
 	@$(LOCK) --all-extras --group dev -o requirements/dev.txt
-	@$(LOCK) --extra cloud -o requirements/cloud.txt
-	@$(LOCK) --extra forges -o requirements/promote.txt
-	@$(LOCK) --extra served -o src/k8s_ucp/components/pods/image/requirements.txt
+	@$(LOCK) $(AS_TESTED) --extra engines --group checkout -o requirements/ucp.txt
+	@$(LOCK) $(AS_TESTED) --extra cloud -o requirements/cloud.txt
+	@$(LOCK) $(AS_TESTED) --extra forges -o requirements/promote.txt
+	@$(LOCK) $(AS_TESTED) --extra served -o src/k8s_ucp/components/pods/image/requirements.txt
 
 lock-releases: .venv/ready-dev ## update the locked hashes of program releases (from their publishers)
 	@.venv/bin/python -c 'from k8s_ucp.tools.lock_releases import renew; print(renew())'
