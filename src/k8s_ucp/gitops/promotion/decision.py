@@ -205,8 +205,7 @@ def _decide(
 
     held = next((each for each in verdicts if each.kind == "held"), None)
     if held:
-        advice = (_FROZEN if held.frozen else _HELD).format(app=intent.app, env=intent.env)
-        return refused("held", f"{place} was {held.reason}", advice)
+        return refused("held", f"{place} was {held.reason}", _held_advice(intent, held))
     older = next((each for each in verdicts if each.kind == "superseded"), None)
     if older and not changes:
         return refused("superseded", f"{place} is newer: {older.reason}")
@@ -241,12 +240,12 @@ def _decide(
     return Decision("promoted", note, asked, writes, required=running, places=places)
 
 
-_FROZEN = "`ucp rollback {app} --env {env} --release-hold`"
-_HELD = (
-    "promote with a --sequence above the recorded one, or `ucp rollback {app} --env "
-    "{env} --release-hold`"
-)
 _CONFLICT = "review the change; then promote without --expect, or expect the current tag"
+
+
+def _held_advice(intent: Intent, held: order_of.Verdict) -> str:
+    release = f"ucp rollback {intent.app} --env {intent.env} --release-hold"
+    return f"{held.ended_by}, or `{release}`" if held.ended_by else release
 
 
 def _first(intent: Intent, required: str) -> str:

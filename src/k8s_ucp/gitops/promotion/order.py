@@ -64,8 +64,8 @@ class Verdict:
     kind: Literal["passes", "superseded", "held"]
     mark: Mark
     reason: str = ""
-    frozen: bool = False
-    """Held, and no sequence overrides the hold."""
+    ended_by: str = ""
+    """Held: the promotion that ends the hold; "": somebody must release it."""
 
 
 def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
@@ -80,9 +80,10 @@ def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = 
             "superseded", mark, f"{_reference(mark, order, current)} is already deployed"
         )
     if is_frozen(mark, current):
-        return Verdict("held", mark, f"held at {current}", frozen=True)
+        return Verdict("held", mark, f"held at {current}")
     if mark.held and position != "above":
-        return Verdict("held", mark, f"rolled back from {mark.held[-1]} and held")
+        reason = f"rolled back from {mark.held[-1]} and held"
+        return Verdict("held", mark, reason, _what_ends_hold(mark, order, current))
     return Verdict("passes", _advance(mark, order, wanted))
 
 
@@ -193,6 +194,14 @@ def _mark(fields: Mapping[str, Any], where: str) -> Mark:
         version=fields["version"].value if "version" in fields else "",
         held=tuple(item.value for item in held.items) if held else (),
     )
+
+
+def _what_ends_hold(mark: Mark, order: Order, current: Pin) -> str:
+    """The promotion that ends a hold without a release; "" if there is none."""
+    if order.semver or (mark.sequence is None and semver_key(mark.version)):
+        highest = _reference(mark, replace(order, semver=True), current)
+        return f"promote a version above {highest} with --semver"
+    return "" if mark.sequence is None else f"promote with a --sequence above {mark.sequence}"
 
 
 def _position(

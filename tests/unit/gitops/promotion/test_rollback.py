@@ -58,6 +58,38 @@ def test_the_bad_tag_is_held_until_a_newer_one_is_promoted() -> None:
     assert status(there, "1") == "unchanged"
 
 
+RELEASE = "ucp rollback echo --env stage --release-hold"
+
+
+@pytest.mark.parametrize(
+    ("landed", "tried", "advice"),
+    [
+        (Order(), Order(), RELEASE),
+        (Order(sequence=7), Order(), f"promote with a --sequence above 7, or `{RELEASE}`"),
+        (Order(sequence=7), Order(7), f"promote with a --sequence above 7, or `{RELEASE}`"),
+        (
+            Order(semver=True),
+            Order(),
+            f"promote a version above 2.0.0 with --semver, or `{RELEASE}`",
+        ),
+        (
+            Order(),
+            Order(semver=True),
+            f"promote a version above 2.0.0 with --semver, or `{RELEASE}`",
+        ),
+    ],
+)
+def test_a_refusal_names_what_ends_the_hold(landed: Order, tried: Order, advice: str) -> None:
+    there = shop(stage="1.0.0")
+    wanted = Intent("echo", "stage", Pin("2.0.0"), order=landed)
+    there = MemoryTip({**there.content, **decide(there, wanted).writes})
+    there = rolled(there, back("1.0.0", "2.0.0"))
+
+    found = decide(there, Intent("echo", "stage", Pin("2.0.0"), order=tried))
+
+    assert (found.status, found.next) == ("held", advice)
+
+
 def test_a_release_allows_promotions_again() -> None:
     there = rolled(shop(stage="2"), back("1", "2"))
 
@@ -80,7 +112,7 @@ def test_a_hold_keeps_the_current_tag_until_it_is_released() -> None:
     found = decide(there, intent)
     assert (found.reason, found.next) == (
         "echo in stage was held at 2",
-        "`ucp rollback echo --env stage --release-hold`",
+        "ucp rollback echo --env stage --release-hold",
     )
     again = decide_rollback(there, Rollback("echo", "stage", hold=True))
     assert (again.status, again.reason) == ("unchanged", "echo in stage is already held")
