@@ -11,6 +11,7 @@ import gc
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -279,7 +280,7 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return _leave_quietly()
     except Exception as error:  # noqa: BLE001 (the last handler: any other exception is a bug)
-        return _failed(error)
+        return _failed(error, arguments)
 
 
 _given: dict[str, str] = {}
@@ -305,7 +306,7 @@ def _advise_ownership(error: BaseException | None) -> str | None:
     return advise_ownership(error)
 
 
-def _failed(error: Exception) -> int:
+def _failed(error: Exception, arguments: Sequence[str]) -> int:
     """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
     if isinstance(error, PermissionError) and (advice := _advise_ownership(error)):
         sys.stderr.write(f"ucp: {error.filename}: {error.strerror}\n  next: {advice}\n")
@@ -316,13 +317,11 @@ def _failed(error: Exception) -> int:
         sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {advice}\n")
         return UcpError.exit_code
     if isinstance(error, typer.TyperException):
-        context = getattr(error, "ctx", None)
         text = error.format_message()
         if text.startswith("Usage:"):  # `ucp` alone: the message is the help text
             sys.stderr.write(text + "\n")
             return error.exit_code
-        path = context.command_path if context else "ucp"
-        sys.stderr.write(f"ucp: {text}\n  next: {path} --help\n")
+        sys.stderr.write(f"ucp: {text}\n  next: {_usage_advice(error, arguments)}\n")
         return error.exit_code
     from k8s_ucp.cli.bug_report import summary, write_report
 
@@ -332,6 +331,21 @@ def _failed(error: Exception) -> int:
         f"  next: {f'see {report}' if report else 'run it again with -v'}\n"
     )
     return BUG
+
+
+def _usage_advice(error: typer.TyperException, arguments: Sequence[str]) -> str:
+    """What to type after a usage error: for an option before its command, the right order."""
+    context: Any = getattr(error, "ctx", None)
+    if context is None:
+        return "ucp --help"
+    path, option = context.command_path, getattr(error, "option_name", None)
+    commands = getattr(context.command, "commands", {})
+    name = next((each for each in arguments if each in commands), "")
+    if option and name:
+        command = commands[name] if context.parent else _load(name, [])
+        if any(option in each.opts for each in command.params):
+            return f"put the options of {name} after it: {path} {name} {option} …"
+    return f"{path} --help"
 
 
 def _leave_quietly() -> int:

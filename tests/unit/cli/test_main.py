@@ -146,6 +146,25 @@ def test_a_mistyped_command_suggests_the_nearest_one(
     assert "'probe'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        (
+            ["--env", "x", "promote", "echo"],
+            "put the options of promote after it: ucp promote --env",
+        ),
+        (["app", "--dry-run", "add"], "put the options of add after it: ucp app add --dry-run"),
+        (["--env", "x", "status"], "ucp --help"),
+        (["promote", "--dry-run"], "ucp promote --help"),
+    ],
+)
+def test_an_option_before_its_command_is_put_after_it(
+    line: list[str], advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(line) == 2
+    assert f"next: {advice}" in capsys.readouterr().err
+
+
 def test_without_arguments_the_usage_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run([]) == 2
     assert capsys.readouterr().err.startswith("Usage: ucp")

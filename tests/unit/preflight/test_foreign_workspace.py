@@ -31,7 +31,7 @@ if sys.argv[2] == "write":
     try:
         Path(sys.argv[3]).write_text("x")
     except OSError as error:
-        sys.exit(_failed(error))
+        sys.exit(_failed(error, []))
 sys.exit(run(sys.argv[2:]))
 """
 RESTARTED = """\

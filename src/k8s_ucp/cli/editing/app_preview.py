@@ -57,6 +57,21 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
             call.console.say(f"{name}: values files of environments: {listed}{left}")
 
 
+def mutable_tag_advice(item: Mapping[str, Any], environments: Sequence[str]) -> str:
+    """Why an image's tag can't be promoted, such as `latest`; "" if it can."""
+    from k8s_ucp.gitops.check.objects import is_moving
+
+    tag = item.get("tag") or ""
+    if not environments or not is_moving(tag):
+        return ""
+    name = item["name"]
+    return (
+        f"{name}: the tag {tag} is mutable: a new image under the same tag is neither deployed nor "
+        "promoted\n"
+        f"  next: ucp promote {name} --env {environments[0]} --tag VERSION"
+    )
+
+
 @dataclass(frozen=True)
 class Inspection:
     """What apps would create in all environments, by name."""

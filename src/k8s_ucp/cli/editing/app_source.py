@@ -20,6 +20,8 @@ _RAW = re.compile(
     r"https://raw\.githubusercontent\.com/([^/]+/[^/]+)/(?:refs/(?:heads|tags)/)?([^/]+)/(.+)"
 )
 """URL of a raw file on GitHub."""
+_IMAGE = re.compile(r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+(?=/))?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*")
+"""Name of an image, without tag and digest."""
 _MANIFEST = re.compile(r"https?://.+\.(?:ya?ml|json)")
 _WITH = {"repo": {"path", "revision", "chart", "version"}, "chart": {"version"}}
 """Flags that may be combined with such a source."""
@@ -58,6 +60,11 @@ def flags_of(app: str, source: str) -> dict[str, str]:
         raise UsageError(f"{source} does not exist", next=f"ucp app add {app} DIR (or FILE)")
     if tag:
         return {"image": image, "tag": tag}
+    if _IMAGE.fullmatch(source):
+        raise UsageError(
+            f"{source} is not a folder or a file; an image needs a tag",
+            next=f"ucp app add {app} {source}:TAG (or DIR, FILE, URL, oci://…/CHART)",
+        )
     raise UsageError(
         f"{source} is not a folder, a file, the URL of a repository or an image with a tag",
         next=f"ucp app add {app} DIR (or FILE, URL, oci://…/CHART, IMAGE:TAG)",

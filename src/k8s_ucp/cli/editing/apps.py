@@ -22,6 +22,7 @@ from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, Revisio
 from k8s_ucp.cli.editing.app_preview import (
     grant,
     inspect_apps,
+    mutable_tag_advice,
     preview,
     refuse_new_errors,
     report_form,
@@ -296,6 +297,8 @@ def add(
         refuse_new_errors(call, edit)
         topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
+    if advice := mutable_tag_advice(item, [each.name for each in topology.spec.environments]):
+        call.console.say(advice)
 
 
 app.command("import", short_help="Add the apps of an existing GitOps repository.")(import_apps)

@@ -138,7 +138,13 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
         return found
     if not known:
         raise UcpError(f"no logs in {state.logs}", next="ucp start")
-    raise UsageError(f"no logs of {component}; available: {', '.join(known)}")
+    from k8s_ucp.topology.problems import nearest
+
+    near = nearest(component, [*known, *sorted({each.partition("/")[0] for each in known})])
+    raise UsageError(
+        f"no logs of {component}; available: {', '.join(known)}",
+        next=f"ucp logs {near or next(iter(known))}",
+    )
 
 
 def tail(path: Path, lines: int) -> tuple[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.cli.editing.app_preview import _AppObjects, _permissions
+from k8s_ucp.cli.editing.app_preview import _AppObjects, _permissions, mutable_tag_advice
 from k8s_ucp.topology import App
 
 
@@ -46,3 +46,14 @@ def test_what_to_do_beyond_the_flags_is_reported() -> None:
     assert "set `namespace: web` in its kustomizations" in lacks.advice
     moves = _permissions(app, _AppObjects([config("more")]))
     assert moves.advice == ""
+
+
+def test_a_mutable_tag_is_reported_with_the_promotion_of_another_one() -> None:
+    advice = mutable_tag_advice({"name": "web", "tag": "latest"}, ["stage", "prod"])
+    assert "the tag latest is mutable" in advice
+    assert advice.endswith("ucp promote web --env stage --tag VERSION")
+
+
+@pytest.mark.parametrize("tag", ["1.27", "stable-2", f"latest@sha256:{'0' * 64}", None])
+def test_other_tags_are_not_reported(tag: str | None) -> None:
+    assert not mutable_tag_advice({"name": "web", "tag": tag}, ["stage"])

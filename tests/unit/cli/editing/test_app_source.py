@@ -91,6 +91,13 @@ def test_an_unrecognized_source_is_refused(source: str) -> None:
     assert "ucp app add shop" in str(refused.value.next)
 
 
+def test_the_missing_tag_of_an_image_is_named() -> None:
+    for image in ("nginx", "ghcr.io/shop/web", "localhost:5000/web"):
+        with pytest.raises(UsageError, match="an image needs a tag") as refused:
+            flags_of("shop", image)
+        assert f"ucp app add shop {image}:TAG" in str(refused.value.next)
+
+
 def test_a_file_is_a_source_and_a_chart_or_kustomization_file_selects_its_folder(
     tmp_path: Path,
 ) -> None:

@@ -60,3 +60,14 @@ def test_controllers_in_host_placement_write_to_the_reconcilers_log(
     for each in ("backup", "reconciler"):  # the first one by an older version
         (state.logs / f"{each}.log").touch()
     assert find_logs(state, name) == {"reconciler": state.logs / "reconciler.log"}
+
+
+def test_a_mistyped_component_suggests_the_nearest_log(tmp_path: Path) -> None:
+    state = Workspace.at(tmp_path).state("demo")
+    state.logs.mkdir(parents=True)
+    for each in ("argocd-server", "crossplane", "reconciler"):
+        (state.logs / f"{each}.log").touch()
+    for typed, near in (("crosplane", "crossplane"), ("xyz", "argocd-server")):
+        with pytest.raises(UcpError, match="no logs of") as refused:
+            find_logs(state, typed)
+        assert refused.value.next == f"ucp logs {near}"
