@@ -248,6 +248,22 @@ def place(tmp_path: Path, with_apps: Path) -> Path:
     return found
 
 
+def test_lists_read_the_local_repositories_if_their_clones_were_deleted(place: Path) -> None:
+    gitops = Workspace.at(place).gitops("demo")
+    shutil.rmtree(gitops.apps)
+    shutil.rmtree(gitops.core)
+    apps = json.loads(ucp(place, "app", "list", "-o", "json"))
+    assert apps[1]["versions"] == {"stage": ["a/b:1"], "prod": ["a/b:1"]}
+    file = place / "ucp.yaml"
+    file.write_text(file.read_text().replace("name: prod", "name: live"))
+    environments = json.loads(ucp(place, "env", "list", "-o", "json"))
+    assert [(each["name"], each["declared"]) for each in environments] == [
+        ("stage", True),
+        ("live", True),
+        ("prod", False),
+    ]
+
+
 @pytest.mark.parametrize(
     ("edit", "wrong"),
     [

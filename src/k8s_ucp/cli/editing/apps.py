@@ -43,10 +43,10 @@ from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,
     confirm_removal,
     edit_topology,
+    find_tip,
     in_parts,
     plan_edit,
     read_topology,
-    up_to_date,
 )
 from k8s_ucp.cli.topology_selection import app_names
 from k8s_ucp.clouds import database_providers
@@ -385,12 +385,11 @@ def _origin(app: App) -> str | None:
 
 def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[str]]]:
     """{app: {environment: images with their versions}} at the tip of the app repository."""
-    folder = call.workspace.gitops(topology.name).apps
-    if not folder.is_dir():
+    found = find_tip(call, topology, call.workspace.gitops(topology.name).apps)
+    if found is None:
         return {}
-    clone = up_to_date(call, topology, folder)
-    commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
-    return versions_in(clone.read(commit, "apps") if commit else {})
+    repository, commit = found
+    return versions_in(repository.read(commit, "apps") if commit else {})
 
 
 def _shown(versions: list[str] | None) -> str:

@@ -31,10 +31,10 @@ from k8s_ucp.cli.editing.topology_edit import (
     confirm_removal,
     continues,
     edit_topology,
+    find_tip,
     in_parts,
     plan_edit,
     read_topology,
-    up_to_date,
 )
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.errors import UcpError, UsageError, some_of
@@ -313,10 +313,10 @@ def remove(
 
 def _committed(call: Invocation, topology: Topology) -> list[str]:
     folder = call.workspace.gitops(topology.name).core
-    if not folder.is_dir():
+    found = find_tip(call, topology, folder)
+    if found is None:
         return []
-    clone = up_to_date(call, topology, folder)
-    commit = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
+    clone, commit = found
     if commit is None:
         raise UcpError(f"{folder} has no branch {topology.spec.git.branch}", next="ucp start")
     return Published("core", clone, commit, False).environments()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp import names
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.deletion import open_core
-from k8s_ucp.cli.editing.topology_edit import up_to_date
+from k8s_ucp.cli.editing.topology_edit import find_tip
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.render.values.permissions import project_of
@@ -30,11 +30,10 @@ def half_removed(
     What may be left is its project in the core repository, or Applications in that project. Apps
     that people added by a commit have another project.
     """
-    folder = call.workspace.gitops(topology.name).core
-    if not folder.is_dir():
+    found = find_tip(call, topology, call.workspace.gitops(topology.name).core)
+    if found is None:
         return None
-    clone = up_to_date(call, topology, folder)
-    tip = clone.resolve(f"refs/remotes/origin/{topology.spec.git.branch}")
+    clone, tip = found
     app = _last_declared(clone, tip, name) if tip else None
     if app is None or tip is None or begun:
         return app

@@ -319,6 +319,22 @@ def _write(path: Path, text: str) -> None:
         raise _unwritable(path, error) from error
 
 
+def find_tip(
+    call: Invocation, topology: Topology, folder: Path
+) -> tuple[Repository, str | None] | None:
+    """A repository and its branch's newest commit; None if it does not exist yet.
+
+    folder: the working clone. If that was deleted, the local repository behind it is read.
+    """
+    branch, remote = topology.spec.git.branch, folder.with_suffix(".git")
+    if folder.is_dir():
+        clone = up_to_date(call, topology, folder)
+        return clone, clone.resolve(f"refs/remotes/origin/{branch}")
+    if remote.is_dir():
+        return Repository(remote), Repository(remote).resolve(f"refs/heads/{branch}")
+    return None
+
+
 def up_to_date(call: Invocation, topology: Topology, folder: Path) -> Repository:
     """The working clone, fetched; if the remote doesn't respond, as it was last fetched."""
     clone = Repository(folder, credential=credential_of(topology, call.workspace))
