@@ -139,7 +139,10 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
         if pins is None and app in apps:
             advice = "ucp start" if pending else f"restore {new[6:]} by a commit, or: ucp app list"
         elif app not in apps and pins is not None:
-            advice = f"declare {app} in apps of ucp.yaml, or delete apps/{app} by a commit"
+            advice = (
+                f"declare {app} in apps of ucp.yaml, or: ucp app remove {app} (if a commit added "
+                f"it: delete apps/{app})"
+            )
         else:
             advice = "ucp doctor"
         yield Difference(

@@ -22,6 +22,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Environment, default, load
+from k8s_ucp.topology.edit import without_item
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import GitopsFolder, Workspace, write_private_file
 from tests.integration.gitops.conftest import Repositories, world  # noqa: F401 (a fixture)
@@ -246,6 +247,23 @@ def place(tmp_path: Path, with_apps: Path) -> Path:
     identity = gitops.root.parent / ".workspace.json"
     identity.write_text(identity.read_text().replace(str(with_apps), str(found)))
     return found
+
+
+def test_an_app_deleted_from_the_topology_by_hand_is_reported_and_removed(place: Path) -> None:
+    file = place / "ucp.yaml"
+    with_web = file.read_text()
+    file.write_text(without_item(with_web, "apps", "web", file)[0])
+    said = ucp(place, "-v", "app", "add", "mail", "--image", "a/d", "--tag", "1")
+    assert "web is no longer in ucp.yaml, but still deployed" in said
+    assert "ucp app remove web" in said
+    # The next push deletes its project.
+    again = ucp(place, "-v", "app", "add", "shop", "--image", "a/e", "--tag", "1")
+    assert "no longer in ucp.yaml" not in again
+    apps = Workspace.at(place).gitops("demo").apps
+    assert (apps / "apps/web").is_dir()
+    ucp(place, "app", "remove", "web", "--yes")
+    assert not (apps / "apps/web").exists()
+    assert [each.name for each in load(file).spec.apps] == ["echo", "mail", "shop"]
 
 
 def test_lists_read_the_local_repositories_if_their_clones_were_deleted(place: Path) -> None:

@@ -1,4 +1,4 @@
-"""Finds an app that is no longer in ucp.yaml, but whose removal was interrupted."""
+"""Finds an app that is no longer in ucp.yaml, but of which something is left."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def half_removed(
 
     begun: the journal of its removal shows that something is left.
 
-    What may be left is its project in the core repository, or Applications in that project. Apps
-    that people added by a commit have another project.
+    What may be left is its project in the core repository, its files in the app repository, or
+    Applications in that project.
     """
     found = find_tip(call, topology, call.workspace.gitops(topology.name).core)
     if found is None:
@@ -39,7 +39,18 @@ def half_removed(
         return app
     project = project_of(app).name
     listed = clone.listing(tip, f"projects/{project}.yaml")
-    return app if listed or _applications(call, topology, name, project) else None
+    return (
+        app
+        if listed
+        or _has_files(call, topology, name)
+        or _applications(call, topology, name, project)
+        else None
+    )
+
+
+def _has_files(call: Invocation, topology: Topology, name: str) -> bool:
+    found = find_tip(call, topology, call.workspace.gitops(topology.name).apps)
+    return bool(found and found[1] and found[0].listing(found[1], f"apps/{name}"))
 
 
 def _last_declared(clone: Repository, tip: str, name: str) -> App | None:

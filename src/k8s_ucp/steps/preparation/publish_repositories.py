@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from k8s_ucp.clusters.local import remove_copies
@@ -29,12 +29,17 @@ from k8s_ucp.gitops.publish.team_repository import fill_local
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.gitops.render.repositories import Rendered
 from k8s_ucp.gitops.render.values.addon_credentials import find_missing
-from k8s_ucp.topology import Topology
+from k8s_ucp.topology import App, Topology
 
 
-def render_checked(context: StartContext) -> tuple[Rendered, CheckResult]:
-    """Render and check both repositories; returns the warnings, too. Raises UcpError for errors."""
-    departing = (*departing_apps(context.topology, context.gitops), *context.departing)
+def render_checked(
+    context: StartContext, undeclared: Sequence[App]
+) -> tuple[Rendered, CheckResult]:
+    """Render and check both repositories; returns the warnings, too. Raises UcpError for errors.
+
+    undeclared: apps that ucp.yaml had at the last push.
+    """
+    departing = (*undeclared, *context.departing)
     rendered = render_all(
         context.workspace,
         context.topology,
@@ -59,7 +64,9 @@ def _preview_publish(context: StartContext) -> Iterator[PlannedChange]:
         unknown = "to see the changes, install the pinned programs first: ucp tools install"
         yield PlannedChange("change", "core and app repository", unknown)
         return
-    prepared = prepare(_publication(context, render_checked(context)[0]), scratch=context.scratch)
+    undeclared = departing_apps(context.topology, context.gitops)
+    rendered, _ = render_checked(context, undeclared)
+    prepared = prepare(_publication(context, rendered), scratch=context.scratch)
     refuse_unmergeable(*prepared)
     results = []
     for each in prepared:
@@ -106,7 +113,8 @@ def planned_files(prepared: Prepared) -> Iterator[PlannedChange]:
 
 @step("Render and push the repositories", preview=_preview_publish)
 def publish_repositories(context: StartContext, report: Report) -> None:
-    rendered, checked = render_checked(context)
+    undeclared = departing_apps(context.topology, context.gitops)
+    rendered, checked = render_checked(context, undeclared)
     sweep_temporary()
     remove_copies(context.workspace, context.topology)
     folder = context.gitops
@@ -123,11 +131,22 @@ def publish_repositories(context: StartContext, report: Report) -> None:
     if checked.warnings:
         count = len(checked.warnings)
         notes.append(f"{count} warning{'s' * (count > 1)}; `ucp check` lists them")
+    notes += _still_deployed(context.published.apps, undeclared)
     notes += _teams(context)
     if context.topology.spec.git.provider == "local":
         notes += _ensure_hooks(context)
     notes += warnings(context.topology)
     report("; ".join(note for note in notes if note))
+
+
+def _still_deployed(repository: Published, undeclared: Iterable[App]) -> list[str]:
+    """Notes on apps that somebody deleted from ucp.yaml, which deletes nothing."""
+    return [
+        f"{app.name} is no longer in ucp.yaml, but still deployed; to remove it: "
+        f"ucp app remove {app.name}"
+        for app in undeclared
+        if repository.read(f"apps/{app.name}")
+    ]
 
 
 def _ensure_hooks(context: StartContext) -> list[str | None]:
