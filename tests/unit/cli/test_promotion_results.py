@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.promotion.results import result, words
+from dataclasses import replace
+
+from k8s_ucp.cli.promotion.results import result, with_repository, words
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Landing
@@ -32,3 +34,14 @@ def test_nothing_is_reported_as_superseded_if_every_image_changed() -> None:
 
     assert "superseded" not in result(landed, batch=False)
     assert "superseded" not in words(landed.decisions[0], landed)
+
+
+def test_suggested_commands_name_the_same_repository_and_branch() -> None:
+    landed = landing((WEB,), (WEB,))
+    held = replace(landed.decisions[0], held=("1",))
+    text = with_repository(words(held, landed), "https://git.example/my apps.git", "live")
+    assert text.endswith(
+        "release: ucp rollback shop --repo 'https://git.example/my apps.git' --branch live "
+        "--env prod --release-hold"
+    )
+    assert with_repository(words(held, landed), "", "") == words(held, landed)

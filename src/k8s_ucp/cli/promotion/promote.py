@@ -222,7 +222,7 @@ def promote(
     landing, warning = land_promotions(call, intents, gate, run, repo, branch, deadline, proposing)
     if warning:
         call.console.warn(warning)
-    return show_landing(call.console, landing, output, batch=bool(batch))
+    return show_landing(call, landing, output, repo, branch, batch=bool(batch))
 
 
 def land_promotions(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Output, notation, option
-from k8s_ucp.cli.console import Console
+from k8s_ucp.cli.command import Invocation, Output, notation, option, placed
 from k8s_ucp.cli.topology_selection import app_names
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.objects import Author
@@ -51,15 +51,32 @@ def person(run: Run) -> Author | None:
 _DID = {"rollback": "rolled back", "hold": "hold set", "release": "hold released"}
 
 
-def show_landing(console: Console, landing: Landing, output: Output, *, batch: bool) -> int:
-    """Print the result, as text and as data; returns the exit code."""
+def show_landing(
+    call: Invocation, landing: Landing, output: Output, repo: str, branch: str, *, batch: bool
+) -> int:
+    """Print the result, as text and as data; returns the exit code.
+
+    repo, branch: as typed, to be repeated in suggested commands.
+    """
+    console = call.console
     for decision in landing.decisions:
-        console.say(words(decision, landing))
+        text = with_repository(words(decision, landing), repo, branch)
+        console.say(placed(text, call.given))
         for place in decision.places:
             console.say(f"  {decision.note.env}: {place}")
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
     return 1 if _worst(landing.decisions).status in REFUSALS else 0
+
+
+def with_repository(text: str, repo: str, branch: str) -> str:
+    """The text, whose commands name the same repository and branch as this one."""
+    given = {"--repo": repo, "--branch": branch}
+    flags = "".join(f" {flag} {shlex.quote(value)}" for flag, value in given.items() if value)
+    return _SUGGESTED.sub(lambda found: found[0] + flags, text)
+
+
+_SUGGESTED = re.compile(r"(?<![\w/.-])ucp (?:promote|rollback) [a-z0-9][a-z0-9-]*")
 
 
 def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:

@@ -82,7 +82,7 @@ def rollback(
     landing, warning = land_rollback(call, wanted, to, repo, branch, seconds("--timeout", timeout))
     if warning:
         call.console.warn(warning)
-    return show_landing(call.console, landing, output, batch=False)
+    return show_landing(call, landing, output, repo, branch, batch=False)
 
 
 def land_rollback(
