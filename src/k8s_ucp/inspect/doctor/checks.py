@@ -420,6 +420,8 @@ def _environments(found: Examined) -> Iterator[Finding]:
     known = {environment_of(each) for each in (*found.seen.clusters, *found.seen.registrations)}
     known |= {str(each.get("environment")) for each in found.seen.notes.values()}
     known |= status.environment_causes(found.seen).keys()
+    # Until Argo CD has synced it, the core still lists one that was stopped.
+    known |= {each.name for each in found.topology.spec.environments if each.state == "stopped"}
     for name in sorted({*found.seen.environments} - known):
         yield Finding(
             f"environment/{name}",

@@ -213,6 +213,13 @@ def test_a_lease_that_is_not_renewed_is_reported() -> None:
 def test_an_environment_without_a_cluster_is_reported() -> None:
     found = examined(environments=["stage", "prod"], clusters=[cluster("stage")])
     assert only(found)[:2] == ("environment/prod", "warning")
+    stopped = tuple(
+        each.model_copy(update={"state": "stopped"}) if each.name == "prod" else each
+        for each in TOPOLOGY.spec.environments
+    )
+    spec = TOPOLOGY.spec.model_copy(update={"environments": stopped})
+    topology = TOPOLOGY.model_copy(update={"spec": spec})
+    assert findings(dataclasses.replace(found, topology=topology)) == []
 
 
 def test_an_out_of_sync_application_is_reported_with_its_condition() -> None:
