@@ -30,7 +30,8 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.imports.flux.charts import FluxContext
-from k8s_ucp.gitops.imports.flux.releases import read_flux
+from k8s_ucp.gitops.imports.flux.folders import as_deployed
+from k8s_ucp.gitops.imports.flux.releases import own_kustomizations, read_flux
 from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
@@ -78,7 +79,8 @@ def detect(
     declared, more = _declared(documents, SetContext(tree, same, clusters, known, fill_go=fill_go))
     refusals += more
     flux = FluxContext(tree, same, known, build)
-    of_flux = list(read_flux([each for each, _ in documents], flux))
+    in_files = [each for each, _ in documents]
+    of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     roots = [each for each, _ in declared if _is_root(tree, same, each)]
     refusals += [
@@ -95,6 +97,8 @@ def detect(
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
     laid, more = find_layouts(tree, title, known)
+    deploying = own_kustomizations(in_files, flux)
+    laid = [as_deployed(each, deploying, tree) for each in laid]
     whole = _whole_folders(tree, findings)
     findings = [*(_with_base(each, laid) for each in findings), *releases]
     findings += [

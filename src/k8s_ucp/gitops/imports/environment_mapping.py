@@ -75,7 +75,7 @@ def request_of(
     are read from there. Raises NotImportable.
     """
     common = [here for here in ours if mapping.get(here) not in finding.environments]
-    if finding.environments and len(common) == len(ours):
+    if finding.environments and len(common) == len(ours) and not _has_defaults(finding):
         raise NotImportable(
             f"it is only on {', '.join(finding.environments)}, none of which is imported",
             f"--map {finding.environments[0]}=ENV",
@@ -125,6 +125,14 @@ def request_of(
         folders=tuple(sorted({join(root, each.rpartition("/")[0]) for each in files})),
         notes=notes,
     )
+
+
+def _has_defaults(finding: DiscoveredApp) -> bool:
+    """A chart of the repository that nothing deploys: its files for other environments are extra.
+
+    Where an Application or a release deploys it, no other environment has it.
+    """
+    return finding.form == "helm" and finding.where == join(finding.path or "", "Chart.yaml")
 
 
 def _version(

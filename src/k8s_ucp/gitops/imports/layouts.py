@@ -20,6 +20,7 @@ from k8s_ucp.gitops.imports.findings import (
     RefusedApp,
     named_by,
 )
+from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import (
     SeveralFolders,
@@ -95,14 +96,11 @@ def _kustomizations(
     tree: RepositoryTree, title: str, environments: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
     groups: dict[str, _Group] = {}
-    folders = sorted(
-        each
-        for each in tree.kustomizations
-        if not tree.in_chart(each) and tree.kustomization(each).get("kind") != "Component"
-    )
+    all_folders = sorted(each for each in tree.kustomizations if not tree.in_chart(each))
+    folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
     lists = {each for each in folders if _only_lists(tree, each, environments)}
     taken: dict[str, list[str]] = {}
-    for each in folders:
+    for each in all_folders:
         for other in tree.taken_in(each) if each not in lists else ():
             taken.setdefault(other, []).append(each)
     for each in folders:
@@ -136,8 +134,14 @@ def _kustomizations(
         if any(_FOREIGN.search(each) for each in files.values()) or any(map(_FLUX.search, files)):
             continue
         where = group.base if group.base is not None else min(group.overlays.values())
+        name = _name(app, title)
+        try:
+            refuse_templates(files, tree.origin.command(name, where))
+        except NotImportable as error:
+            yield error.refusal(name, where or ".")
+            continue
         yield DiscoveredApp(
-            name=_name(app, title),
+            name=name,
             form="kustomize",
             where=(app if group.overlays and app in tree.folders else where) or ".",
             path=group.base,
@@ -266,8 +270,10 @@ def _plain(
         for folder in list(found.values()) if alone else [min(found.values())]:
             name = _name(folder if alone else app, title)
             try:
-                _refuse_flux(tree, folder)
+                manifests = _manifests(tree, folder)
+                _refuse_flux(manifests)
                 _refuse_kargo(tree, folder)
+                refuse_templates(manifests, tree.origin.command(name, folder))
                 if alone:
                     yield plain_finding(tree, name, folder, folder)
                 else:
@@ -302,9 +308,18 @@ def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Itera
         waiting = [one for each in apps for one in below[each]]
 
 
-def _refuse_flux(tree: RepositoryTree, folder: str) -> None:
+def _manifests(tree: RepositoryTree, folder: str) -> dict[str, bytes]:
+    """The files below a folder that may be manifests, without those of charts."""
+    return {
+        path: tree.read(path)
+        for path in tree.below(folder)
+        if path.endswith((".yaml", ".yml", ".json")) and not tree.in_chart(path)
+    }
+
+
+def _refuse_flux(manifests: Mapping[str, bytes]) -> None:
     """Raise NotImportable for Flux objects beside manifests: no cluster here has these kinds."""
-    files = [each for each in tree.below(folder) if b"fluxcd.io/" in tree.read(each)]
+    files = [path for path, content in manifests.items() if b"fluxcd.io/" in content]
     if files:
         raise NotImportable(
             f"{files[0]} beside its manifests contains objects of Flux, which are not supported "
@@ -345,6 +360,12 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
         raise NotImportable(
             error.message, error.next or "select its folder with ucp app add"
         ) from error
+    if form == "jsonnet" and not folder and (tree.kustomizations or tree.charts):
+        raise NotImportable(
+            "its jsonnet is at the top of the repository, beside other apps, and imports may be "
+            "anywhere below",
+            f"copy what it uses to a folder of its own, then: ucp app add {name} FOLDER",
+        )
     return DiscoveredApp(name=name, form=form, where=where or ".", path=folder)
 
 

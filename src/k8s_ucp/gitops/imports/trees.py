@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -59,7 +59,7 @@ class RepositoryTree:
     def __init__(self, place: FolderTree, origin: Origin | None = None) -> None:
         self.place = place
         self.origin = origin or Origin()
-        self.names = place.names("")
+        self.names = _without_dependencies(place.names(""))
         self.generated = frozenset[str]()
         """Files that aren't in the repository itself."""
 
@@ -189,6 +189,20 @@ class RepositoryTree:
             return plain_text(self.read(path), path)
         except UsageError:
             return ""
+
+
+def _without_dependencies(names: Collection[str]) -> list[str]:
+    """The files without copies of Go modules and npm packages, which may contain manifests."""
+    vendored = tuple(
+        each.removesuffix("modules.txt")
+        for each in names
+        if each == "vendor/modules.txt" or each.endswith("/vendor/modules.txt")
+    )
+    return [
+        each
+        for each in names
+        if not each.startswith(vendored) and "node_modules" not in each.split("/")[:-1]
+    ]
 
 
 def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:

@@ -33,7 +33,7 @@ PARTS = {"base", "bases", "components", "env", "environments", "envs", "overlays
 """Folders that belong to a kustomization in the folder above them."""
 USUAL = {"chart", "charts", "deploy", "helm", "k8s", "kubernetes", "kubernetes-manifests"} | {
     *("deployment", "deployments", "helm-chart", "helm-charts", "k8s-manifests"),
-    *("k8s-specifications", "kustomize", "manifests", "release"),
+    *("dist", "k8s-specifications", "kustomize", "manifests", "release"),
 }
 _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test", "tests"} | {
     *("archive", "contrib", "example", "examples", "extra", "extras", "sample", "samples"),

@@ -82,6 +82,10 @@ def _of_helmfile(app: str, content: Mapping[str, Any]) -> str:
     return f"helmfile template > FILE.yaml; then: ucp app add {app} FILE.yaml"
 
 
+def _of_kluctl(app: str, _: Mapping[str, Any]) -> str:
+    return f"kluctl render -t TARGET --print-all > FILE.yaml; then: ucp app add {app} FILE.yaml"
+
+
 def _of_skaffold(app: str, _: Mapping[str, Any]) -> str:
     return f"ucp app add {app} FOLDER of the manifests or the chart that it deploys"
 
@@ -115,6 +119,7 @@ _TOOLS: tuple[tuple[str, re.Pattern[str], bool, Advice], ...] = (
         True,
         _of_helmfile,
     ),
+    ("Kluctl", re.compile(r"(?:.*/)?\.kluctl\.ya?ml"), True, _of_kluctl),
     ("Skaffold", re.compile(r"(?:.*/)?skaffold\.ya?ml"), False, _of_skaffold),
     (
         "Docker Compose",

@@ -940,6 +940,45 @@ def test_flux_folders_without_found_apps_are_refused_with_the_command_that_adds_
     }
 
 
+def test_folders_that_only_a_component_includes_are_not_apps() -> None:
+    head = {"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component"}
+    files = {
+        "web/all.yaml": CONFIG,
+        "web/kustomization.yaml": dump_all(
+            [{"resources": ["all.yaml"], "components": ["../components/backup"]}]
+        ),
+        "components/backup/kustomization.yaml": dump_all([{**head, "resources": ["claim"]}]),
+        "components/backup/claim/kustomization.yaml": overlay("all.yaml"),
+        "components/backup/claim/all.yaml": CONFIG,
+    }
+    assert [each.name for each in found(files).findings] == ["web"]
+
+
+def test_copies_of_go_modules_and_npm_packages_are_not_apps() -> None:
+    files = {
+        "web/vendor/modules.txt": "# example.org/a v1.0.0\n",
+        "web/vendor/example.org/a/testdata/all.yaml": CONFIG,
+        "ui/node_modules/b/deploy/all.yaml": CONFIG,
+        "vendor/chart/all.yaml": CONFIG,
+    }
+    assert [each.where for each in found(files).findings] == ["vendor/chart"]
+
+
+def test_jsonnet_at_the_top_of_a_repository_with_other_apps_is_refused() -> None:
+    there = found({"main.jsonnet": "{}", "chart/Chart.yaml": CHART})
+    assert [each.form for each in there.findings] == ["helm"]
+    assert refusal(there, "shop").advice.endswith("then: ucp app add shop FOLDER")
+    [alone] = found({"main.jsonnet": "{}", "lib/a.libsonnet": "{}"}).findings
+    assert (alone.form, alone.where) == ("jsonnet", ".")
+
+
+def test_only_manifests_count_as_objects_of_flux() -> None:
+    files = {"web/all.yaml": CONFIG, "web/docs/index.html": "See fluxcd.io/docs\n"}
+    there = found(files)
+    assert [each.name for each in there.findings] == ["web"]
+    assert not there.refusals
+
+
 def test_apps_with_the_same_name_are_distinguished_by_their_parent_folder() -> None:
     files = {"team-a/web/all.yaml": CONFIG, "team-b/web/all.yaml": CONFIG}
     assert [each.name for each in found(files).findings] == ["team-a-web", "team-b-web"]
@@ -1086,7 +1125,7 @@ def test_the_command_for_manifests_beside_other_apps_names_a_manifest_file() -> 
 
 
 def test_common_folder_names_are_not_used_as_app_names() -> None:
-    for folder in ("k8s-specifications", "deploy/helm-chart", "release"):
+    for folder in ("k8s-specifications", "deploy/helm-chart", "release", "dist"):
         assert [each.name for each in found({f"{folder}/a.yaml": CONFIG}).findings] == ["shop"]
 
 

@@ -105,6 +105,19 @@ def test_a_skipped_environment_is_not_mapped_to_an_equal_name() -> None:
     assert isinstance(values["prod"], bytes) and b":" not in values["prod"]
 
 
+def test_a_chart_that_nothing_deploys_has_its_defaults_without_a_mapped_environment() -> None:
+    chart = DiscoveredApp("web", "helm", "web/Chart.yaml", "web", environments=("dev",))
+    chart = replace(chart, values={"dev": "dev-values.yaml"})
+    found = request_of(chart, FILES, mapped({"dev": None}, OURS, ["dev"]), OURS, pinned=False)
+    assert found.values == {}
+    assert found.notes == tuple(
+        f"{each} has no values of its own and uses the common one" for each in OURS
+    )
+    declared = replace(chart, where="argocd/web-dev.yaml:1")
+    with pytest.raises(NotImportable, match="only on dev"):
+        request_of(declared, FILES, mapped({"dev": None}, OURS, ["dev"]), OURS, pinned=False)
+
+
 def test_a_kustomization_that_an_application_changes_is_imported_with_the_changes() -> None:
     files = place({"web/kustomization.yaml": "resources: [x.yaml]\n", "web/x.yaml": "kind: X\n"})
     new = {"web/kustomization.yaml": b"resources: [x.yaml]\nnamePrefix: a-\n"}

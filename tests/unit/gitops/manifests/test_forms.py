@@ -128,6 +128,11 @@ REPOSITORIES = b"repositories: [{name: far, url: 'https://charts.example.org'}]\
         ("helmfile.yaml.gotmpl", b"{{ range . }}\n", "helmfile template > FILE.yaml; then: ucp"),
         ("helmfile.d/a.yaml", b"releases: [{chart: ./web}]\n", "helmfile template > FILE.yaml"),
         (
+            ".kluctl.yaml",
+            b"discriminator: web-{{ target.name }}\n",
+            "kluctl render -t TARGET --print-all > FILE.yaml; then: ucp app add NAME FILE.yaml",
+        ),
+        (
             "skaffold.yaml",
             b"apiVersion: skaffold/v4\nkind: Config\n",
             "ucp app add NAME FOLDER of the manifests",

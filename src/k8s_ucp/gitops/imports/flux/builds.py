@@ -33,7 +33,7 @@ CHANGES = (
 """Keys of a kustomization that can change a release."""
 _ADDS = ("namespace", "configMapGenerator", "secretGenerator")
 """Keys that don't change a release itself, but its namespace or the objects beside it."""
-_LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
+LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
 """Keys of Flux's Kustomization that it merges into the kustomization in the folder."""
 
 
@@ -109,7 +109,7 @@ def with_kustomizations(
         folder = resolve("", str(spec.get("path") or ""))
         if each.kind != "Kustomization" or not folder or folder in tree.kustomizations:
             continue
-        changes = any(spec.get(key) for key in (*_LAID_OVER, "postBuild"))
+        changes = any(spec.get(key) for key in (*LAID_OVER, "postBuild"))
         if changes and any(within(path, folder) for path in releases) and not elsewhere(each):
             content = {"resources": _resources(tree, folder)}
             generated[join(folder, KUSTOMIZATIONS[0])] = dump_all([content]).encode()
@@ -149,7 +149,7 @@ def _roots(tree: RepositoryTree) -> Iterator[_Overlaid]:
 
 def _makes_others(made_of: Mapping[str, bytes], overlaid: _Overlaid) -> bool:
     spec = part(overlaid.by.content, "spec") if overlaid.by else {}
-    if any(spec.get(key) for key in _LAID_OVER) or part(spec, "postBuild"):
+    if any(spec.get(key) for key in LAID_OVER) or part(spec, "postBuild"):
         return True
     folders = {each.rpartition("/")[0] for each in made_of}
     return any(kustomization(made_of, each).keys() & {*CHANGES, *_ADDS} for each in sorted(folders))

@@ -95,6 +95,18 @@ def read_flux(
     yield from beside_builds(more)
 
 
+def own_kustomizations(
+    declared: Collection[ArgoDocument], around: FluxContext
+) -> list[ArgoDocument]:
+    """Flux's Kustomizations that deploy folders of this repository."""
+    of_flux = [each for each in declared if API in str(each.content.get("apiVersion"))]
+    return [
+        each
+        for each in of_flux
+        if each.kind == "Kustomization" and _elsewhere(each, of_flux, around) is None
+    ]
+
+
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
 _OWN = "flux-system"
 """The source that Flux was bootstrapped from: always the repository that is read."""

@@ -1,0 +1,57 @@
+"""Manifests that another tool has to fill are reported instead of offered as apps."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.imports.templates import refuse_templates
+from tests.unit.gitops.imports.test_detection import found, overlay, refusal
+
+SKELETON = """apiVersion: v1
+kind: Service
+metadata:
+  labels: {app: web}
+  name: ${{ values.name }}
+spec: {}
+"""
+UNQUOTED = "apiVersion: v1\r\nkind: Namespace\r\nmetadata:\r\n  name: {{ args.team }}\r\n"
+
+
+@pytest.mark.parametrize("text", [SKELETON, UNQUOTED])
+def test_a_placeholder_in_a_name_makes_a_template(text: str) -> None:
+    with pytest.raises(NotImportable) as refused:
+        refuse_templates({"web/a.yaml": b"", "web/all.yaml": text.encode()}, "ucp app add web web")
+    assert refused.value.reason.startswith("web/all.yaml is a template: an object in it is called ")
+    assert "ucp app add web web (with the result)" in refused.value.advice
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Workflow\nmetadata:\n  name: web\nspec:\n  name: '{{inputs.x}}'\n",
+        "kind: ConfigMap\nmetadata:\n  name: web\ndata:\n  a: |\n    metadata:\n      name: {{x}}",
+        "kind: PrometheusRule\nmetadata:\n  name: web\n  annotations: {a: '{{ $labels.b }}'}\n",
+    ],
+)
+def test_braces_elsewhere_are_for_programs_in_the_cluster(text: str) -> None:
+    refuse_templates({"web/all.yaml": text.encode()}, "ucp app add web web")
+
+
+def test_skeletons_are_refused_and_the_other_apps_are_found() -> None:
+    web = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+    there = found(
+        {
+            "skeleton/manifests/all.yaml": SKELETON,
+            "kluctl/.kluctl.yaml": "discriminator: a-{{ target.name }}\n",
+            "kluctl/nginx/kustomization.yml": overlay("namespace.yml"),
+            "kluctl/nginx/namespace.yml": UNQUOTED,
+            "web/all.yaml": web,
+        }
+    )
+    assert [each.name for each in there.findings] == ["web"]
+    assert "skeleton/manifests/all.yaml is a template" in refusal(there, "skeleton").reason
+    assert "kluctl/nginx/namespace.yml is a template" in refusal(there, "nginx").reason
+    project = refusal(there, "kluctl")
+    assert project.reason == "kluctl/.kluctl.yaml of Kluctl is not read"
+    assert project.advice.startswith("kluctl render -t TARGET --print-all > FILE.yaml; then: ucp")
