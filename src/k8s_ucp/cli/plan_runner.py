@@ -53,9 +53,7 @@ def run_plan(
         console.say(f"note: {note}")
     state = context.state
     state.make()
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        # A canceled CI job or a closed terminal is handled like Ctrl-C.
-        signal.signal(each, _interrupt)
+    end_like_ctrl_c()
     with contextlib.ExitStack() as stack:
         if not locked:
             stack.enter_context(alone(context.workspace, context.topology.name))
@@ -89,6 +87,16 @@ def run_plan(
             writing.end("done")
         _discard_finished(context, plan)
     return time.monotonic() - began
+
+
+def end_like_ctrl_c() -> None:
+    """From now on, handle a canceled CI job or a closed terminal like Ctrl-C.
+
+    A signal that is ignored, as `nohup` does, stays ignored.
+    """
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            signal.signal(each, _interrupt)
 
 
 def edit_journal(state: StateFolder, console: Console) -> Journal:

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -362,6 +363,20 @@ def test_dry_run_shows_everything_and_changes_nothing(
     assert "replicas: 3" in said.partition("# web on prod")[2]
     assert "image: example.org/web:1.0.0" in said
     assert everything(workspace) == before
+
+
+def test_terminated_dry_run_leaves_no_copy_behind(workspace: Path, tmp_path: Path) -> None:
+    """A canceled CI job, or `timeout`, ends a command by SIGTERM."""
+    theirs = write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT})
+    words = ["--workspace", str(workspace), "app", "add", "web", str(theirs), "--dry-run"]
+    program = "import sys; from k8s_ucp.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    started = [sys.executable, "-c", program, *words]
+    with subprocess.Popen(started, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as adding:
+        while not (workspace / "manifests" / "web").exists() and adding.poll() is None:
+            time.sleep(0.005)
+        adding.terminate()
+        assert adding.wait(timeout=120) in (0, 130)
+    assert not (workspace / "manifests").exists()
 
 
 def test_overlays_in_a_folder_of_another_name_are_used(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.plan_runner import run_plan
+from k8s_ucp.cli.plan_runner import end_like_ctrl_c, run_plan
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Plan, Report, Step, Task
 from k8s_ucp.errors import UcpError
@@ -29,6 +29,14 @@ def signals() -> Iterator[None]:
     yield
     for number, handler in taken.items():
         signal.signal(number, handler)
+
+
+def test_signal_that_nohup_ignores_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    end_like_ctrl_c()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        signal.raise_signal(signal.SIGTERM)
 
 
 def test_log_has_every_line_of_a_failure(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from k8s_ucp.cli.command import option
 from k8s_ucp.cli.editing.topology_edit import EditKept
+from k8s_ucp.cli.plan_runner import end_like_ctrl_c
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
     Raises UcpError, UsageError.
     """
     item: dict[str, Any] = {"name": wanted.name}
+    end_like_ctrl_c()
     with contextlib.ExitStack() as undone:
         if wanted.chart:
             item["chart"] = _chart(call, topology, wanted)
