@@ -96,7 +96,7 @@ def detect(
     releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
-    laid, more = find_layouts(tree, title, known)
+    laid, more = find_layouts(tree, title, known, frozenset(environments))
     deploying = own_kustomizations(in_files, flux)
     laid = [as_deployed(each, deploying, tree) for each in laid]
     whole = _whole_folders(tree, findings)

@@ -33,6 +33,8 @@ from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
 _PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
 """Keys of a kustomization that change nothing."""
+_TESTS = frozenset(["test", "testing", "integration"])
+"""Names of environments that are also usual names of folders with tests of a program."""
 _CONTENT = frozenset(
     [
         *("resources", "bases", "components", "helmCharts"),
@@ -63,21 +65,47 @@ class _Group:
 
 
 def find_layouts(
-    tree: RepositoryTree, title: str, environments: Collection[str]
+    tree: RepositoryTree,
+    title: str,
+    environments: Collection[str],
+    named: Collection[str] = (),
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
     """Find apps by layout.
 
-    title: name for an app that is the whole repository. environments: names to recognise.
+    title: name for an app that is the whole repository. environments: names to recognise. named:
+    those that the user named.
     """
     findings: list[DiscoveredApp] = []
     refusals: list[RefusedApp] = []
-    found = (_kustomizations, _charts, _plain)
-    for each in (one for search in found for one in search(tree, title, environments)):
+    folders = frozenset(environments) - (_of_tests(tree, environments) - frozenset(named))
+    found = [
+        *_kustomizations(tree, title, folders),
+        *_charts(tree, title, folders, environments),
+        *_plain(tree, title, folders),
+    ]
+    for each in found:
         if isinstance(each, DiscoveredApp):
             findings.append(each)
         else:
             refusals.append(each)
     return findings, refusals
+
+
+def _of_tests(tree: RepositoryTree, environments: Collection[str]) -> set[str]:
+    """Words such as `test` whose folders hold tests, not an environment.
+
+    An environment's folder is below `overlays` and the like, or beside that of another or a base.
+    """
+    others = (frozenset(environments) | {"base", "bases", "common"}) - _TESTS
+    found = {*_TESTS}
+    for folder in tree.folders:
+        parent, _, name = folder.rpartition("/")
+        beside = (join(parent, each) for each in others)
+        if name in found and (
+            parent.rpartition("/")[2] in PARENTS or any(each in tree.folders for each in beside)
+        ):
+            found.discard(name)
+    return found
 
 
 def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
@@ -187,19 +215,23 @@ def _only_lists(
 
 
 def _charts(
-    tree: RepositoryTree, title: str, environments: Collection[str]
+    tree: RepositoryTree, title: str, environments: Collection[str], of_values: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
+    """of_values: environments to recognise in names of values files."""
     by_app: dict[str, list[str]] = {}
     for folder in sorted(tree.charts - tree.app_charts):
         app, environment = place_of(folder, environments)
         by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
     for app, folders in sorted(by_app.items()):
         folder = folders[0]
-        if folder != app and place_of(folder, environments)[1] != "base":
+        environment = place_of(folder, environments)[1]
+        if folder != app and environment != "base":
             yield RefusedApp(
                 _name(app, title),
                 folder,
-                "each environment has a different chart, but an app can have only one",
+                "each environment has a different chart, but an app can have only one"
+                if len(folders) > 1
+                else f"its chart is in the folder of an environment ({environment})",
                 f"{tree.origin.command(_name(app, title), folder)}, then edit the copies of the "
                 "environments in the app repository",
             )
@@ -211,7 +243,7 @@ def _charts(
                 _name(app, title), folder, error.message, "import the charts that depend on it"
             )
             continue
-        values, notes = values_of(tree, folder, environments)
+        values, notes = values_of(tree, folder, of_values)
         yield DiscoveredApp(
             name=_name(folder, chart.name),
             form="helm",

@@ -972,6 +972,25 @@ def test_jsonnet_at_the_top_of_a_repository_with_other_apps_is_refused() -> None
     assert (alone.form, alone.where) == ("jsonnet", ".")
 
 
+def test_folders_with_tests_of_a_program_are_no_environment() -> None:
+    files = {"test/e2e/web/all.yaml": CONFIG, "integration/db/Chart.yaml": CHART, "cmd/a.go": ""}
+    there = found(files)
+    assert [(each.name, each.environments) for each in there.findings] == [("db", ()), ("web", ())]
+    assert not there.refusals
+    # Beside another environment, below `overlays`, or if the user names it, it is one.
+    for more in ({"prod/web/all.yaml": CONFIG}, {"db/overlays/test/all.yaml": CONFIG}):
+        assert "test" in {
+            name for each in found(files | more).findings for name in each.environments
+        }
+    [_, web] = found({**files, "integration/db/Chart.yaml": CHART}, environments=["test"]).findings
+    assert web.environments == ("test",)
+
+
+def test_a_chart_of_a_single_environment_is_refused_with_that_reason() -> None:
+    there = found({"prod/web/Chart.yaml": CHART})
+    assert refusal(there, "web").reason == "its chart is in the folder of an environment (prod)"
+
+
 def test_only_manifests_count_as_objects_of_flux() -> None:
     files = {"web/all.yaml": CONFIG, "web/docs/index.html": "See fluxcd.io/docs\n"}
     there = found(files)
