@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +20,7 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import used_settings
-from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, from_the_root
+from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
@@ -287,7 +286,7 @@ def _remote(
         raise NotImportable(
             f"its targetRevision is {revision} of this repository",
             f"import with --ref {revision}, or "
-            f"{Origin(url=url, revision=revision).command(app_name(name), path)}",
+            f"{RemoteSource(url, revision).command(app_name(name), path)}",
         )
     return None
 
@@ -325,17 +324,7 @@ def command_of(draft: Draft, tree: RepositoryTree) -> str:
     """The command that adds the app as this Application defines it."""
     if draft.remote is None:
         return tree.origin.command(draft.name, draft.path)
-    return _command_of_remote(draft.name, draft.remote, draft.path)
-
-
-def _command_of_remote(app: str, remote: RemoteSource, path: str) -> str:
-    if remote.chart is None:
-        return Origin(url=remote.url, revision=remote.revision).command(app, path)
-    words = ["--chart", remote.chart, "--repo", remote.url]
-    if remote.url.startswith("oci://"):
-        words = ["--chart", f"{remote.url.rstrip('/')}/{remote.chart}"]
-    words += ["--version", remote.revision] if remote.revision else []
-    return f"ucp app add {app} {' '.join(map(shlex.quote, words))}"
+    return draft.remote.command(draft.name, draft.path)
 
 
 def kind_of(tree: RepositoryTree, path: str) -> str:

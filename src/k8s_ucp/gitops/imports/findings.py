@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,21 @@ class RemoteSource:
     url: str
     revision: str | None = None
     chart: str | None = None
+
+    def command(self, app: str, path: str = "", flags: Sequence[str] = ()) -> str:
+        """The command that adds an app from here, quoted for a shell.
+
+        path: of a folder or file in a git repository. flags: further words of the command.
+        """
+        if self.chart is None:
+            words = [self.url, *(("--path", path) if path else ())]
+        elif self.url.startswith("oci://"):
+            words = ["--chart", f"{self.url.rstrip('/')}/{self.chart}"]
+        else:
+            words = ["--chart", self.chart, "--repo", self.url]
+        if self.revision:
+            words += ["--ref" if self.chart is None else "--version", self.revision]
+        return shlex.join(["ucp", "app", "add", app, *words, *flags])
 
 
 def chart_versions(

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.findings import ArgoDocument
+from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, objects
 from k8s_ucp.gitops.manifests.reachable import (
     FolderTree,
@@ -45,12 +45,9 @@ class Origin:
 
     def command(self, app: str, path: str = "") -> str:
         """The command that adds the app in a folder or file."""
-        start = f"ucp app add {app}"
-        if not self.url:
-            return f"{start} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
-        words = ["--path", path] if path else []
-        words += ["--ref", self.revision] if self.revision else []
-        return " ".join([start, shlex.quote(self.url), *map(shlex.quote, words)])
+        if self.url:
+            return RemoteSource(self.url, self.revision).command(app, path)
+        return f"ucp app add {app} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
 
 
 class RepositoryTree:

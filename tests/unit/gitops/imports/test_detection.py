@@ -911,12 +911,25 @@ def test_unsupported_flux_releases_are_refused_with_the_command_that_adds_them()
         }
     )
     assert {each.name: each.advice for each in there.refusals} == {
-        "api": "ucp app add api oci://c/api --version 1.2.3",
-        "patched": "ucp app add patched oci://c/api --version 1.2.3",
+        "api": "ucp app add api --chart oci://c/api --version 1.2.3",
+        "patched": "ucp app add patched --chart oci://c/api --version 1.2.3",
         "lost": "ucp app add lost URL|DIR, with the chart that it names",
-        "web": "ucp app add web https://c.example.org --chart nginx "
+        "web": "ucp app add web --chart nginx --repo https://c.example.org "
         "--values FILE (with the `values` of the HelmRelease)",
     }
+
+
+def test_the_command_that_adds_a_flux_release_is_quoted_for_a_shell() -> None:
+    chart = {"chart": "$(id)", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}
+    (only,) = found(
+        {
+            "source.yaml": flux("HelmRepository", "charts", {"url": "https://c.example.org"}),
+            "release.yaml": flux(
+                "HelmRelease", "web", {"chart": {"spec": chart}, "postRenderers": [{}]}
+            ),
+        }
+    ).refusals
+    assert only.advice == "ucp app add web --chart '$(id)' --repo https://c.example.org"
 
 
 def test_flux_folders_without_found_apps_are_refused_with_the_command_that_adds_them() -> None:

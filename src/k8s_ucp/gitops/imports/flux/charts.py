@@ -127,19 +127,17 @@ def command_of_release(release: ArgoDocument, source: ArgoDocument | None) -> st
     chart = chart_of(release)
     spec = part(source.content, "spec") if source else {}
     url, ref = str(spec.get("url") or "").rstrip("/"), part(spec, "ref")
-    name, start = str(chart.get("chart") or ""), f"ucp app add {app_name(release.name)}"
-    version = _version(chart, ref)
-    if not url:
-        return f"{start} URL|DIR, with the chart that it names"
-    if source and source.kind == "GitRepository":
-        revision = git_revision(ref)
-        command = f"{start} {url} --path {name.removeprefix('./')}"
-        command += f" --ref {revision}" if revision else ""
+    app, name = app_name(release.name), str(chart.get("chart") or "")
+    if source is None or not url:
+        return f"ucp app add {app} URL|DIR, with the chart that it names"
+    if source.kind == "GitRepository":
+        command = RemoteSource(url, git_revision(ref)).command(app, name.removeprefix("./"))
     else:
-        oci = url.startswith("oci://")
-        place = f"{url}/{name}".rstrip("/") if oci else f"{url} --chart {name}"
+        if source.kind == "OCIRepository":
+            url, _, name = url.rpartition("/")
+        version = _version(chart, ref)
         exact = version.lstrip("v").replace(".", "").isdigit()
-        command = f"{start} {place}" + (f" --version {version}" if exact else "")
+        command = RemoteSource(url, version if exact else None, name).command(app)
     if part(part(release.content, "spec"), "values"):
         command += " --values FILE (with the `values` of the HelmRelease)"
     return command
