@@ -19,14 +19,6 @@ from k8s_ucp.cli.command import (
     option,
 )
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
-from k8s_ucp.cli.editing.app_preview import (
-    grant,
-    inspect_apps,
-    mutable_tag_advice,
-    preview,
-    refuse_new_errors,
-    report_form,
-)
 from k8s_ucp.cli.editing.app_source import with_source
 from k8s_ucp.cli.editing.deletion import (
     how_far,
@@ -38,6 +30,11 @@ from k8s_ucp.cli.editing.imports.command import import_apps
 from k8s_ucp.cli.editing.interrupted_removal import half_removed
 from k8s_ucp.cli.editing.kind_deletion import delete_kinds, kinds_of_app, merged_kinds
 from k8s_ucp.cli.editing.namespace_deletion import delete_namespaces
+from k8s_ucp.cli.editing.preview.checks import refuse_new_errors
+from k8s_ucp.cli.editing.preview.dry_run import preview
+from k8s_ucp.cli.editing.preview.granting import grant, inspect_apps
+from k8s_ucp.cli.editing.preview.image_versions import mutable_tag_advice
+from k8s_ucp.cli.editing.preview.notes import report_form
 from k8s_ucp.cli.editing.removal_plan import preview_app
 from k8s_ucp.cli.editing.topology_edit import (
     as_it_is,

@@ -118,7 +118,8 @@ def add(
         request = ClaimRequest(template, template)
         check_is_composed(topology, topology.spec.environments[0], request)
     if dry_run:
-        from k8s_ucp.cli.editing.app_preview import Inspection, changes
+        from k8s_ucp.cli.editing.preview.dry_run import changes
+        from k8s_ucp.cli.editing.preview.granting import Inspection
 
         files, refused = changes(call, edit, [], Inspection())
         files += [

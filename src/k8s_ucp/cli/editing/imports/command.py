@@ -22,15 +22,6 @@ from k8s_ucp.cli.editing.app_adding import (
     parsed_item,
     read_item,
 )
-from k8s_ucp.cli.editing.app_preview import (
-    Inspection,
-    Refusals,
-    changes,
-    grant,
-    inspect_apps,
-    refuse_new_errors,
-    report_form,
-)
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.selection import ChosenApp, Selection, refused
@@ -42,6 +33,10 @@ from k8s_ucp.cli.editing.imports.source import (
     open_source,
     renderer,
 )
+from k8s_ucp.cli.editing.preview.checks import refuse_new_errors
+from k8s_ucp.cli.editing.preview.dry_run import Refusals, changes
+from k8s_ucp.cli.editing.preview.granting import Inspection, grant, inspect_apps
+from k8s_ucp.cli.editing.preview.notes import report_form
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped

@@ -1,0 +1,1 @@
+"""What a change of ucp.yaml would do: files, objects, permissions. Nothing is written."""

@@ -1,0 +1,122 @@
+"""Collects what apps would create in all environments."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.cli.editing.preview.builds import OverlayBuilder
+from k8s_ucp.cli.editing.preview.image_versions import unlisted_images, unset_images
+from k8s_ucp.errors import UcpError
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.preview.builds import ChartRenderer
+    from k8s_ucp.gitops.render.inputs import Rendered
+    from k8s_ucp.topology import App, Topology
+
+_CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
+
+
+@dataclass(frozen=True)
+class AppObjects:
+    """Everything that an app creates, in all environments together."""
+
+    objects: list[Mapping[str, Any]] = field(default_factory=list)
+    missing: set[str] = field(default_factory=set)
+    """`Kind/name` of objects that it refers to, and that nothing creates."""
+    is_chart: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    """{environment: objects as YAML}"""
+    unlisted: dict[str, list[str]] = field(default_factory=dict)
+    """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
+    unset: list[str] = field(default_factory=list)
+    """Messages about images of a chart whose version a promotion doesn't find."""
+
+
+def has_own_manifests(app: App) -> bool:
+    """Whether people provide its manifests; otherwise they are generated or shipped with ucp."""
+    return app.form != "image" and not (app.path or "").startswith("ucp:")
+
+
+def objects_of(
+    call: Invocation,
+    rendered: Rendered,
+    topology: Topology,
+    apps: Sequence[App],
+    failures: dict[str, UcpError] | None = None,
+) -> dict[str, AppObjects]:
+    """What each app creates, by name.
+
+    failures: receives the errors of apps that can't be built, by name. None: the first is raised.
+    """
+    from k8s_ucp.gitops.check.objects import mirrored_in, missing
+    from k8s_ucp.gitops.manifests.build_many import objects
+    from k8s_ucp.gitops.manifests.yaml_text import documents
+
+    by_name = {each.name: each for each in apps}
+    charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
+    found = {name: AppObjects(is_chart=name in charts) for name in by_name}
+    syncers = [
+        item
+        for path, content in rendered.core.items()
+        if path.startswith("mirrors/") and b"kind: Syncer" in content
+        for item in documents(content, path)
+        if isinstance(item, dict)
+    ]
+    for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
+        app, items = by_name[name], list(objects(shown))
+        if again and not found[name].texts:
+            found[name].unset.extend(unset_images(rendered, name, environment, items, again))
+        mirrored = mirrored_in(syncers, app.home, environment)
+        mirrored = mirrored.and_also(app.from_outside) if mirrored else None
+        found[name].objects.extend(items)
+        found[name].texts[environment] = shown
+        for image in unlisted_images(rendered, name, environment, items):
+            found[name].unlisted.setdefault(image, []).append(environment)
+        if not _ignores_missing(topology, app):
+            found[name].missing.update(missing(items, mirrored))
+    return found
+
+
+def _ignores_missing(topology: Topology, app: App) -> bool:
+    """Whether ucp.yaml ignores missing references of the app, or of all apps."""
+    return any(
+        each.rule == "reference-missing-object" and each.app in (None, app.name)
+        for each in topology.spec.checks.ignore
+    )
+
+
+def _built(
+    call: Invocation,
+    rendered: Rendered,
+    topology: Topology,
+    names: Sequence[str],
+    failures: dict[str, UcpError] | None,
+) -> Iterator[tuple[str, str, str, ChartRenderer | None]]:
+    """(app, environment, objects as YAML, function to render a chart again).
+
+    failures: as in `objects_of`.
+    """
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.publish.repositories import render_to
+
+    program, charts = kustomize(), pinned_helm(call, topology)
+    with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
+        render_to(Path(folder), replace(rendered, core={}))
+        builder = OverlayBuilder(program, charts, Path(folder, "apps"), topology)
+        for each in topology.spec.environments:
+            for name in names:
+                try:
+                    shown = builder.build(name, each.name)
+                except UcpError as error:
+                    if failures is None:
+                        raise
+                    failures.setdefault(name, error)
+                    continue
+                yield name, each.name, shown, builder.chart_renderer(name, each.name)

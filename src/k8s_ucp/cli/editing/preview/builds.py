@@ -1,0 +1,147 @@
+"""Builds the objects of an app in one environment, from a rendered app repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError, UsageError
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+_SHOWN = 4
+ChartRenderer = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+"""Renders a chart with further values; returns its objects. Raises UcpError."""
+
+
+@dataclass(frozen=True)
+class OverlayBuilder:
+    """Builds overlays of a rendered app repository, which is the folder `apps`."""
+
+    kustomize: Path
+    helm: Path
+    apps: Path
+    topology: Topology
+
+    def build(self, app: str, environment: str) -> str:
+        """The objects of an app in an environment, as YAML. Raises UcpError."""
+        folder = _overlay(app, environment)
+        if (self.apps / folder / "kustomization.yaml").exists():
+            return self._kustomized(app, environment)
+        if (self.apps / folder / "Chart.yaml").exists():
+            return self._templated(app, environment)
+        return _as_they_are(self.apps / folder)
+
+    def chart_renderer(self, app: str, environment: str) -> ChartRenderer | None:
+        """What renders the app's chart with further values; None if the app isn't a chart."""
+        from k8s_ucp.gitops.manifests.build_charts import build_charts
+
+        folder = _overlay(app, environment)
+        if not (self.apps / folder / "Chart.yaml").exists():
+            return None
+        homes = {folder: self._home(app)}
+
+        def render(values: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+            built = build_charts(self.helm, self.apps, [folder], homes, values)
+            if folder in built.failures:
+                raise UcpError(built.failures[folder])
+            return built.objects[folder]
+
+        return render
+
+    def _kustomized(self, app: str, environment: str) -> str:
+        from k8s_ucp.git.failures import HostUnreachable, classify
+        from k8s_ucp.gitops.check.repositories import transports
+        from k8s_ucp.gitops.manifests.kustomize import BuildFailed, LoadsFromOutside, build
+
+        folder = _overlay(app, environment)
+        try:
+            return build(self.kustomize, self.apps / folder, also=transports(self.topology))
+        except LoadsFromOutside as error:
+            # Paths in the app repository mean nothing to the user.
+            error.message = f"{app} on {environment}: {error.message}".replace(
+                f"{self.apps}/apps/{app}/base/", ""
+            ).replace(f"{self.apps}/", "")
+            raise
+        except BuildFailed as error:
+            if "--enable-helm" in error.message:
+                raise _inflates_charts(self.apps, app, environment) from error
+            why = classify("fetch", folder, error.message)
+            raise BuildFailed(
+                f"{app} on {environment}: {error.message.replace(f'{self.apps}/', '')}",
+                next=why.next
+                if isinstance(why, HostUnreachable)
+                else "fix the kustomization, then run the command again",
+            ) from error
+
+    def _templated(self, app: str, environment: str) -> str:
+        from k8s_ucp.gitops.manifests.build_charts import build_charts
+        from k8s_ucp.gitops.manifests.yaml_text import dump_all
+
+        folder = _overlay(app, environment)
+        built = build_charts(self.helm, self.apps, [folder], {folder: self._home(app)})
+        if folder in built.failures:
+            raise UcpError(
+                f"{app} on {environment}: {built.failures[folder]}",
+                next="run the command again with --values FILE, if the chart lacks values",
+            )
+        return dump_all(built.objects[folder])
+
+    def _home(self, app: str) -> str:
+        return next(each.home for each in self.topology.spec.apps if each.name == app)
+
+
+def _overlay(app: str, environment: str) -> str:
+    return f"apps/{app}/overlays/{environment}"
+
+
+def _as_they_are(folder: Path) -> str:
+    """The manifests of a folder without a kustomization or chart; jsonnet by name only."""
+    from k8s_ucp.gitops.manifests.forms import manifest_files
+
+    files = {
+        each.relative_to(folder).as_posix(): each.read_bytes()
+        for each in sorted(folder.rglob("*"))
+        if each.is_file()
+    }
+    shown = [files[each].decode("utf-8", "replace").rstrip() for each in manifest_files(files)]
+    shown += [f"# {each}: rendered by Argo CD" for each in files if each.endswith(".jsonnet")]
+    return "\n---\n".join(shown) + "\n"
+
+
+def _inflates_charts(apps: Path, name: str, environment: str) -> UsageError:
+    """The error of an app whose kustomization has charts, with the commands for these."""
+    from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    files = sorted(
+        each for each in (apps / "apps" / name).rglob("*") if each.name in KUSTOMIZATIONS
+    )
+    charts = [
+        each
+        for file in files
+        for each in maps(first_map(file.read_bytes(), file.name), "helmCharts")
+    ]
+    commands = list(dict.fromkeys(filter(None, map(_command_of_chart, charts))))
+    add = "; ".join(commands[:_SHOWN]) or "ucp app add NAME CHART"
+    names = ", ".join(dict.fromkeys(str(each.get("name")) for each in charts)) or "helmCharts"
+    return UsageError(
+        f"{name} on {environment}: its kustomization inflates the chart {names} (helmCharts), "
+        "which Argo CD doesn't do here",
+        next=f"add the chart as an app of its own ({add}), and the rest without helmCharts",
+    )
+
+
+def _command_of_chart(chart: Mapping[str, Any]) -> str:
+    """The command that adds a chart of a kustomization; "" for one in the repository."""
+    from k8s_ucp.gitops.imports.findings import RemoteSource
+
+    url, name, version = (str(chart.get(key) or "") for key in ("repo", "name", "version"))
+    if not url or not name:
+        return ""
+    values = ("--values", "FILE") if chart.get("valuesFile") or chart.get("valuesInline") else ()
+    app = str(chart.get("releaseName") or name)
+    return RemoteSource(url, version or None, name).command(app, flags=values)

@@ -1,0 +1,75 @@
+"""Checks the repositories that an edit would lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
+from k8s_ucp.cli.editing.preview.rendering import edited, render_repositories
+from k8s_ucp.errors import UcpError
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.gitops.check.findings import CheckFinding
+    from k8s_ucp.gitops.check.repositories import CheckResult
+    from k8s_ucp.gitops.render.inputs import Rendered
+    from k8s_ucp.topology import Topology
+
+GRANTED_BY_FLAGS = ("cluster-kind-not-allowed", "namespace-not-allowed", "reference-missing-object")
+"""Rules whose findings are settled by flags of the command."""
+
+
+def findings_of(
+    call: Invocation, after: Rendered, topology: Topology, names: Sequence[str]
+) -> list[CheckFinding]:
+    """Findings in the folders of these apps."""
+    starts = tuple(f"apps/{each}/" for each in names)
+    found = _checked(call, after, topology).findings
+    return [each for each in found if each.path.startswith(starts)]
+
+
+def blocking(findings: Sequence[CheckFinding]) -> list[str]:
+    """Messages of the errors that no flag of the command settles."""
+    return [str(each) for each in findings if each.blocks and each.rule not in GRANTED_BY_FLAGS]
+
+
+def refuse_new_errors(call: Invocation, edit: Edit) -> None:
+    """Check people's manifests before the first start, which would otherwise fail halfway.
+
+    Apps given by an image can break a rule only together with other manifests, such as an Ingress
+    with the same host. If the topology was started, the push of the edit is checked. Raises
+    UcpError.
+    """
+    from k8s_ucp.gitops.check.repositories import shown
+    from k8s_ucp.topology import load
+
+    text, topology = edited(call, edit)
+    if (
+        not any(map(has_own_manifests, topology.spec.apps))
+        or call.workspace.gitops(topology.name).core.exists()
+    ):
+        return
+    after = _checked(call, render_repositories(call, text.encode(), topology), topology).errors
+    if not after:
+        return
+    path = call.workspace.topology_file
+    known = load(path)
+    before = _checked(call, render_repositories(call, path.read_bytes(), known), known).errors
+    if new := [each for each in after if each not in before]:
+        raise UcpError(
+            "\n".join(["`ucp check` would refuse it:", *shown(new)]),
+            next="fix it, then run the command again; each rule is explained in docs/checks.md, "
+            f"and what may be ignored goes to spec.checks.ignore in {path.name}",
+        )
+
+
+def _checked(call: Invocation, rendered: Rendered, topology: Topology) -> CheckResult:
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.check.repositories import check_rendered, transports
+
+    return check_rendered(
+        kustomize(), rendered, also=transports(topology), helm=pinned_helm(call, topology)
+    )

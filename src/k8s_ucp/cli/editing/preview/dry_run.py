@@ -1,0 +1,90 @@
+"""The output of `--dry-run`: files, objects, and why the command would fail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests, objects_of
+from k8s_ucp.cli.editing.preview.checks import GRANTED_BY_FLAGS, blocking, findings_of
+from k8s_ucp.cli.editing.preview.notes import (
+    print_foreign_kinds,
+    print_unchangeable_images,
+    report_form,
+)
+from k8s_ucp.cli.editing.preview.permissions import refusals_of
+from k8s_ucp.cli.editing.preview.rendering import before_and_after, differing_files
+from k8s_ucp.errors import UcpError, UsageError
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.preview.granting import Inspection
+    from k8s_ucp.cli.editing.topology_edit import Edit
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Reasons for which the command would fail without --dry-run."""
+
+    permissions: Sequence[str] = ()
+    """What the apps aren't allowed."""
+    findings: Sequence[str] = ()
+    """Findings of the check."""
+
+    @property
+    def reasons(self) -> list[str]:
+        return [*self.findings, *self.permissions]
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command, which asks for permissions before it runs the check."""
+        if self.permissions:
+            return UsageError.exit_code
+        return UcpError.exit_code if self.findings else 0
+
+
+def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
+    """Print the files that a commit would change, and the objects of each environment.
+
+    Raises UcpError if something can't be rendered.
+    """
+
+    report_form(call, edit, name)
+    text, topology, before, after = before_and_after(call, edit)
+    call.console.data(f"# {call.workspace.topology_file.name}\n{text}")
+    for file, what in differing_files(before, after):
+        call.console.data(f"# {file} ({what})")
+    app = next(each for each in topology.spec.apps if each.name == name)
+    app_objects = objects_of(call, after, topology, [app])[name]
+    for environment, shown in app_objects.texts.items():
+        call.console.data(f"# {name} on {environment}\n{shown}")
+    found = findings_of(call, after, topology, [name])
+    for each in found:
+        if each.rule not in GRANTED_BY_FLAGS:
+            call.console.say(f"would be refused: {each}" if each.blocks else str(each))
+    if not has_own_manifests(app):
+        return Refusals(findings=blocking(found))
+    print_foreign_kinds(call, topology, name, app_objects.objects)
+    print_unchangeable_images(call, name, app_objects)
+    lacking = refusals_of(app, app_objects)
+    for words in lacking:
+        call.console.say(f"would be refused: {words}")
+    return Refusals(lacking, blocking(found))
+
+
+def changes(
+    call: Invocation, edit: Edit, names: Sequence[str], inspection: Inspection
+) -> tuple[list[tuple[str, str]], Refusals]:
+    """(files that a commit would add or change, why these apps would be refused).
+
+    Raises UcpError.
+    """
+    _, topology, before, after = before_and_after(call, edit)
+    lacking: list[str] = []
+    for app in topology.spec.apps:
+        if app.name in names and (app_objects := inspection.app_objects.get(app.name)):
+            refusals = refusals_of(app, app_objects, f"{app.name}=")
+            lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
+    found = blocking(findings_of(call, after, topology, names))
+    return differing_files(before, after), Refusals(lacking, found)

@@ -1,0 +1,115 @@
+"""Finds images of an app whose versions a promotion can't change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UcpError, some_of
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.editing.preview.builds import ChartRenderer
+    from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+    from k8s_ucp.gitops.promotion.targets.probe import Subcharts
+    from k8s_ucp.gitops.render.inputs import Rendered
+
+_SHOWN = 4
+
+
+def mutable_tag_advice(item: Mapping[str, Any], environments: Sequence[str]) -> str:
+    """Why an image's tag can't be promoted, such as `latest`; "" if it can."""
+    from k8s_ucp.gitops.check.objects import is_moving
+
+    tag = item.get("tag") or ""
+    if not environments or not is_moving(tag):
+        return ""
+    name = item["name"]
+    return (
+        f"{name}: the tag {tag} is mutable: a new image under the same tag is neither deployed nor "
+        "promoted\n"
+        f"  next: ucp promote {name} --env {environments[0]} --tag VERSION"
+    )
+
+
+def unlisted_images(
+    rendered: Rendered, name: str, environment: str, items: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Images of a kustomization that aren't in the list that promotions change."""
+    from k8s_ucp.gitops.manifests.images_and_ports import images, one_version, split_image
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
+    if path not in rendered.apps:
+        return []
+    versions: dict[str, set[str]] = {}
+    for image in images(list(items)):
+        known, version = split_image(image)
+        versions.setdefault(known, set()).add(version)
+    listed = maps(first_map(rendered.apps[path], path), "images")
+    known_there = {str(each.get(key)) for each in listed for key in ("name", "newName")}
+    return [image for image, _ in one_version(versions) if image not in known_there]
+
+
+@dataclass(frozen=True)
+class _RenderedFiles:
+    """The app repository as it would be."""
+
+    content: Mapping[str, bytes]
+
+    def read(self, path: str) -> bytes | None:
+        return self.content.get(path)
+
+    def files(self, path: str) -> list[str]:
+        start = f"{path}/"
+        return sorted(each.removeprefix(start) for each in self.content if each.startswith(start))
+
+
+def unset_images(
+    rendered: Rendered,
+    name: str,
+    environment: str,
+    items: Sequence[Mapping[str, Any]],
+    again: ChartRenderer,
+) -> Iterator[str]:
+    """Messages about images of a chart that promotions can't change."""
+    from k8s_ucp.gitops.manifests.images_and_ports import images
+    from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+    from k8s_ucp.gitops.promotion.targets.find import find_targets
+    from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+    from k8s_ucp.gitops.promotion.targets.helm import read_values
+    from k8s_ucp.gitops.promotion.targets.probe import probe, proposed, unlisted
+
+    folder = EnvironmentFolder(_RenderedFiles(rendered.apps), f"apps/{name}/overlays/{environment}")
+    now = list(images(list(items)))
+    try:
+        found, values = find_targets(folder, environment), read_values(folder, environment)
+        targets = [each for each in found.targets if each.kind == "image"] if found else []
+        tried = probe(values, targets, now, _subcharts(folder))
+        after = list(images(list(again(tried.values)))) if tried.paths else now
+    except (NotEditable, UcpError):
+        # Nothing is known then; the promotion reports what it can't change.
+        return
+    left = unlisted(tried, targets, values, now, after)
+    if named := [each for each in left if each.path]:
+        lines, images_named = ", ".join(proposed(tried, after)), [each.image for each in named]
+        yield (
+            f"`ucp promote` does not find the version of {some_of(images_named, _SHOWN)}; "
+            f"name it in apps/{name}/.promotion.yaml: targets: [{lines}]"
+        )
+    if others := [each.image for each in left if not each.path]:
+        yield (
+            f"`ucp promote` can't change {some_of(others, _SHOWN)}: no value of the chart is its "
+            "version"
+        )
+
+
+def _subcharts(folder: EnvironmentFolder) -> Subcharts:
+    """Values of an environment's subcharts. Raises NotEditable."""
+    from k8s_ucp.gitops.manifests.yaml_tree import read_tree
+    from k8s_ucp.gitops.promotion.targets.folder import decoded
+    from k8s_ucp.gitops.promotion.targets.subcharts import subchart_values
+
+    files = {each: folder.source.read(f"{folder.path}/{each}") or b"" for each in folder.names()}
+    found = ((way, decoded(content, ".".join(way))) for way, content in subchart_values(files))
+    return [(way, read_tree(text, ".".join(way))) for way, text in found if text.strip()]

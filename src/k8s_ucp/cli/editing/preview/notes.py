@@ -1,0 +1,75 @@
+"""Prints what people should know of an app before they add it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
+from k8s_ucp.cli.editing.preview.rendering import edited
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.preview.app_objects import AppObjects
+    from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.topology import Topology
+
+_REFUSED = frozenset(
+    f"{each}.argoproj.io" for each in ("Application", "ApplicationSet", "AppProject")
+)
+"""Kinds that no app may create; `find_forbidden` reports them."""
+
+
+def report_form(call: Invocation, edit: Edit, name: str) -> None:
+    """Print the form of an app, if people provide its manifests. Raises UcpError."""
+    from k8s_ucp.cli.app_sources import fetcher_of
+    from k8s_ucp.gitops.manifests.forms import find_form
+    from k8s_ucp.gitops.render.app_manifests import read_app
+    from k8s_ucp.gitops.render.user_manifests import values_taken
+
+    _, topology = edited(call, edit)
+    app = next(each for each in topology.spec.apps if each.name == name)
+    if not has_own_manifests(app):
+        return
+    files = read_app(app, call.workspace.root, fetcher_of(call, topology))
+    found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
+    call.console.say(f"{name}: {found.words}")
+    if found.form == "helm":
+        environments = [each.name for each in topology.spec.environments]
+        if taken := values_taken(app, files, environments):
+            listed = ", ".join(f"{file} for {each}" for each, file in taken.items())
+            others = [each for each in environments if each not in taken]
+            left = f"; none for {', '.join(others)}" if others else ""
+            call.console.say(f"{name}: values files of environments: {listed}{left}")
+
+
+def print_foreign_kinds(
+    call: Invocation, topology: Topology, name: str, objects: list[Mapping[str, Any]]
+) -> None:
+    """Print the kinds whose CRDs must already be on the clusters."""
+    from k8s_ucp.gitops.check.kinds import foreign_kinds
+
+    kinds = [each for each in foreign_kinds(objects) if each not in _REFUSED]
+    rollouts = [each for each in kinds if each.endswith(".argoproj.io")]
+    if topology.spec.addons.argo_rollouts:
+        kinds = [each for each in kinds if each not in rollouts]
+    if kinds:
+        words = f"{name}: the clusters need the CRDs of {', '.join(kinds)}; it brings none of them"
+        if {*rollouts} & {*kinds}:
+            words += "; `addons: {argo-rollouts: true}` in ucp.yaml brings Argo Rollouts"
+        if any(each.startswith("HelmRelease.") for each in kinds):
+            words += "; `ucp app import` with the folder adds the charts of HelmReleases"
+        call.console.say(words)
+
+
+def print_unchangeable_images(call: Invocation, name: str, app_objects: AppObjects) -> None:
+    for each in app_objects.unset:
+        call.console.say(f"{name}: {each}")
+    by_places: dict[str, list[str]] = {}
+    for image, environments in app_objects.unlisted.items():
+        by_places.setdefault(", ".join(environments), []).append(image)
+    for places, images in by_places.items():
+        call.console.say(
+            f"{name}: `ucp promote` can't change {', '.join(images)} in {places}, whose version a "
+            "patch or a remote base sets: set it by `images` of the overlay"
+        )

@@ -1,0 +1,152 @@
+"""Permissions that an app needs beyond its own namespace, and what no flag allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.gitops.manifests.yaml_text import part
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.editing.preview.app_objects import AppObjects
+    from k8s_ucp.topology import App
+
+_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class LackingPermissions:
+    """Permissions that an app lacks."""
+
+    home: str
+    kinds: list[str]
+    """Cluster-scoped kinds."""
+    namespaces: list[str]
+    unmade: list[str]
+    """Those of `namespaces` for which the app has no Namespace object."""
+    moves: bool
+    """All its objects are in a single namespace that isn't its own."""
+    outside: list[str]
+    """Objects that something else has to create."""
+
+    @property
+    def any(self) -> bool:
+        return bool(self.kinds or self.namespaces or self.outside)
+
+    @property
+    def keys(self) -> dict[str, list[str]]:
+        """Lists of ucp.yaml to which they would be added."""
+        namespaces = [] if self.moves else self.namespaces
+        found = {
+            "clusterKinds": self.kinds,
+            "namespaces": namespaces,
+            "fromOutside": self.outside,
+        }
+        return {key: words for key, words in found.items() if words}
+
+    @property
+    def words(self) -> str:
+        words = []
+        if self.kinds:
+            kinds = "kind" if len(self.kinds) == 1 else "kinds"
+            words.append(f"it creates the cluster-scoped {kinds} {', '.join(self.kinds)}")
+        if self.namespaces:
+            namespaces = ", ".join(self.namespaces)
+            words.append(f"it writes to {namespaces}, outside of its namespace {self.home}")
+        if self.unmade and not self.moves:
+            words.append(f"it has no Namespace object for {', '.join(self.unmade)}")
+        if self.outside:
+            words.append(
+                f"it needs {', '.join(self.outside)}, which something else has to create, since "
+                "neither the app nor a mirror brings it"
+            )
+        return " and ".join(words)
+
+    @property
+    def advice(self) -> str:
+        """What to change instead, or in addition to the flags; "" if they are enough."""
+        if self.moves or not self.unmade:
+            return ""
+        return (
+            f"and add the Namespace {', '.join(self.unmade)} to its manifests, because Argo CD "
+            f"creates {self.home} alone; or set `namespace: {self.home}` in its kustomizations "
+            "instead, which needs no flag for it"
+        )
+
+    def flags(self, prefix: str = "") -> str:
+        """Flags of the command that grant them."""
+        flag = "--namespace" if self.moves else "--also-namespace"
+        flags = [f"--cluster-kind {prefix}{each}" for each in self.kinds]
+        flags += [f"{flag} {prefix}{each}" for each in self.namespaces]
+        return " ".join([*flags, *(f"--from-outside {prefix}{each}" for each in self.outside)])
+
+
+def lacking_permissions(app: App, app_objects: AppObjects) -> LackingPermissions:
+    from k8s_ucp.gitops.check.permissions import needed
+
+    found = needed(app_objects.objects, app.home)
+    kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
+    namespaces = [each for each in found.namespaces if each not in app.namespaces]
+    moves = found.alone and not app.namespace
+    made = {_namespace_made(each) for each in app_objects.objects} | {"default"}
+    unmade = [each for each in namespaces if each not in made]
+    return LackingPermissions(
+        app.home, kinds, namespaces, unmade, moves, sorted(app_objects.missing)
+    )
+
+
+def _is_granted(kind: str, granted: Collection[str]) -> bool:
+    return any(each.partition(".")[0] == kind for each in granted)
+
+
+def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
+    """What no flag can allow: Applications, and objects in namespaces of the platform."""
+    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.check.permissions import needed
+    from k8s_ucp.topology.rules.names import closed_to_apps
+
+    objects = app_objects.objects
+    # Applications belong to Argo CD's namespace, which no app's project permits.
+    if any(
+        each.get("kind") in ("Application", "ApplicationSet")
+        and str(each.get("apiVersion")).startswith("argoproj.io/")
+        for each in objects
+    ):
+        return UsageError(
+            f"{app.name} declares Argo CD Applications, which are allowed in the core repository "
+            "only",
+            next="ucp app import REPO adds the apps that they deploy",
+        )
+    for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
+        outside = {
+            named(each)
+            for each in objects
+            if namespace in (part(each, "metadata").get("namespace"), _namespace_made(each))
+        }
+        way = "remove metadata.namespace there, or set `namespace` in the kustomization"
+        if app_objects.is_chart:
+            way = "set the chart's value for it, if it has one: --values FILE"
+        return UsageError(
+            f"{app.name}: {some_of(sorted(outside), _SHOWN)} would go to the namespace "
+            f"{namespace}, which is reserved: no app may write to it",
+            next=f"{way} (its own namespace is {app.home}); software of the cluster's itself you "
+            "can install by kubectl: ucp kubeconfig ENV --merge",
+        )
+    return None
+
+
+def _namespace_made(item: Mapping[str, Any]) -> Any:
+    return part(item, "metadata").get("name") if item.get("kind") == "Namespace" else None
+
+
+def refusals_of(app: App, app_objects: AppObjects, prefix: str = "") -> list[str]:
+    """What an app isn't allowed, with the flags that would allow it."""
+    if problem := find_forbidden(app, app_objects):
+        return [f"{problem.message}; {problem.next}"]
+    lacks = lacking_permissions(app, app_objects)
+    if not lacks.any:
+        return []
+    more = f"; {lacks.advice}" if lacks.advice else ""
+    return [f"{lacks.words}; allow it with {lacks.flags(prefix)}{more}"]
