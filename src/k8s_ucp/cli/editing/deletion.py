@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.engine.waiting import Cancel, wait_until
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
@@ -19,7 +19,7 @@ from k8s_ucp.names import APP, ARGOCD_NAMESPACE, PROTECTED, TOPOLOGY, TRACKING_I
 from k8s_ucp.reconciler.draining import end_sync
 
 if TYPE_CHECKING:
-    from k8s_ucp.topology import Topology
+    from k8s_ucp.topology import Environment, Topology
 
 LEAVING_SECONDS = 180.0
 
@@ -48,6 +48,19 @@ def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: flo
         seconds=seconds,
         next=f"fix the cause, then run {again} again: it continues",
     )
+
+
+def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
+    """Raises UsageError for protected environments, which Argo CD would never prune."""
+    for each in environments:
+        if each.deletion_protection:
+            raise UsageError(
+                f"the environment {each.name} is protected from deletion",
+                next=(
+                    f"remove its deletionProtection from {path}, run ucp start, then "
+                    "run the command again"
+                ),
+            )
 
 
 def how_far(call: Invocation, topology: Topology, look: str) -> str:

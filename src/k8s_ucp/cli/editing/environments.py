@@ -24,6 +24,7 @@ from k8s_ucp.cli.editing.deletion import (
     deletion_of,
     how_far,
     refuse_lost_core,
+    refuse_protected,
 )
 from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
@@ -260,15 +261,9 @@ def remove(
     refuse_lost_core(call, before, again)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
-        for each in parse(text, path).spec.environments:
-            if each.name == name and each.deletion_protection:
-                raise UsageError(
-                    f"the environment {name} is protected from deletion",
-                    next=(
-                        f"remove its deletionProtection from {path}, run ucp start, then "
-                        "run the command again"
-                    ),
-                )
+        environments = parse(text, path).spec.environments
+        refuse_protected((each for each in environments if each.name == name), path)
+        for each in environments:
             if each.promotes_from == name:
                 raise UsageError(
                     f"{each.name} promotes from {name}",

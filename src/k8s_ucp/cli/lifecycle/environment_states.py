@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, Output
-from k8s_ucp.cli.editing.deletion import await_cluster_deleted, deletion_of, refuse_lost_core
+from k8s_ucp.cli.editing.deletion import (
+    await_cluster_deleted,
+    deletion_of,
+    refuse_lost_core,
+    refuse_protected,
+)
 from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
     Edit,
@@ -91,19 +96,6 @@ def chosen_environments(topology: Topology, names: Iterable[str]) -> list[Enviro
             next="ucp env list",
         )
     return [each for each in topology.spec.environments if each.name in wanted]
-
-
-def refuse_protected(environments: Iterable[Environment], path: Path) -> None:
-    """Raises UsageError for protected environments, which Argo CD would never prune."""
-    for each in environments:
-        if each.deletion_protection:
-            raise UsageError(
-                f"the environment {each.name} is protected from deletion",
-                next=(
-                    f"remove its deletionProtection from {path}, run ucp start, then "
-                    "run the command again"
-                ),
-            )
 
 
 def preview_stop(

@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.editing.deletion import open_core, refuse_lost_core
+from k8s_ucp.cli.editing.deletion import open_core, refuse_lost_core, refuse_protected
 from k8s_ucp.cli.editing.topology_edit import (
     context_of,
     continues,
@@ -39,7 +39,6 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     editor_of,
     env_flags,
     preview_stop,
-    refuse_protected,
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan

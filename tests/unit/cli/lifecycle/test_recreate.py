@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from k8s_ucp.cli.editing.deletion import refuse_protected
 from k8s_ucp.cli.lifecycle import recreate
-from k8s_ucp.cli.lifecycle.environment_states import chosen_environments, refuse_protected
+from k8s_ucp.cli.lifecycle.environment_states import chosen_environments
 from k8s_ucp.cli.lifecycle.recreate import Remaining, next_of
 from k8s_ucp.cli.main import run
 from k8s_ucp.errors import UsageError
