@@ -21,8 +21,8 @@ from k8s_ucp.engine.pipeline import Plan, RunInterrupted, Step, StepEvent, Task,
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.costs import costs_of
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.redaction import without_secrets
+from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import StateFolder, Workspace
 

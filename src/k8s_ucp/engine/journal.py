@@ -23,6 +23,7 @@ from typing import Any
 from k8s_ucp import locks, process
 from k8s_ucp.engine.pipeline import RunInterrupted, StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError
+from k8s_ucp.timestamps import stamp
 from k8s_ucp.workspace import StateFolder, make_private_folder, write_private_file
 
 VERSION = 2
@@ -303,4 +304,4 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
 
 
 def _now() -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    return stamp(time.time())

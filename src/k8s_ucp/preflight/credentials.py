@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from k8s_ucp.backup_key import load_key, missing
 from k8s_ucp.context import StartContext
 from k8s_ucp.credentials import load, place_of
 from k8s_ucp.git.clones import make_clone
@@ -13,6 +12,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.backup_key import load_key, missing
 
 
 def check_cloud_credentials(context: StartContext) -> None:

@@ -17,7 +17,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.kube import LOCAL_CLUSTER, NAMESPACE, SECRET
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.test_registration import (

@@ -21,7 +21,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import checks
 from k8s_ucp.inspect.doctor.checks import Examined
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.silent_proxy import SilentProxy

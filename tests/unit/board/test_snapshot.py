@@ -15,7 +15,7 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import Change
 from k8s_ucp.inspect.doctor.finding import Finding
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 from tests.unit.inspect.test_status import TOPOLOGY, WELL
 
 SECRET = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"

@@ -12,7 +12,7 @@ from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.cloud.ledger import CloudLedgerEntry, remaining
 from k8s_ucp.errors import UcpError, UsageError, some_of
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 
 if TYPE_CHECKING:
     from k8s_ucp.cloud.admin import CloudAdmin

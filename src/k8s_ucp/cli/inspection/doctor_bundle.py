@@ -25,8 +25,8 @@ from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.redaction import Redaction, secret_values, values_of
+from k8s_ucp.timestamps import stamp
 
 LINES = 500
 """Lines from the end of each log."""

@@ -11,7 +11,7 @@ from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.pods.component import POD
 from k8s_ucp.kube import SECRET, Kube, Object
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.timestamps import parse_stamp
 
 FORWARD = "argocd-forward"
 PORTS = (FORWARD,)

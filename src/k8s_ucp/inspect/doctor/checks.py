@@ -39,8 +39,8 @@ from k8s_ucp.inspect.teardown.abandoned import AbandonedResource
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.kube import LEASE, NAMESPACE, Kube, Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import first_of
+from k8s_ucp.timestamps import parse_stamp
 from k8s_ucp.topology import Topology
 
 LEASE_SECONDS = 60.0

@@ -8,7 +8,7 @@ from typing import Any
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
 from k8s_ucp.kube import Object
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.timestamps import parse_stamp
 
 STUCK_SECONDS = 300.0
 """A deletion that takes longer is reported with its finalizers."""

@@ -14,7 +14,7 @@ from k8s_ucp.reconciler.access import tokens
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, kubeconfig
 from k8s_ucp.reconciler.access.sources import KubeconfigSource, OwnerRef
 from k8s_ucp.reconciler.access.tokens import Token
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
+from k8s_ucp.timestamps import parse_stamp
 
 # Labels that we set and remove.
 _FACTS = (names.TOPOLOGY, names.PROVIDER, names.REGION, names.VERSION, names.PROTECTED)

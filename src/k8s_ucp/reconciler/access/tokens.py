@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
-from k8s_ucp.reconciler.runtime.clock import Clock, parse_stamp, stamp
+from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
+from k8s_ucp.timestamps import parse_stamp, stamp
 
 SHORTEST = 600
 """Minimum that TokenRequest accepts, in seconds."""

@@ -14,10 +14,10 @@ from k8s_ucp.aws.crds import USAGE
 from k8s_ucp.errors import some_of
 from k8s_ucp.kube import Kind, Kube, Object, controller_reference
 from k8s_ucp.managed.store import MANAGER
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, written
 from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.informer import Informer
+from k8s_ucp.timestamps import stamp
 
 FINALIZER = "in-use.crossplane.io"
 NAME_LABEL = "crossplane.io/provider-config"

@@ -12,9 +12,9 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState
 from k8s_ucp.kube import SECRET, Object, controller_reference
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.settings import Settings
+from k8s_ucp.timestamps import parse_stamp
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from k8s_ucp.reconciler.mirrors.index import Destination, MirrorIndex
 from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, status_of
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter, find
 from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.settings import MIRRORS
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
+from k8s_ucp.timestamps import parse_stamp
 
 SETTLE_SECONDS = 0.15
 STATUS_SECONDS = 1.0

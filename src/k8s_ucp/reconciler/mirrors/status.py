@@ -13,8 +13,9 @@ from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.mirrors.index import Destination
 from k8s_ucp.reconciler.mirrors.rules import CopyProblem
 from k8s_ucp.reconciler.mirrors.spec import Syncer
-from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition, written
+from k8s_ucp.timestamps import stamp
 
 SHOWN = 3
 """Problems that a message quotes; the others are counted."""

@@ -43,10 +43,10 @@ from k8s_ucp.reconciler.registration.rules import (
     Relabel,
 )
 from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome, StatusReporter
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from k8s_ucp.reconciler.runtime.work_queue import WorkQueue
+from k8s_ucp.timestamps import stamp
 
 SOON = 0.3
 """Seconds until the next attempt if the informer doesn't show the cluster Secret yet."""

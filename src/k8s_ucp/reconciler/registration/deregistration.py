@@ -12,8 +12,8 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
 from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome
-from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import Condition
+from k8s_ucp.timestamps import parse_stamp, stamp
 
 SETTLED = 1.5
 """Seconds for which an ApplicationSet may still generate after the environment label is gone."""

@@ -16,11 +16,12 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube, Object
 from k8s_ucp.reconciler.registration.notes import read_notes_text, write_note
 from k8s_ucp.reconciler.runtime import conditions as status_conditions
-from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter
 from k8s_ucp.reconciler.runtime.events import Events
 from k8s_ucp.reconciler.runtime.logs import without_credentials
 from k8s_ucp.reconciler.runtime.metrics import Metrics
+from k8s_ucp.timestamps import stamp
 
 
 @dataclass(frozen=True)

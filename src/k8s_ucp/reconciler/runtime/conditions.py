@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.kube import Kube, NotFound, Object
-from k8s_ucp.reconciler.runtime.clock import Clock, stamp
+from k8s_ucp.reconciler.runtime.clock import Clock
+from k8s_ucp.timestamps import stamp
 
 MESSAGE_LIMIT = 2000
 

@@ -8,8 +8,9 @@ import sys
 import threading
 from typing import TextIO
 
-from k8s_ucp.reconciler.runtime.clock import Clock, stamp, system_clock
+from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.redaction import USERINFO
+from k8s_ucp.timestamps import stamp
 
 _CREDENTIAL = re.compile(
     r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|(?i:bearer)\s+\S+|-----BEGIN[^-]*KEY-----.*"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
-from k8s_ucp.backup_key import key_for, load_key
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -15,6 +14,7 @@ from k8s_ucp.git.repository import Repository
 from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.backup_key import key_for, load_key
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import failure, forget_failure, note_failure
 from k8s_ucp.steps.backup.stopped_core import (

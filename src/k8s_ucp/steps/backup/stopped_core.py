@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Iterable
 
-from k8s_ucp.backup_key import key_for
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.context import StartContext
@@ -23,8 +22,9 @@ from k8s_ucp.kube import KubeError
 from k8s_ucp.preflight.orphans import refuse_orphans
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
+from k8s_ucp.reconciler.backup.backup_key import key_for
 from k8s_ucp.reconciler.backup.writer import failure
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 
 SECONDS = 120.0
 """Time for its node to start and its API server to respond."""

@@ -21,9 +21,9 @@ from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResourc
 from k8s_ucp.kube import Conflict, NotFound, Object
 from k8s_ucp.names import ENVIRONMENT
 from k8s_ucp.reconciler.backup.core_state import COMPOSITE
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.steps.backup.stopped_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
+from k8s_ucp.timestamps import stamp
 
 GRACE_SECONDS = 20.0
 """How long abandoned resources may still be deleted, in case their cloud responds again."""

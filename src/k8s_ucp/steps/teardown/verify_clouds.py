@@ -17,7 +17,6 @@ from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import EXTERNAL_NAME
-from k8s_ucp.reconciler.runtime.clock import stamp
 from k8s_ucp.steps.teardown.abandonment import (
     abandon,
     abandoned_uids,
@@ -33,6 +32,7 @@ from k8s_ucp.steps.teardown.cloud_record import (
     RecordedResource,
 )
 from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, named, planned_objects
+from k8s_ucp.timestamps import stamp
 
 SHOWN = 20
 TOLD = ("read_back", "dns_records", "snapshots")

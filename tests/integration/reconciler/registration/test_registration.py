@@ -25,8 +25,8 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
-from k8s_ucp.reconciler.runtime.clock import parse_stamp
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
+from k8s_ucp.timestamps import parse_stamp
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,

@@ -14,7 +14,7 @@ from k8s_ucp.inspect.doctor.advice import NEXT, of_application
 from k8s_ucp.inspect.doctor.checks import Examined, findings
 from k8s_ucp.inspect.status import ComponentStatus
 from k8s_ucp.inspect.teardown.destruction import Destruction
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 from tests.unit.inspect.test_status import TOPOLOGY, WELL, cluster
 
 NOW = 1_800_000_000.0

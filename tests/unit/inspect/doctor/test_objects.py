@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.doctor.objects import STUCK_SECONDS, paused, stuck
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 
 NOW = 1_800_000_000.0
 KUBECTL = "kubectl --kubeconfig core.yaml"

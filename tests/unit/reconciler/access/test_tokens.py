@@ -11,7 +11,7 @@ import pytest
 from k8s_ucp.kube import Kube, Unreachable
 from k8s_ucp.reconciler.access import tokens
 from k8s_ucp.reconciler.access.tokens import Renewing, Token
-from k8s_ucp.reconciler.runtime.clock import stamp
+from k8s_ucp.timestamps import stamp
 
 
 class Source:

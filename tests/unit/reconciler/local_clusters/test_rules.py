@@ -162,7 +162,7 @@ def test_a_secret_of_another_cluster_is_not_owned() -> None:
 
 
 def leaving(*conditions: Object) -> Object:
-    from k8s_ucp.reconciler.runtime.clock import stamp
+    from k8s_ucp.timestamps import stamp
 
     going = {**GOING, "deletionTimestamp": stamp(NOW)}
     return local_cluster(metadata=going, status={"conditions": list(conditions)})

@@ -13,9 +13,9 @@ from k8s_ucp import names
 from k8s_ucp.reconciler.access import service_accounts
 from k8s_ucp.reconciler.access.owners import same_but_status
 from k8s_ucp.reconciler.access.tokens import JITTER, renewal_time
-from k8s_ucp.reconciler.runtime.clock import parse_stamp, stamp
 from k8s_ucp.reconciler.runtime.conditions import MESSAGE_LIMIT, Condition, find, is_true, written
 from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.timestamps import parse_stamp, stamp
 from tests.unit.reconciler.objects import condition, local_cluster, source
 
 BEFORE = "2029-01-01T00:00:00Z"
