@@ -265,6 +265,46 @@ class TopologyView:
 
 
 @dataclass
+class AdoptionResult:
+    """What a start found in clouds that an old core of this topology had made."""
+
+    adopted: int = 0
+    """Number of cloud resources that this run adopted."""
+    differing: list[str] = field(default_factory=list)
+    """Descriptions of those whose state in the cloud differs from git."""
+    recreated: list[str] = field(default_factory=list)
+    """Descriptions of resources in git that no longer existed in a cloud."""
+
+
+@dataclass
+class TeardownResult:
+    """What a teardown left behind, and what it verified to be gone."""
+
+    kept: list[str] = field(default_factory=list)
+    """Descriptions of what stays in clouds."""
+    snapshots: list[str] = field(default_factory=list)
+    """Snapshots in a cloud of databases that were deleted."""
+    dns_records: list[str] = field(default_factory=list)
+    """Hosts whose records the add-on external-dns deletes, which can't be verified from here."""
+    read_back: int = 0
+    """Number of resources that were verified to be gone."""
+
+
+@dataclass
+class UpgradeState:
+    """What an upgrade is to change, and what it has changed so far."""
+
+    pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
+    """The programs of this release of ucp."""
+    parts: frozenset[str] = frozenset()
+    """Names of the parts to upgrade; empty: all."""
+    healthy_before: frozenset[str] = frozenset()
+    """Descriptions of what was healthy before it."""
+    changes: list[str] = field(default_factory=list)
+    """Changes made so far, with versions."""
+
+
+@dataclass
 class StartContext(TopologyView):
     """One run on one topology. Created by the command line, passed to every step."""
 
@@ -306,34 +346,15 @@ class StartContext(TopologyView):
     """This run is a teardown, so nothing may be restarted."""
     delete_data: bool = False
     """A teardown deletes databases and machines too; a stop deletes data of local clusters."""
-    kept: list[str] = field(default_factory=list)
-    """Descriptions of what a teardown leaves in clouds."""
-    snapshots: list[str] = field(default_factory=list)
-    """Snapshots in a cloud of databases that a teardown deleted."""
-    dns_records: list[str] = field(default_factory=list)
-    """Hosts whose records the add-on external-dns deletes, which can't be verified from here."""
-    read_back: int = 0
-    """Number of resources that a teardown verified to be gone."""
-    adopted: int = 0
-    """Number of cloud resources of an old core that this run adopted."""
-    differing: list[str] = field(default_factory=list)
-    """Descriptions of those whose state in the cloud differs from git."""
-    recreated: list[str] = field(default_factory=list)
-    """Descriptions of resources in git that no longer existed in a cloud."""
     no_orphans: bool = False
     """The core has confirmed that Crossplane manages nothing."""
     only: frozenset[str] = frozenset()
     """Environments to wait for; empty: all that run."""
     notes: list[str] = field(default_factory=list)
     """Findings of the checks that don't prevent the run, but that the user should know."""
-    pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
-    """The programs of this release of ucp, for upgrades."""
-    upgraded: frozenset[str] = frozenset()
-    """Names of the parts to upgrade; empty: all."""
-    healthy_before: frozenset[str] = frozenset()
-    """Descriptions of what was healthy before an upgrade."""
-    moved: list[str] = field(default_factory=list)
-    """What an upgrade has changed so far, with versions."""
+    adoption: AdoptionResult = field(default_factory=AdoptionResult)
+    teardown: TeardownResult = field(default_factory=TeardownResult)
+    upgrade: UpgradeState = field(default_factory=UpgradeState)
     patience: float = math.inf
     """Seconds that an upgrade waits for a part before it rolls it back."""
     argocd_since: float = 0.0

@@ -88,23 +88,23 @@ def destroy(
     if not yes:
         _confirm(name)
     seconds = run_plan(destruction, context, call.console)
-    if context.read_back:
+    if context.teardown.read_back:
         seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
-        call.console.say(f"checked {context.read_back} resources {seen}; none is left")
-    if context.dns_records:
+        call.console.say(f"checked {context.teardown.read_back} resources {seen}; none is left")
+    if context.teardown.dns_records:
         call.console.say(
             "DNS records of these hosts were left to external-dns; check that they are gone: "
-            f"{some_of(context.dns_records)}"
+            f"{some_of(context.teardown.dns_records)}"
         )
-    if context.snapshots:
+    if context.teardown.snapshots:
         call.console.say(
             "database snapshots that were kept; delete them yourself if not needed: "
-            f"{some_of(context.snapshots)}"
+            f"{some_of(context.teardown.snapshots)}"
         )
     _print_abandoned(call, context)
-    if context.kept:
+    if context.teardown.kept:
         call.console.say(
-            f"kept, and billed where it is in a cloud: {some_of(context.kept)}\n"
+            f"kept, and billed where it is in a cloud: {some_of(context.teardown.kept)}\n"
             f"all else of {name} is deleted ({seconds:.1f} s), and its repositories are kept. "
             "`ucp start` creates it anew around what is kept."
         )
@@ -148,9 +148,10 @@ def _verified(context: StartContext) -> bool:
     seen = read_destruction(context.state.destroyed)
     if seen is None or (context.core_responds() and not _had_ended(context)):
         return False
-    context.kept = list(seen.kept)
+    result = context.teardown
+    result.kept = list(seen.kept)
     for name in TOLD:
-        setattr(context, name, seen.told.get(name, getattr(context, name)))
+        setattr(result, name, seen.told.get(name, getattr(result, name)))
     return True
 
 

@@ -86,13 +86,14 @@ def undeclared(topology: Topology, environments: Iterable[str], apps: Iterable[s
 def _adopted(context: StartContext) -> list[str]:
     """Cloud resources of a previous core that a new one has found."""
     lines = []
-    if context.adopted:
+    found_again = context.adoption
+    if found_again.adopted:
         lines.append(
-            f"{context.adopted} cloud resources of the previous core were found and adopted"
+            f"{found_again.adopted} cloud resources of the previous core were found and adopted"
         )
     for words, found in (
-        ("differed from git and are changed to match it", context.differing),
-        ("no longer existed and are created again", context.recreated),
+        ("differed from git and are changed to match it", found_again.differing),
+        ("no longer existed and are created again", found_again.recreated),
     ):
         if found:
             lines.append(f"{len(found)} {words}: {some_of(found)}")

@@ -81,14 +81,14 @@ def upgrade(
             f"{', '.join(unknown)} can't be upgraded by ucp", next=f"one of: {', '.join(known)}"
         )
     context = context_of(call, topology, read_topology(path))
-    context.upgraded, context.patience = frozenset(names or ()), float(wait)
+    context.upgrade.parts, context.patience = frozenset(names or ()), float(wait)
     if rehearse:
         if plan:
             raise UsageError("--plan and --rehearse are mutually exclusive", next="use one of them")
         rehearse_upgrade(call, context, output)
         return
     half = half_moved_parts(context)
-    wanted = [plans.upgrade(topology, context.upgraded)]
+    wanted = [plans.upgrade(topology, context.upgrade.parts)]
     if half:
         wanted.insert(0, plans.resume_upgrade(topology, half))
     if plan:
@@ -103,8 +103,8 @@ def upgrade(
         for each in wanted:
             run_plan(each, context, call.console, part_of=journal)
     seconds = time.monotonic() - began
-    if context.moved:
-        lines = "\n".join(f"  {each}" for each in context.moved)
+    if context.upgrade.changes:
+        lines = "\n".join(f"  {each}" for each in context.upgrade.changes)
         call.console.say(f"upgraded, and as healthy as before ({seconds:.1f} s):\n{lines}")
     else:
         call.console.say(f"{topology.name} runs the versions of this ucp release ({seconds:.1f} s)")
@@ -129,12 +129,12 @@ def rehearse_upgrade(call: Invocation, context: StartContext, output: Output) ->
     from k8s_ucp.steps.upgrading.rehearsal.steps import Rehearsal, check_copyable, remove_copy
 
     known = (CORE, crossplane.NAME, argocd.NAME)
-    if others := sorted(context.upgraded - {*known}):
+    if others := sorted(context.upgrade.parts - {*known}):
         raise UsageError(
             f"{', '.join(others)} can't be rehearsed: the copy is of the core cluster",
             next=f"ucp upgrade --rehearse {' '.join(known)}",
         )
-    context.upgraded = context.upgraded or frozenset(known)
+    context.upgrade.parts = context.upgrade.parts or frozenset(known)
     check_copyable(context)  # First, so that this is the only problem reported.
     rehearsal, topology = Rehearsal(), context.topology.name
     pipeline.preflight(plans.rehearse(rehearsal), context)

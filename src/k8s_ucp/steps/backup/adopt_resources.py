@@ -105,13 +105,14 @@ def adopt_resources(context: StartContext, report: Report) -> None:
             next="fix the cause (ucp doctor)",
         )
     found = [each for _, each in watch.seen if _is_synced(each)]
-    context.adopted = len(found)
+    result = context.adoption
+    result.adopted = len(found)
     for each in found:
         if words := differences(each):
-            context.differing.append(f"{_named(each)} ({'; '.join(words)})")
+            result.differing.append(f"{_named(each)} ({'; '.join(words)})")
     for each in (item for _, item in watch.seen if not _is_synced(item)):
-        context.recreated.append(_named(each))
-    differing = f"; {len(context.differing)} differ from git" if context.differing else ""
+        result.recreated.append(_named(each))
+    differing = f"; {len(result.differing)} differ from git" if result.differing else ""
     report(f"{len(found)} adopted{differing}")
     _own(context, watch.seen)
     state.note_restored("restore-external-names", EXTERNAL_NAMES)

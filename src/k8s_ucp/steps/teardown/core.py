@@ -46,8 +46,8 @@ def delete_core(context: StartContext, report: Report) -> None:
     core = context.topology.core_cluster
     if not _keeps_data(context):
         return
-    if context.kept:
-        report(f"kept with its data: it manages {', '.join(context.kept)}")
+    if context.teardown.kept:
+        report(f"kept with its data: it manages {', '.join(context.teardown.kept)}")
         return
     context.provider.delete(core)
     forget_access(context, core)

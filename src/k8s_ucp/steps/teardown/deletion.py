@@ -87,8 +87,8 @@ def delete_claims(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
     claims = found.claims
     if not context.delete_data:
-        context.kept = all_named(claims)
-        report(f"kept: {some_of(context.kept)}" if claims else "")
+        context.teardown.kept = all_named(claims)
+        report(f"kept: {some_of(context.teardown.kept)}" if claims else "")
         return
     recorded = {each.uid for each in CloudRecord(context.state.cloud_record).resources()}
     others = {each["metadata"]["uid"] for each in (*found.cloud_clusters, *found.networks)}

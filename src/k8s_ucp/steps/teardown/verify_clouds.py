@@ -87,18 +87,20 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
     record.remove()
     given_up = abandoned_uids(context)
     recorded = [each for each in recorded if each.uid not in given_up]
-    context.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
+    context.teardown.dns_records = [each.name for each in recorded if each.kind == DNS_RECORD]
     # Parts of claims are kept or deleted with their claims.
-    context.kept += [named(each) for each in others if not each["metadata"].get("ownerReferences")]
-    context.read_back = len(recorded) - len(context.dns_records)
+    context.teardown.kept += [
+        named(each) for each in others if not each["metadata"].get("ownerReferences")
+    ]
+    context.teardown.read_back = len(recorded) - len(context.teardown.dns_records)
     note_how_far(context, ended=False)
-    report(f"checked {context.read_back} resources; none is left")
+    report(f"checked {context.teardown.read_back} resources; none is left")
 
 
 def note_how_far(context: StartContext, *, ended: bool) -> None:
     """Record that the clouds are empty. ended: nothing is left to do. Raises UcpError."""
-    told = {name: getattr(context, name) for name in TOLD}
-    found = Destruction(stamp(time.time()), tuple(context.kept), ended, told)
+    told = {name: getattr(context.teardown, name) for name in TOLD}
+    found = Destruction(stamp(time.time()), tuple(context.teardown.kept), ended, told)
     note_destruction(context.state.destroyed, found)
 
 
@@ -164,7 +166,7 @@ def _in_simulated(
                 seen.add(each.external_name)
                 yield _leftover(each, _STAYS)
             elif snapshot := look.last_snapshot(each.kind, each.declared()):
-                context.snapshots.append(snapshot)
+                context.teardown.snapshots.append(snapshot)
         except CloudFailed as error:
             seen.add(each.external_name)
             yield _leftover(each, f"the check failed: {error.message}")

@@ -44,7 +44,7 @@ def _core_responds(context: StartContext) -> bool:
 def check_programs(context: StartContext) -> None:
     """Check that the programs that it keeps are installed. Raises UcpError."""
     context.toolbox, pins = find_tools(context)
-    context.pins = pins or context.pins
+    context.upgrade.pins = pins or context.upgrade.pins
 
 
 def check_declared_versions(context: StartContext) -> None:
@@ -127,9 +127,9 @@ def check_kinds(context: StartContext) -> None:
 
 def newer_kinds(context: StartContext, part: UpgradePart) -> list[Manifest]:
     """CRDs of a component's newer version; none if that isn't installed."""
-    if part.tools[0] not in context.pins.modules:
+    if part.tools[0] not in context.upgrade.pins.modules:
         return []
-    toolbox = context.toolbox.exchanged(part.tools, context.pins)
+    toolbox = context.toolbox.exchanged(part.tools, context.upgrade.pins)
     files = engine_manifests(context.topology, toolbox).get(part.name, {})
     return [each for each in read(files) if each.is_crd]
 

@@ -158,31 +158,32 @@ class Steadiness:
 @step("Record what is healthy", preview=_preview_health)
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade must keep this healthy; what is unhealthy already does not matter."""
-    context.healthy_before = frozenset(healthy(observe(context).data()))
+    before = frozenset(healthy(observe(context).data()))
+    context.upgrade.healthy_before = before
     aimed = {
         tool: version for part in chosen(context) for tool, version in target_versions(part).items()
     }
     # A run that continues this one uses it, so that damage done by this one is noticed, too.
-    context.journal.keep(**{HEALTHY: sorted(context.healthy_before), AIMED: aimed, BACK: ""})
-    report(f"{len(context.healthy_before)} clusters, programs, components, applications and claims")
+    context.journal.keep(**{HEALTHY: sorted(before), AIMED: aimed, BACK: ""})
+    report(f"{len(before)} clusters, programs, components, applications and claims")
 
 
 def await_previous_health(context: StartContext, report: Report) -> None:
     """Wait until everything is as healthy as before, and steady. Raises DeadlineExceeded."""
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-    steady = Steadiness()
+    steady, before = Steadiness(), context.upgrade.healthy_before
 
     def look() -> str:
         seen = observe(context)
         items: Sequence[Object] = seen.snapshot.applications
         old = overlooked(items, since=context.argocd_since)
-        missing = no_longer_healthy(context.healthy_before, seen.data(), seen.reasons(), old)
+        missing = no_longer_healthy(before, seen.data(), seen.reasons(), old)
         if missing:
             again.ask(items, since=context.argocd_since)
             steady.end()
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more
-        lasted = steady.seconds(seen.runs(context.healthy_before), time.monotonic())
+        lasted = steady.seconds(seen.runs(before), time.monotonic())
         return "" if lasted >= STEADY_SECONDS else f"healthy for {lasted:.0f} s"
 
     context.wait(

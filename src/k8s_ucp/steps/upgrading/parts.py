@@ -82,8 +82,8 @@ def parts(topology: Topology) -> list[UpgradePart]:
 
 def chosen(context: StartContext) -> list[UpgradePart]:
     """The parts that the run is about."""
-    found = parts(context.topology)
-    return [each for each in found if not context.upgraded or each.name in context.upgraded]
+    found, names = parts(context.topology), context.upgrade.parts
+    return [each for each in found if not names or each.name in names]
 
 
 def _cluster(name: str, cluster: str, provider: str) -> UpgradePart:

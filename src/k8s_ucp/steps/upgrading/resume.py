@@ -69,15 +69,17 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     decision = _decided(context, part)[1]
     if decision is ResumeDecision.NOTHING:
         return
-    context.healthy_before = frozenset(context.journal.data.get(HEALTHY) or ())
+    context.upgrade.healthy_before = frozenset(context.journal.data.get(HEALTHY) or ())
     if decision is ResumeDecision.RESUME:
         report("the upgrade continues")
-        context.healthy_before = context.healthy_before or _own_health(part)
+        context.upgrade.healthy_before = context.upgrade.healthy_before or _own_health(part)
         move(context, part, moves(context, part), report)
         return
     report("it is rolled back")
     take_back(context, part, context.toolbox, report)
-    context.healthy_before = context.healthy_before or frozenset(healthy(observe(context).data()))
+    context.upgrade.healthy_before = context.upgrade.healthy_before or frozenset(
+        healthy(observe(context).data())
+    )
     await_previous_health(context, report)
     context.journal.keep(**{BACK: part.name})
 

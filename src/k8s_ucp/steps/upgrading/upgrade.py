@@ -62,7 +62,7 @@ def _preview_install(context: StartContext) -> Iterator[PlannedChange]:
 @step("Install the newer programs", preview=_preview_install)
 def install_pins(context: StartContext, report: Report) -> None:
     """Install the versions of this ucp, in addition to those that are running."""
-    context.pins = install_newest(context, report)
+    context.upgrade.pins = install_newest(context, report)
 
 
 def upgrade_part(part: UpgradePart) -> Step[StartContext]:
@@ -159,14 +159,14 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
     report(changes)
     before = context.toolbox
     try:
-        _exchange(context, part, before.exchanged(part.tools, context.pins), moved, report)
+        _exchange(context, part, before.exchanged(part.tools, context.upgrade.pins), moved, report)
         await_previous_health(context, report)
     except Cancelled:
         raise
     except UcpError as error:
         _go_back(context, part, before, moved, report, error)
     _settle(context, part)
-    context.moved.append(f"{part.name}: {changes}")
+    context.upgrade.changes.append(f"{part.name}: {changes}")
 
 
 def _exchange(
@@ -242,7 +242,7 @@ def _settle(context: StartContext, part: UpgradePart) -> None:
         clusters = [each for each in parts(topology) if each.cluster]
         # New clusters get the old versions until all existing ones are upgraded.
         if not any(moves(context, each) for each in clusters):
-            toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.pins)
+            toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.upgrade.pins)
     context.toolbox = toolbox
     context.settle_runtime()
     write_kept(topology, context.state, toolbox)

@@ -90,7 +90,7 @@ def test_a_destroy_interrupted_after_the_clouds_were_verified_empty_is_completed
     note(context, SEEN_EMPTY)
     assert was_destroyed(context) is None
     assert _verified(context)
-    assert (context.read_back, context.snapshots) == (7, ["db-final"])
+    assert (context.teardown.read_back, context.teardown.snapshots) == (7, ["db-final"])
     # A stop in between writes its own journal.
     Journal(context.state.journal, "stop").end("done")
     assert _verified(context)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.context import StartContext
+from k8s_ucp.context import AdoptionResult, StartContext
 from k8s_ucp.steps.backup import adopt_resources
 from k8s_ucp.steps.backup.adopt_resources import ADOPTING, RESTS, has_begun, unseen
 
@@ -61,7 +61,7 @@ def test_a_resumed_application_is_refreshed_immediately(monkeypatch: pytest.Monk
         list_all=lambda *_: [resting], patch=lambda *rest: patches.append(rest[-1])
     )
     state = SimpleNamespace(managed=list, restored=tuple, note_restored=lambda *_: None)
-    context = SimpleNamespace(kube=kube, core_state=state, differing=[], recreated=[], adopted=0)
+    context = SimpleNamespace(kube=kube, core_state=state, adoption=AdoptionResult())
     monkeypatch.setattr(adopt_resources, "composites", lambda _: [])
     adopt_resources.adopt_resources.run(cast(StartContext, context), lambda _: None)
     (changed,) = patches

@@ -32,9 +32,9 @@ def test_a_core_that_keeps_its_data_is_deleted_once_nothing_is_kept(
     fake = SimpleNamespace(info=PROVIDERS[provider], delete=found.append)
     monkeypatch.setattr(StartContext, "provider", fake)
     context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
-    context.kept = ["Postgres quotes-stage"]
+    context.teardown.kept = ["Postgres quotes-stage"]
     delete_core.run(context, lambda _: None)
     assert found == []
-    context.kept = []
+    context.teardown.kept = []
     delete_core.run(context, lambda _: None)
     assert found == deleted

@@ -99,7 +99,7 @@ def given_up(context: StartContext) -> list[str]:
 
 def test_a_cloud_without_the_recorded_resources_is_empty(context: StartContext) -> None:
     verify(context)
-    assert (context.read_back, context.snapshots) == (3, ["db-1-final"])
+    assert (context.teardown.read_back, context.teardown.snapshots) == (3, ["db-1-final"])
     assert CloudRecord(context.state.cloud_record).resources() == []
     seen = read_destruction(context.state.destroyed)
     assert seen
@@ -115,7 +115,7 @@ def test_a_region_that_cannot_be_checked_is_never_empty(context: StartContext) -
     assert advice.endswith(f"ucp destroy --abandon {FAR}")
     context.abandon = frozenset([FAR])
     verify(context)
-    assert context.read_back == 2
+    assert context.teardown.read_back == 2
     assert given_up(context) == [f"VPC vpc-2 in {FAR}", f"everything in region {FAR}"]
 
 

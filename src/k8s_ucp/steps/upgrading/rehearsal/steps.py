@@ -109,7 +109,7 @@ class Rehearsal:
                 for each in uses
                 if not each.is_removed_in(after)
             ]
-        toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.pins)
+        toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.upgrade.pins)
         newer = _copying_provider(context, part, toolbox).elsewhere(context.state.copies)
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.patience))
