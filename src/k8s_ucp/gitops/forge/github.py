@@ -11,6 +11,17 @@ from github import Auth, Github, GithubException
 from k8s_ucp.gitops.forge.base import REQUEST_SECONDS, Forge, Proposal, PullRequest, Site
 
 
+def api_url(root: str) -> str:
+    """The URL of GitHub's API. root: URL of its web page, without a slash at the end.
+
+    GitHub, and GitHub Enterprise Cloud on a domain of its own (SUBDOMAIN.ghe.com), have a host for
+    it; GitHub Enterprise Server has a path.
+    """
+    host = urlsplit(root).hostname or ""
+    own_host = host == "github.com" or host.endswith(".ghe.com")
+    return f"https://api.{host}" if own_host else f"{root}/api/v3"
+
+
 class GitHub(Forge):
     """A repository on GitHub."""
 
@@ -22,10 +33,9 @@ class GitHub(Forge):
 
     def __init__(self, site: Site, **settings: Any) -> None:
         super().__init__(site, **settings)
-        public = urlsplit(site.root).hostname == "github.com"
         client = Github(
             auth=Auth.Token(site.token),
-            base_url="https://api.github.com" if public else f"{site.root}/api/v3",
+            base_url=api_url(site.root),
             timeout=REQUEST_SECONDS,
             retry=None,
             seconds_between_requests=None,

@@ -112,7 +112,7 @@ def _kind_of(root: str, environment: Mapping[str, str]) -> str:
     for kind, pattern in (
         ("gitea", r"(^|\.)codeberg\.org$|gitea|forgejo"),
         ("gitlab", r"gitlab"),
-        ("github", r"(^|\.)github\."),
+        ("github", r"(^|\.)github\.|\.ghe\.com$"),
     ):
         if re.search(pattern, host):
             return kind

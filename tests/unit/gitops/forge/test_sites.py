@@ -9,6 +9,7 @@ import pytest
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.forge.base import NotReady, PullRequest, until_ready
+from k8s_ucp.gitops.forge.github import api_url
 from k8s_ucp.gitops.forge.sites import find_site
 
 PUBLIC = {"GITHUB_TOKEN": "h", "GITLAB_TOKEN": "l", "GITEA_TOKEN": "g"}
@@ -21,6 +22,7 @@ ALL = {**PUBLIC, "UCP_FORGE_TOKEN": "u"}
         ("https://github.com/octo/shop.git", "github", "https://github.com", "octo/shop"),
         ("git@github.com:octo/shop.git", "github", "https://github.com", "octo/shop"),
         ("ssh://git@github.com:22/octo/shop", "github", "https://github.com", "octo/shop"),
+        ("https://octo.ghe.com/o/s", "github", "https://octo.ghe.com", "o/s"),
         ("https://github.example.org/o/s/", "github", "https://github.example.org", "o/s"),
         ("https://gitlab.com/a/b/c.git", "gitlab", "https://gitlab.com", "a/b/c"),
         ("git@gitlab.example.org:a/b", "gitlab", "https://gitlab.example.org", "a/b"),
@@ -192,3 +194,16 @@ def test_merging_is_retried_until_the_forge_is_ready() -> None:
     tries.clear()
     with pytest.raises(NotReady, match="checking 20"):
         until_ready(lambda: ask(99), lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("root", "url"),
+    [
+        ("https://github.com", "https://api.github.com"),
+        ("https://octo.ghe.com", "https://api.octo.ghe.com"),
+        ("https://git.lan:8443", "https://git.lan:8443/api/v3"),
+        ("https://notghe.com", "https://notghe.com/api/v3"),
+    ],
+)
+def test_github_is_called_where_its_api_is(root: str, url: str) -> None:
+    assert api_url(root) == url
