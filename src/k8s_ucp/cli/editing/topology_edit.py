@@ -264,15 +264,11 @@ def _reported_as_ours(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> UcpError:
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return UcpError(
-        f"failed to write {path}: {error.strerror}",
-        next="free disk space (df -h)" if full else f"make {path} writable",
-    )
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise UcpError(
+            f"failed to write {path}: {error.strerror}",
+            next="free disk space (df -h)" if full else f"make {path} writable",
+        ) from error
 
 
 @contextlib.contextmanager
@@ -312,11 +308,9 @@ def read_topology(path: Path) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write the file if it differs; so an unchanged file can be restored on a full disk."""
-    try:
+    with _reported_as_ours(path):
         if path.read_bytes() != text.encode():
             replace_file(path, text)
-    except OSError as error:
-        raise _unwritable(path, error) from error
 
 
 def find_tip(
