@@ -283,10 +283,12 @@ def test_check_accepts_the_rendered_repository(
     clone = make_clone(tmp_path / "clone", world.folder.apps_remote.as_uri())
     clone.fetch()
     clone.git("checkout", "--quiet", "origin/main")
-    assert not check(kustomize, Checkout(apps=clone.folder)).findings
+    # The repository of this topology is a folder, which no hosted runner can reach.
+    found = {each.rule for each in check(kustomize, Checkout(apps=clone.folder)).findings}
+    assert found == {"pipeline-local-repository"}
     if provider == "github":
         steps = files[".github/workflows/check.yml"][0]["jobs"]["check"]["steps"]
         script = "\n".join(each["run"] for each in steps if "run" in each)
     else:
         script = files[".gitlab-ci.yml"][0]["check"]["script"][0]
-    assert "no problems found" in run(script, {}, clone.folder, kustomize)
+    assert "1 warning" in run(script, {}, clone.folder, kustomize)
