@@ -6,12 +6,14 @@ more: a command's module is imported when the command is called or its help is r
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import os
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -236,6 +238,9 @@ def main() -> None:
     # Nobody else may write to files that we create, since files in repositories would run as the
     # user; private files are created as such.
     os.umask(os.umask(0o077) | 0o022)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller closed it
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (used until the end)
     leave(run(sys.argv[1:]))
 
 
@@ -244,14 +249,18 @@ def leave(code: int) -> NoReturn:
 
     Python waits for threads that aren't daemons, but those of abandoned steps may hang in a library
     call. If a daemon thread is writing while the interpreter shuts down, the interpreter aborts
-    (https://github.com/python/cpython/issues/129536).
+    (https://github.com/python/cpython/issues/129536). Without any threads, it would still take
+    apart all modules, a tenth of a second after a start.
     """
     others = [each for each in threading.enumerate() if each is not threading.current_thread()]
-    if others and (code or all(each.daemon for each in others)):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    if not code and not all(each.daemon for each in others):
+        sys.exit(code)
+    if not others:
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -242,6 +242,22 @@ def test_created_files_are_not_writable_by_others() -> None:
     assert ended.stdout.strip() == "0o22"
 
 
+def test_the_end_of_a_command_runs_exit_functions_and_writes_all_output() -> None:
+    script = (
+        "import atexit; from k8s_ucp.cli.main import leave\n"
+        "atexit.register(print, 'at exit'); print('last', end=' '); leave(0)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ended.stdout == "last at exit\n"
+
+
+def test_closed_output_is_no_error() -> None:
+    script = f"{sys.executable} -m k8s_ucp.cli.main --version >&- 2>&-"
+    subprocess.run(["bash", "-c", script], timeout=60, check=True)
+
+
 @pytest.mark.parametrize(
     "word",
     ["a", "é", "token", "eyJ", "Zm9vYmFy/+", "password-", "a://", "a@", 'token="', "token='\\"],

@@ -90,6 +90,18 @@ def test_etcd_keeps_few_entries_for_members_to_catch_up() -> None:
     assert {"key": "snapshot-catchup-entries", "value": "100"} in given
 
 
+def test_etcd_elects_itself_within_a_quarter_of_a_second() -> None:
+    """etcd rejects an election timeout of less than five heartbeats."""
+    given = {
+        each["key"]: int(each["value"])
+        for patch in told()["componentsPatches"]
+        if patch["name"] == "etcd"
+        for each in patch["extraArgs"]
+        if each["key"] in ("election-timeout", "heartbeat-interval")
+    }
+    assert 5 * given["heartbeat-interval"] <= given["election-timeout"] <= 250
+
+
 def test_components_changed_by_an_update_are_restarted(tmp_path: Path) -> None:
     """A changed argument of the API server, too: otherwise it would come with some later start."""
     folder = ClusterFolder(tmp_path, "one")
