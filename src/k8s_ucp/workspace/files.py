@@ -1,0 +1,103 @@
+"""Files and folders that only the user can read, written so that a power loss can't empty them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace.cache import advise_writable
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+
+
+def make_private_folder(folder: Path) -> None:
+    """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError."""
+    try:
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        # Commands that only look work where nothing can be written, as on a disk with errors.
+        if stat.S_IMODE(folder.stat().st_mode) != FOLDER_MODE:
+            folder.chmod(FOLDER_MODE)
+    except OSError as error:
+        raise UcpError(
+            f"failed to create the folder {folder}: {error.strerror}",
+            next=advise_writable(folder),
+        ) from error
+
+
+def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
+    """Write a file that only the user can read, atomically, even if power is lost.
+
+    replace: overwrite an existing file; otherwise it stays unchanged.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _write_through(temporary, text, os.O_TRUNC)
+        if replace:
+            temporary.replace(path)
+        else:
+            _link_new(temporary, path, text)
+            temporary.unlink()
+    except BaseException as error:
+        if isinstance(error, OSError) and not error.filename:
+            error.filename = str(path)  # Errors of writes, such as a full disk, have no file name.
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _write_through(path: Path, text: str, flag: int) -> None:
+    """Write and sync to disk: a file renamed without sync can be empty after a power loss."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag, FILE_MODE)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _link_new(temporary: Path, path: Path, text: str) -> None:
+    """Create `path` unless it exists."""
+    try:
+        path.hardlink_to(temporary)
+    except FileExistsError:
+        return
+    except OSError:
+        # A file system without hard links, such as FAT or a network share: not atomic, but never
+        # overwrites an existing file.
+        try:
+            _write_through(path, text, os.O_EXCL)
+        except FileExistsError:
+            return
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Sync the new name too, if the file system supports it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Replace a user's file atomically; keeps its mode, and a link to it."""
+    place = path.resolve()
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        # Line endings are kept: the file may have been written on another system.
+        with temporary.open("w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.chmod(stat.S_IMODE(place.stat().st_mode))
+        temporary.replace(place)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,131 @@
+"""What distinguishes a workspace from all others: the creator that its clusters are marked with."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from k8s_ucp import locks
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace.files import write_private_file
+
+_FILE = Path("gitops/.workspace.json")
+"""In the workspace, outside `.ucp`: deleting that folder must not orphan clusters."""
+_MACHINE_ID = Path("/etc/machine-id")
+
+
+@dataclass(frozen=True)
+class WorkspaceIdentity:
+    """Distinguishes a workspace from all others, and from its own copies.
+
+    id: random. root, machine: where it was used last; a folder elsewhere with the same id is a copy
+    as long as the original exists. former: by topology, ids created by versions without this file.
+    """
+
+    id: str
+    root: str
+    machine: str
+    former: Mapping[str, str]
+
+
+def machine_id(root: Path, topology: str) -> str:
+    """Identifies the creator of a topology's clusters; root: of the workspace. Writes nothing.
+
+    Before the first start it is the id of versions without `settle_identity`.
+    """
+    identity = _identity(root)
+    if identity is None:
+        return _former_machine_id(root, topology)
+    if topology in identity.former:
+        return identity.former[topology]
+    return hashlib.sha256(f"{identity.id}\0{topology}".encode()).hexdigest()[:16]
+
+
+def settle_identity(root: Path) -> None:
+    """Give a workspace a random identity, once; one that was moved keeps its own.
+
+    Machine id, user and path are the same for two jobs in containers of one image, so that each
+    would consider the other's kind clusters its own. Topologies that were started without an
+    identity keep the id that their clusters are marked with. Raises UcpError.
+    """
+    file = root / _FILE
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with locks.folder_locked(file.parent):
+            identity = _identity(root)
+            if identity is None:
+                former = {each: _former_machine_id(root, each) for each in _begun(root)}
+                # In a copy of a workspace, the former ids belong to the original's clusters.
+                identity = WorkspaceIdentity(
+                    secrets.token_hex(16), "", "", {} if file.exists() else former
+                )
+            settled = replace(identity, root=str(root), machine=_machine() or identity.machine)
+            if settled != identity:
+                write_private_file(file, json.dumps(asdict(settled), indent=1) + "\n")
+    except OSError as error:
+        raise UcpError(
+            f"failed to write {file}: {error.strerror}",
+            next="make the workspace writable, or choose another one with --workspace DIR",
+        ) from error
+
+
+def _identity(root: Path) -> WorkspaceIdentity | None:
+    """None if there is none yet, or the folder is a copy of another workspace."""
+    identity = _read(root / _FILE)
+    if identity is None:
+        return None
+    if _machine() and identity.machine and _machine() != identity.machine:
+        return None
+    if identity.root != str(root):
+        original_file = Path(identity.root) / _FILE
+        original = _read(original_file)
+        if original and original.id == identity.id and not _is_same(original_file, root / _FILE):
+            return None
+    return identity
+
+
+def _begun(root: Path) -> list[str]:
+    """Topologies that have repositories or a journal."""
+    patterns = ("gitops/*/core", "gitops/*/core.git", ".ucp/*/journal.json")
+    return sorted({found.parent.name for each in patterns for found in root.glob(each)})
+
+
+def _former_machine_id(root: Path, topology: str) -> str:
+    """The id of versions without an identity; must not change: clusters are marked with it."""
+    try:
+        machine = _MACHINE_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        machine = os.uname().nodename
+    # The folder's owner, also under sudo.
+    states = root / ".ucp"
+    owner = states.stat().st_uid if states.is_dir() else os.getuid()
+    return hashlib.sha256(f"{machine}\0{owner}\0{root}\0{topology}".encode()).hexdigest()[:16]
+
+
+def _machine() -> str:
+    """A digest of this machine's id; empty if it has none, as in containers and fresh images."""
+    try:
+        found = _MACHINE_ID.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return "" if found in ("", "uninitialized") else hashlib.sha256(found.encode()).hexdigest()[:16]
+
+
+def _read(path: Path) -> WorkspaceIdentity | None:
+    try:
+        found = WorkspaceIdentity(**json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if found.id and isinstance(found.former, dict) else None
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False

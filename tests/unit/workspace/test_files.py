@@ -1,0 +1,85 @@
+"""Files and folders that only the user can read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UcpError
+from k8s_ucp.workspace import Workspace, make_private_folder, write_private_file
+
+
+def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path / "work")
+    before = os.umask(0)
+    try:
+        workspace.state("demo").make()
+    finally:
+        os.umask(before)
+    for each in [workspace.root / ".ucp", *(workspace.root / ".ucp").rglob("*")]:
+        assert stat.S_IMODE(each.stat().st_mode) == 0o700, each
+
+
+def test_a_key_is_written_on_file_systems_without_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    key = tmp_path / "backup.key"
+    write_private_file(key, "first", replace=False)
+    write_private_file(key, "second", replace=False)
+    assert key.read_text() == "first"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert [each.name for each in tmp_path.iterdir()] == ["backup.key"]
+
+
+@pytest.mark.parametrize("replace", [True, False])
+def test_a_private_file_is_synced_before_it_is_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replace: bool
+) -> None:
+    """The first backup is pushed immediately; its key must not be empty after a power failure."""
+    synced = []
+
+    def sync(descriptor: int) -> None:
+        named = (tmp_path / "backup.key").exists()
+        synced.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), named))
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_private_file(tmp_path / "backup.key", "key", replace=replace)
+    assert synced == [(False, False), (True, True)]
+
+
+def test_a_full_disk_is_reported_with_the_file_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_private_file(tmp_path / "journal.json", "{}")
+    assert caught.value.filename == str(tmp_path / "journal.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_private_folder_with_correct_permissions_is_not_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk with errors becomes read-only: `ucp status` and `ucp doctor` still work on it."""
+    make_private_folder(tmp_path / "own")
+    (tmp_path / "wide").mkdir(mode=0o755)
+
+    def refuse(self: Path, _: int) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "chmod", refuse)
+    make_private_folder(tmp_path / "own")
+    with pytest.raises(UcpError, match="Read-only file system") as caught:
+        make_private_folder(tmp_path / "wide")
+    assert "make the workspace writable" in (caught.value.next or "")
