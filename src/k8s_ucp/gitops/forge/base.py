@@ -18,6 +18,8 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import redact
 
 REQUEST_SECONDS = 30
+GITHUB_CLOUD = r"github\.com|.+\.ghe\.com"
+"""Matches the hosts of GitHub: github.com, and domains of GitHub Enterprise Cloud."""
 
 
 class ForgeFailed(UcpError):

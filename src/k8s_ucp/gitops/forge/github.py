@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
 import requests
 from github import Auth, Github, GithubException
 
-from k8s_ucp.gitops.forge.base import REQUEST_SECONDS, Forge, Proposal, PullRequest, Site
+from k8s_ucp.gitops.forge.base import (
+    GITHUB_CLOUD,
+    REQUEST_SECONDS,
+    Forge,
+    Proposal,
+    PullRequest,
+    Site,
+)
 
 
 def api_url(root: str) -> str:
     """The URL of GitHub's API. root: URL of its web page, without a slash at the end.
 
-    GitHub, and GitHub Enterprise Cloud on a domain of its own (SUBDOMAIN.ghe.com), have a host for
-    it; GitHub Enterprise Server has a path.
+    GitHub and GitHub Enterprise Cloud have a host for it, GitHub Enterprise Server a path.
     """
     host = urlsplit(root).hostname or ""
-    own_host = host == "github.com" or host.endswith(".ghe.com")
-    return f"https://api.{host}" if own_host else f"{root}/api/v3"
+    if re.fullmatch(GITHUB_CLOUD, host):
+        return f"https://api.{host}"
+    return f"{root}/api/v3"
 
 
 class GitHub(Forge):

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
-from k8s_ucp.gitops.forge.base import Forge, Site
+from k8s_ucp.gitops.forge.base import GITHUB_CLOUD, Forge, Site
 
 KINDS = ("github", "gitlab", "gitea")
 
@@ -112,7 +112,7 @@ def _kind_of(root: str, environment: Mapping[str, str]) -> str:
     for kind, pattern in (
         ("gitea", r"(^|\.)codeberg\.org$|gitea|forgejo"),
         ("gitlab", r"gitlab"),
-        ("github", r"(^|\.)github\.|\.ghe\.com$"),
+        ("github", rf"(^|\.)github\.|^({GITHUB_CLOUD})$"),
     ):
         if re.search(pattern, host):
             return kind
@@ -134,7 +134,7 @@ _OWN_TOKEN = "UCP_FORGE_TOKEN"  # noqa: S105 (a variable's name)
 """For the forge of the repository, whichever that is."""
 _TOKENS = {
     "github": (
-        _Token(("GH_TOKEN", "GITHUB_TOKEN"), r"github\.com|.+\.ghe\.com", ("GITHUB_SERVER_URL",)),
+        _Token(("GH_TOKEN", "GITHUB_TOKEN"), GITHUB_CLOUD, ("GITHUB_SERVER_URL",)),
         _Token(
             ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"),
             named_by=("GH_HOST", "GITHUB_SERVER_URL"),
