@@ -7,6 +7,7 @@ is reported as one (exit code 3). Messages never contain a secret: the packages 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 NEXT_STEP = "; next: "
@@ -17,6 +18,14 @@ def some_of(names: Sequence[object], shown: int = 5) -> str:
     """The first few names, and how many more there are, so that a message fits on a screen."""
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(map(str, names[:shown])) + more
+
+
+def advise_space(error: OSError) -> str | None:
+    """What to type if a write failed for lack of space; None if it failed for another reason."""
+    return {
+        errno.ENOSPC: "free disk space (df -h)",
+        errno.EDQUOT: "free space in your disk quota",
+    }.get(error.errno or 0)
 
 
 class UcpError(Exception):

@@ -25,7 +25,7 @@ import typer.main
 
 from k8s_ucp import __version__
 from k8s_ucp.cli.command import Invocation, placed
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace import advise_writable
 
 OK, BUG, INTERRUPTED = 0, 3, 130
@@ -295,15 +295,12 @@ def run(arguments: list[str]) -> int:
 _given: dict[str, str] = {}
 """The given global options of this run, for error messages."""
 
-_MACHINE = {
-    errno.ENOSPC: "free disk space (df -h)",
-    errno.EDQUOT: "free space in your disk quota",
-    errno.EROFS: "",
-    errno.EACCES: "",
+_UNWRITABLE = (errno.EROFS, errno.EACCES)
+_LIMITS = {
     errno.EMFILE: "ulimit -n 4096",
     errno.ENFILE: "close programs: the machine's limit of open files is reached",
 }
-"""Errors of the machine, wherever they occur, with advice; "": depends on the path."""
+"""Limits of the machine that a command can reach anywhere, with advice."""
 
 
 def _advise_ownership(error: BaseException | None) -> str | None:
@@ -315,14 +312,20 @@ def _advise_ownership(error: BaseException | None) -> str | None:
     return advise_ownership(error)
 
 
+def _advise_on_machine(error: OSError) -> str | None:
+    """Advice for an error of the machine; None: the error is a bug."""
+    if error.errno in _UNWRITABLE:
+        return advise_writable(Path(str(error.filename or "")))
+    return advise_space(error) or _LIMITS.get(error.errno or 0)
+
+
 def _failed(error: Exception, arguments: Sequence[str]) -> int:
     """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
     if isinstance(error, PermissionError) and (advice := _advise_ownership(error)):
         sys.stderr.write(f"ucp: {error.filename}: {error.strerror}\n  next: {advice}\n")
         return UcpError.exit_code
-    if isinstance(error, OSError) and error.errno in _MACHINE:
+    if isinstance(error, OSError) and (advice := _advise_on_machine(error)):
         place = f"{error.filename}: " if error.filename else ""
-        advice = _MACHINE[error.errno] or advise_writable(Path(str(error.filename or "")))
         sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {advice}\n")
         return UcpError.exit_code
     if isinstance(error, typer.TyperException):

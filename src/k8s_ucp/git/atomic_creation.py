@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.git.leftovers import UNFINISHED
 from k8s_ucp.git.settings import FILE
 from k8s_ucp.locks import folder_locked
@@ -71,7 +71,7 @@ def _scratch(place: Path) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=place.parent))
     except OSError as error:
-        if error.errno == errno.ENOSPC:
+        if advise_space(error):
             raise
         raise UcpError(
             f"failed to create a git repository in {place.parent}: {error.strerror}",

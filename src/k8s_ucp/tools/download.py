@@ -9,7 +9,6 @@ without user, password and query.
 from __future__ import annotations
 
 import contextlib
-import errno
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
-from k8s_ucp.errors import DeadlineExceeded, UcpError
+from k8s_ucp.errors import DeadlineExceeded, UcpError, advise_space
 
 if TYPE_CHECKING:
     from requests import Response
@@ -233,11 +232,11 @@ class _Transfer:
         try:
             yield
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            space = advise_space(error)
             raise UcpError(
                 f"failed to write {self.part}: {error.strerror}",
-                next="free disk space (df -h), then run the command again: it continues"
-                if full
+                next=f"{space}, then run the command again: it continues"
+                if space
                 else f"make {self.part.parent} writable, then run the command again",
             ) from error
 

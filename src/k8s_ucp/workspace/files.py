@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace.cache import advise_writable
 
 FOLDER_MODE = 0o700
@@ -24,7 +24,7 @@ def make_private_folder(folder: Path) -> None:
     except OSError as error:
         raise UcpError(
             f"failed to create the folder {folder}: {error.strerror}",
-            next=advise_writable(folder),
+            next=advise_space(error) or advise_writable(folder),
         ) from error
 
 

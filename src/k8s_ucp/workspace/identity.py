@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from k8s_ucp import locks
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, advise_space
+from k8s_ucp.workspace.cache import advise_writable
 from k8s_ucp.workspace.files import write_private_file
 
 _FILE = Path("gitops/.workspace.json")
@@ -70,7 +71,7 @@ def settle_identity(root: Path) -> None:
     except OSError as error:
         raise UcpError(
             f"failed to write {file}: {error.strerror}",
-            next="make the workspace writable, or choose another one with --workspace DIR",
+            next=advise_space(error) or advise_writable(file),
         ) from error
 
 

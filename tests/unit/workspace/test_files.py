@@ -83,3 +83,23 @@ def test_a_private_folder_with_correct_permissions_is_not_changed(
     with pytest.raises(UcpError, match="Read-only file system") as caught:
         make_private_folder(tmp_path / "wide")
     assert "make the workspace writable" in (caught.value.next or "")
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free disk space (df -h)"),
+        (errno.EDQUOT, "free space in your disk quota"),
+    ],
+)
+def test_a_folder_without_space_for_it_is_reported_with_how_to_make_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def full(self: Path, *_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    for create in (make_private_folder, lambda folder: Workspace(folder).settle_identity()):
+        with pytest.raises(UcpError) as caught:
+            create(tmp_path / "new")
+        assert caught.value.next == advice

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from k8s_ucp.cli.topology_selection import STARTED, remember
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, advise_space
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
@@ -264,10 +263,9 @@ def _reported_as_ours(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise UcpError(
             f"failed to write {path}: {error.strerror}",
-            next="free disk space (df -h)" if full else f"make {path} writable",
+            next=advise_space(error) or f"make {path} writable",
         ) from error
 
 
