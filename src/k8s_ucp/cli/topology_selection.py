@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.workspace import Workspace, write_private_file
+from k8s_ucp.workspace import Workspace, enclosing_workspace, write_private_file
 
 if TYPE_CHECKING:
     from k8s_ucp.context import StartContext, TopologyView
@@ -31,7 +31,7 @@ def chosen_name(call: Invocation) -> str:
 
     Raises UcpError if none was started, UsageError if the choice is ambiguous.
     """
-    started = _started(call.workspace)
+    started = call.workspace.started()
     if call.topology:
         if call.topology not in started:
             from k8s_ucp.topology.problems import nearest
@@ -70,15 +70,6 @@ def _nothing_started(folder: Path) -> UcpError:
     return UcpError(f"nothing was started in {folder}", next="ucp start")
 
 
-def enclosing_workspace(folder: Path) -> Path | None:
-    """The nearest parent of the folder in which a topology was started."""
-    for each in folder.parents:
-        with suppress(OSError):
-            if _started(Workspace(each)):
-                return each
-    return None
-
-
 def refuse_inner_folder(call: Invocation) -> None:
     """Refuse a start in a folder that ucp made in another workspace, such as a clone in gitops/.
 
@@ -95,13 +86,6 @@ def refuse_inner_folder(call: Invocation) -> None:
             f"{folder} belongs to the workspace {outer}, in which a topology was started",
             next=f"cd {place}, then: ucp start",
         )
-
-
-def _started(workspace: Workspace) -> list[str]:
-    """Topologies with state, or with repositories, since state may be deleted and rebuilt."""
-    repositories = workspace.root / "gitops"
-    rendered = [each.parent.name for each in repositories.glob("*/core")]
-    return sorted({*workspace.topologies(), *rendered})
 
 
 def chosen_topology(call: Invocation) -> Topology:

@@ -14,7 +14,7 @@ from k8s_ucp.workspace.files import (
 )
 from k8s_ucp.workspace.folders import GitopsFolder, StateFolder
 from k8s_ucp.workspace.sockets import make_socket_folder, socket_folder_of_config
-from k8s_ucp.workspace.workspace import Workspace
+from k8s_ucp.workspace.workspace import Workspace, enclosing_workspace
 
 __all__ = [
     "FILE_MODE",
@@ -24,6 +24,7 @@ __all__ = [
     "Workspace",
     "advise_writable",
     "cache_folder",
+    "enclosing_workspace",
     "home_folder",
     "make_private_folder",
     "make_socket_folder",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,11 @@ class Workspace:
             return []
         return sorted(each.name for each in self.states.iterdir() if each.is_dir())
 
+    def started(self) -> list[str]:
+        """Topologies with state, or with repositories, since state may be deleted and rebuilt."""
+        rendered = [each.parent.name for each in self.root.glob("gitops/*/core")]
+        return sorted({*self.topologies(), *rendered})
+
     def runtime_folder(self, topology: str) -> Path:
         """A short private folder for sockets (paths are limited to 107 bytes). Creates nothing.
 
@@ -73,3 +79,12 @@ class Workspace:
     def settle_identity(self) -> None:
         """Give this workspace a random identity, once. Raises UcpError if it isn't writable."""
         identity.settle_identity(self.root)
+
+
+def enclosing_workspace(folder: Path) -> Path | None:
+    """The nearest parent of the folder in which a topology was started."""
+    for each in folder.parents:
+        with suppress(OSError):
+            if Workspace(each).started():
+                return each
+    return None

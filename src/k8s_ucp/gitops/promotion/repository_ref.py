@@ -24,7 +24,7 @@ from k8s_ucp.gitops.promotion.branch import (
     working_clone,
 )
 from k8s_ucp.gitops.promotion.tip import GitTip
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.workspace import Workspace, enclosing_workspace
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,7 @@ def _of_topology(
             next="--repo URL, or --topology " + " or ".join(known),
         )
     if not name:
-        parents = workspace.root.parents
-        above = next((each for each in parents if any(each.glob("gitops/*/apps*"))), None)
+        above = enclosing_workspace(workspace.root)
         raise UsageError(
             f"the app repository is not specified: {workspace.root} is not a workspace",
             next=f"add --workspace {shlex.quote(str(above))} to the command"

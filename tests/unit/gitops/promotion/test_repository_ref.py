@@ -13,7 +13,8 @@ from k8s_ucp.workspace import Workspace
 
 def test_in_a_clone_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:
     clone = tmp_path / "gitops" / "demo" / "apps"
-    clone.mkdir(parents=True)
+    for each in (clone, clone.with_name("core")):
+        each.mkdir(parents=True)
     with pytest.raises(UsageError, match="is not a workspace") as caught:
         find_place("", "", Workspace(clone), None, None)
     assert caught.value.next == f"add --workspace {tmp_path} to the command"
