@@ -58,15 +58,13 @@ class CommandFailed(UcpError):
     argv never contains a secret, by the rules of process/; output: the end of what it printed.
     """
 
-    def __init__(
-        self, argv: Sequence[str], code: int, output: str, *, next: str | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str], code: int, output: str) -> None:
         self.argv = tuple(argv)
         self.code = code
         self.output = output
         tail = "\n".join(output.strip().splitlines()[-12:])
         text = f"`{' '.join(argv)}` failed with exit code {code}"
-        super().__init__(f"{text}:\n{tail}" if tail else text, next=next)
+        super().__init__(f"{text}:\n{tail}" if tail else text)
 
 
 class ProgramMissing(UcpError):

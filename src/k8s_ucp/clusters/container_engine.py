@@ -195,9 +195,9 @@ class ContainerEngine:
         return error
 
 
-def find_engine(environment: Mapping[str, str] = os.environ) -> str:
+def find_engine() -> str:
     """The user's choice, or the first engine that is installed. Raises UcpError."""
-    chosen = environment.get(CHOICE)
+    chosen = os.environ.get(CHOICE)
     if chosen:
         if chosen not in ENGINES:
             raise UcpError(

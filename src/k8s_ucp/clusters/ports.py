@@ -226,10 +226,10 @@ def _listen(port: int) -> None:
         probe.listen(1)
 
 
-def read_ephemeral(path: Path = EPHEMERAL) -> range:
+def read_ephemeral() -> range:
     """The kernel's range of ports for outgoing connections; Linux's default if it can't be read."""
     try:
-        low, high = path.read_text(encoding="ascii").split()
+        low, high = EPHEMERAL.read_text(encoding="ascii").split()
         return range(int(low), int(high) + 1)
     except (OSError, ValueError):
         return range(32768, 61000)

@@ -31,12 +31,11 @@ class CloudComponent:
 
     host: Host
     topology: str
-    python: str = sys.executable
 
     def programs(self) -> list[Program]:
         settle_keys(self._folder)
         argv = (
-            *(self.python, "-P", "-m", "k8s_ucp.cloud.run"),
+            *(sys.executable, "-P", "-m", "k8s_ucp.cloud.run"),
             *("--folder", str(self._folder), "--port", str(self._port)),
         )
         env = {

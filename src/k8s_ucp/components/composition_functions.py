@@ -57,7 +57,6 @@ class CompositionFunctions:
 
     host: Host
     of_users: UserCode | None = None
-    python: str = sys.executable
 
     def ensure_certificate(self, kube: Kube) -> None:
         """Ensure a certificate signed by Crossplane's CA; a new CA requires a new certificate."""
@@ -79,7 +78,7 @@ class CompositionFunctions:
 
     def programs(self) -> list[Program]:
         argv = [
-            *(self.python, "-P", "-m", "k8s_ucp.compositions.server"),
+            *(sys.executable, "-P", "-m", "k8s_ucp.compositions.server"),
             *("--address", self.host.address(NAME), "--certificates", str(self._certificates)),
         ]
         if code := self.of_users:

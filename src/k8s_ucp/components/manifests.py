@@ -88,14 +88,14 @@ def digest(manifests: Iterable[Manifest]) -> str:
     return hashed.hexdigest()
 
 
-def apply_all(kube: Kube, manifests: Sequence[Manifest], *, timeout: float = APPLY_SECONDS) -> None:
+def apply_all(kube: Kube, manifests: Sequence[Manifest]) -> None:
     """Apply objects in parallel, large ones first; their kinds and namespaces must exist.
 
-    timeout: seconds per object. Raises the first KubeError.
+    Raises the first KubeError.
     """
     ordered = sorted(manifests, key=lambda each: -len(each.text))
     with ThreadPoolExecutor(min(WORKERS, max(1, len(ordered)))) as pool:
-        pending = [pool.submit(_apply, kube, each, timeout) for each in ordered]
+        pending = [pool.submit(_apply, kube, each) for each in ordered]
         try:
             for done in pending:
                 done.result()
@@ -115,7 +115,7 @@ def refused(kube: Kube, manifests: Iterable[Manifest], *, dry_run: bool = True) 
     dry = {"dryRun": "All"} if dry_run else {}
     for each in manifests:
         try:
-            _apply(kube, each, APPLY_SECONDS, fieldValidation="Strict", **dry)
+            _apply(kube, each, fieldValidation="Strict", **dry)
         except NotFound:
             continue
         except KubeError as error:
@@ -169,7 +169,7 @@ def _served(kube: Kube, group: str) -> set[str]:
         return set()
 
 
-def _apply(kube: Kube, manifest: Manifest, timeout: float, **query: str) -> None:
+def _apply(kube: Kube, manifest: Manifest, **query: str) -> None:
     try:
         kube.request(
             "PATCH",
@@ -177,7 +177,7 @@ def _apply(kube: Kube, manifest: Manifest, timeout: float, **query: str) -> None
             query={"fieldManager": FIELD_MANAGER, "force": "true", **query},
             body=manifest.text,
             content="application/apply-patch+yaml",
-            timeout=timeout,
+            timeout=APPLY_SECONDS,
         )
     except KubeError as error:
         if manifest.source:

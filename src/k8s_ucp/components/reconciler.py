@@ -40,11 +40,10 @@ class ReconcilerComponent:
     topology: str
     controllers: frozenset[str] = CONTROLLERS
     kubeconfigs: tuple[Path, ...] = ()
-    python: str = sys.executable
 
     def programs(self) -> list[Program]:
         argv = (
-            *(self.python, "-P", "-m", "k8s_ucp.cli.main"),
+            *(sys.executable, "-P", "-m", "k8s_ucp.cli.main"),
             *("--workspace", str(self.workspace), "--topology", self.topology),
             *("reconciler", "run", "--health-port", str(self.host.ports["reconciler-health"])),
             *("--controllers", ",".join(sorted(self.controllers))),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class Watcher:
 
     def programs(self) -> list[Program]:
         argv = (
-            *(self.placement.python, "-P", "-m", "k8s_ucp.components.watcher"),
+            *(sys.executable, "-P", "-m", "k8s_ucp.components.watcher"),
             *("--state", str(self.placement.state.root)),
             *("--runtime", str(self.placement.runtime)),
             # The reconciler stops without a guard, so a watcher of an older version must be

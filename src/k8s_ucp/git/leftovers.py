@@ -47,21 +47,21 @@ _OURS = (
 _TEMPORARY = re.compile(rf"ucp-(check\..*|({'|'.join(_OURS)})-.*)", re.S)
 
 
-def sweep_repository(git_folder: Path, *, older_than: float = OLD_SECONDS) -> None:
+def sweep_repository(git_folder: Path) -> None:
     """Remove partial packs and objects that a killed git process left in a repository."""
     objects = git_folder / "objects"
-    _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), older_than)
+    _remove((each for name in _IN_OBJECTS for each in objects.glob(name)), OLD_SECONDS)
 
 
-def sweep_unfinished(folder: Path, *, older_than: float = UNFINISHED_SECONDS) -> None:
+def sweep_unfinished(folder: Path) -> None:
     """Remove repositories that were being created in a folder when the process was killed."""
-    _remove(folder.glob(f"{UNFINISHED}*"), older_than)
+    _remove(folder.glob(f"{UNFINISHED}*"), UNFINISHED_SECONDS)
 
 
-def sweep_temporary(*, older_than: float = OLD_SECONDS) -> None:
+def sweep_temporary() -> None:
     """Remove ucp's temporary folders whose process was killed."""
     found = Path(tempfile.gettempdir()).glob("ucp-*")
-    _remove((each for each in found if _TEMPORARY.fullmatch(each.name)), older_than)
+    _remove((each for each in found if _TEMPORARY.fullmatch(each.name)), OLD_SECONDS)
 
 
 def _remove(found: Iterable[Path], older_than: float) -> None:

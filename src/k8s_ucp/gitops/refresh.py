@@ -101,13 +101,11 @@ def ensure_hook(
     return f"{hook} was not created by ucp: Argo CD notices pushes only by polling"
 
 
-def refresh(
-    kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,), *, patience: float = PATIENCE
-) -> list[str]:
+def refresh(kube: Kube, url: str, changed: Iterable[str] = (EVERYTHING,)) -> list[str]:
     """Have Argo CD refresh the ApplicationSets and Applications that the changed paths affect.
 
     A refresh that is still in progress may have read the repository before the push, and its end
-    would also clear a new request. So wait for it, up to `patience` seconds. Returns the refreshed
+    would also clear a new request. So wait for it, up to PATIENCE seconds. Returns the refreshed
     objects as `<kind>/<name>`. Raises KubeError.
     """
     from k8s_ucp.kube import APPLICATION, APPLICATION_SET
@@ -123,7 +121,7 @@ def refresh(
         for each in kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         if is_touched(each, url, paths)
     ]
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENCE
 
     def ask(entry: tuple[Kind, Mapping[str, Any], dict[str, str]]) -> str:
         kind, item, annotations = entry

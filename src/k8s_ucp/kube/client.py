@@ -73,9 +73,7 @@ class Kube(Connection):
         return cls(config, token=KubeconfigToken(path, user["token"]) if alone else None)
 
     @classmethod
-    def in_cluster(
-        cls, folder: Path = SERVICE_ACCOUNT_FOLDER, *, longest: float = float("inf")
-    ) -> Kube:
+    def in_cluster(cls, *, longest: float = float("inf")) -> Kube:
         """The cluster of this pod, as its ServiceAccount; the kubelet renews the token.
 
         Raises UcpError outside of a pod.
@@ -83,7 +81,7 @@ class Kube(Connection):
         host = os.environ.get("KUBERNETES_SERVICE_HOST", "")
         port = os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         try:
-            authority = (folder / "ca.crt").read_bytes()
+            authority = (SERVICE_ACCOUNT_FOLDER / "ca.crt").read_bytes()
         except OSError as error:
             raise UcpError(f"not in a pod with a ServiceAccount: {error.strerror}") from error
         if not host:
@@ -97,7 +95,7 @@ class Kube(Connection):
             "contexts": [{"name": "pod", "context": {"cluster": "pod"}}],
             "current-context": "pod",
         }
-        return cls(config, token=TokenFile(folder / "token"), longest=longest)
+        return cls(config, token=TokenFile(SERVICE_ACCOUNT_FOLDER / "token"), longest=longest)
 
     def ready(self, *, timeout: float = 2.0) -> bool:
         """Whether the server reports that it is ready."""
@@ -107,13 +105,11 @@ class Kube(Connection):
             return False
         return True
 
-    def server_certificate(self, *, timeout: float = 2.0) -> bytes:
+    def server_certificate(self) -> bytes:
         """The server's certificate as PEM, not verified. Raises KubeError."""
         where = urlsplit(self.server)
         try:
-            pem = ssl.get_server_certificate(
-                (where.hostname or "", where.port or 443), timeout=timeout
-            )
+            pem = ssl.get_server_certificate((where.hostname or "", where.port or 443), timeout=2.0)
         except (OSError, ValueError) as error:
             raise Unreachable(f"{self.server}: {error}") from error
         return pem.encode()
@@ -249,7 +245,6 @@ class Kube(Connection):
         manager: str = FIELD_MANAGER,
         dry_run: bool = False,
         subresource: str = "",
-        timeout: float = 30.0,
     ) -> Object:
         """Server-side apply: sets our fields as given and keeps those of others.
 
@@ -267,7 +262,6 @@ class Kube(Connection):
             query=query,
             body=json.dumps(item),
             content="application/apply-patch+yaml",
-            timeout=timeout,
         )
         return answer
 

@@ -197,7 +197,6 @@ PASSED_ON = (
 tokens) or redirect the program (what git passes to its hooks)."""
 
 
-def passed_on(caller: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables of `caller` (None: this process) that a program gets, with English messages."""
-    caller = os.environ if caller is None else caller
-    return {name: caller[name] for name in PASSED_ON if name in caller} | {"LC_ALL": "C"}
+def passed_on() -> dict[str, str]:
+    """The variables of this process that a program gets, with English messages."""
+    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {"LC_ALL": "C"}

@@ -30,6 +30,8 @@ PAUSE_SECONDS = 0.5
 """Before the second attempt; each further pause is twice as long."""
 REDIRECTS = 8
 TEXT_BYTES = 4 * 1024 * 1024
+TEXT_SECONDS = 30.0
+"""Limits of a text, which is UTF-8."""
 CHUNK = 256 * 1024
 
 Progress = Callable[[int, int | None], None]
@@ -43,9 +45,9 @@ class NotReached(UcpError):
 class NotServed(UcpError):
     """The server responded, but not with the file. status: HTTP status."""
 
-    def __init__(self, message: str, status: int, *, next: str | None = None) -> None:
+    def __init__(self, message: str, status: int) -> None:
         self.status = status
-        super().__init__(message, next=next)
+        super().__init__(message)
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,13 @@ def fetch_file(
         pause = pause * 2 if fruitless else limits.pause
 
 
-def fetch_text(url: str, *, seconds: float = 30.0, plain: bool = False) -> str:
-    """Download a small text (at most 4 MiB, UTF-8). Raises NotReached, NotServed, UcpError."""
-    limits = DownloadLimits(deadline=seconds, stall=min(seconds, STALL_SECONDS))
-    until = time.monotonic() + seconds
+def fetch_text(url: str) -> str:
+    """Download a small text over https. Raises NotReached, NotServed, UcpError."""
+    limits = DownloadLimits(deadline=TEXT_SECONDS, stall=STALL_SECONDS)
+    until = time.monotonic() + TEXT_SECONDS
     content = bytearray()
     try:
-        with _answer(url, {}, limits, plain) as response:
+        with _answer(url, {}, limits, plain=False) as response:
             _require_served(url, response)
             for chunk in response.raw.stream(CHUNK, decode_content=True):
                 content += chunk

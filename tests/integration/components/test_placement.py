@@ -297,7 +297,7 @@ def test_processes_of_an_older_version_are_replaced(
 def test_stop_kills_a_supervisord_that_hangs(
     placement: HostPlacement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SupervisorClient.__init__, "__kwdefaults__", {"timeout": 0.5})
+    monkeypatch.setattr("k8s_ucp.components.host.supervisor_client.CALL_SECONDS", 0.5)
     run(placement, "one")
     supervisor = placement.supervisor()
     assert supervisor

@@ -93,10 +93,10 @@ class Gcloud:
         text = self._run(words, CALL_SECONDS, hear)
         return (json.loads(text) if text.strip() else None) or [], ", ".join(silent)
 
-    def find(self, *words: str, timeout: float = CALL_SECONDS) -> Any:
+    def find(self, *words: str) -> Any:
         """Like `json`, but None if the object does not exist."""
         try:
-            return self.json(*words, timeout=timeout)
+            return self.json(*words)
         except gcloud_failures.NotThere:
             return None
 

@@ -182,9 +182,9 @@ def free_pair() -> tuple[int, int] | None:
     return next(pairs, None)
 
 
-def first_open_port(path: Path = UNPRIVILEGED) -> int:
+def first_open_port() -> int:
     """The lowest port that an unprivileged program may listen on."""
     try:
-        return int(path.read_text("ascii"))
+        return int(UNPRIVILEGED.read_text("ascii"))
     except (OSError, ValueError):
         return 1024

@@ -34,9 +34,7 @@ class KindImages:
         self._program = program
         self._nodes = nodes
 
-    def save(
-        self, cluster: str, images: Iterable[str], report: Report, *, timeout: float = SECONDS
-    ) -> None:
+    def save(self, cluster: str, images: Iterable[str], report: Report) -> None:
         """Save images for `load` while their cluster is being created. Raises UcpError.
 
         Skips images that the engine does not have. Does nothing if the cluster exists already.
@@ -45,11 +43,9 @@ class KindImages:
         wanted = self._here(images)
         if wanted and not self._nodes.is_made(cluster):
             report(_short(wanted))
-            self._saved(cluster, wanted, timeout=timeout)
+            self._saved(cluster, wanted)
 
-    def load(
-        self, cluster: str, images: Iterable[str], report: Report, *, timeout: float = SECONDS
-    ) -> None:
+    def load(self, cluster: str, images: Iterable[str], report: Report) -> None:
         """Load images into the nodes, under the names that pods use, except those already loaded.
 
         Skips images that the engine does not have: nodes pull them. Raises UcpError.
@@ -67,8 +63,8 @@ class KindImages:
         if not wanted:
             return
         report(_short(wanted))
-        archive = self._saved(cluster, wanted, timeout=timeout)
-        self._copy(nodes, archive, timeout=timeout)
+        archive = self._saved(cluster, wanted)
+        self._copy(nodes, archive, timeout=SECONDS)
         self.forget(cluster)
         self._nodes.write_note(nodes, {**note, "images": {**loaded, **wanted}})
 
@@ -113,14 +109,14 @@ class KindImages:
         found = {each: self._engine.image_id(each) for each in sorted(set(images))}
         return {image: content for image, content in found.items() if content}
 
-    def _saved(self, cluster: str, wanted: Mapping[str, str], *, timeout: float) -> Path:
+    def _saved(self, cluster: str, wanted: Mapping[str, str]) -> Path:
         """An archive of exactly these images; created unless it exists."""
         known = hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()[:16]
         archive = self._folder(cluster) / f"{known}.tar"
         if not archive.exists():
             make_private_folder(archive.parent)
             partial = archive.with_suffix(".partial")
-            self._engine.save_images(list(wanted), partial, timeout=timeout)
+            self._engine.save_images(list(wanted), partial, timeout=SECONDS)
             partial.rename(archive)
         return archive
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -49,13 +48,12 @@ class HostPlacement:
 
     state: StateFolder
     runtime: Path
-    python: str = sys.executable
 
     def log(self, name: str) -> Path:
         """Log file of a program; supervisord's own has the name `supervisord`."""
         return self.state.logs / f"{name}.log"
 
-    def ensure_running(self, *, timeout: float = START_SECONDS) -> bool:
+    def ensure_running(self) -> bool:
         """Ensure a supervisord; True if it had to be started, then without programs.
 
         Raises UcpError if a foreign process uses our socket, DeadlineExceeded if supervisord does
@@ -70,10 +68,10 @@ class HostPlacement:
                 self._supervisord.stop(GRACE_SECONDS)
             self._supervisord.prepare()
             self._forget_programs()
-            self._launch((), timeout)
+            self._launch(())
             return True
 
-    def revive(self, *, keep: Sequence[int] = (), timeout: float = START_SECONDS) -> bool:
+    def revive(self, *, keep: Sequence[int] = ()) -> bool:
         """Replace a supervisord that died and restart all its programs; returns whether it had.
 
         Orphans are ended first, except PIDs in `keep`. Does nothing while the topology is stopping
@@ -83,7 +81,7 @@ class HostPlacement:
             supervisord = self._supervisord
             if self.is_stopping() or not supervisord.config.exists() or supervisord.responds():
                 return False
-            self._launch(keep, timeout)
+            self._launch(keep)
             return True
 
     def start(self, programs: Sequence[Program]) -> list[str]:
@@ -199,7 +197,6 @@ class HostPlacement:
             log=self.log("supervisord"),
             identifier=self.state.identifier,
             former=former / SOCKET if former else None,
-            python=self.python,
         )
 
     @property
@@ -220,12 +217,12 @@ class HostPlacement:
         for path in (*self._programs.glob("*.conf"), *self._programs.glob("*.sh")):
             path.unlink(missing_ok=True)
 
-    def _launch(self, keep: Sequence[int], timeout: float) -> None:
+    def _launch(self, keep: Sequence[int]) -> None:
         supervisord = self._supervisord
         supervisord.prepare()
         supervisord.clear_remains(keep)
         self._write_config()
-        supervisord.launch(timeout)
+        supervisord.launch(START_SECONDS)
 
     def _write_config(self) -> None:
         supervisord = self._supervisord

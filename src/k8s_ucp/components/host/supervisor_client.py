@@ -47,9 +47,9 @@ class ProgramState:
 class SupervisorClient:
     """A connection to one supervisord; not thread-safe."""
 
-    def __init__(self, path: Path, *, timeout: float = CALL_SECONDS) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._transport = _Transport(path, timeout)
+        self._transport = _Transport(path)
         self._server = xmlrpc.client.ServerProxy("http://supervisor", transport=self._transport)
 
     def __enter__(self) -> SupervisorClient:
@@ -132,8 +132,8 @@ def peer(path: Path) -> int | None:
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("supervisor", timeout=timeout)
+    def __init__(self, path: Path) -> None:
+        super().__init__("supervisor", timeout=CALL_SECONDS)
         self._path = path
 
     def connect(self) -> None:
@@ -143,13 +143,12 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _Transport(xmlrpc.client.Transport):
-    def __init__(self, path: Path, timeout: float) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
-        self._timeout = timeout
 
     def make_connection(self, host: object) -> http.client.HTTPConnection:  # noqa: ARG002
         if not self._connection[1]:
-            connection = _Connection(self._path, self._timeout)
+            connection = _Connection(self._path)
             self._connection = ("supervisor", connection)
         return cast("http.client.HTTPConnection", self._connection[1])

@@ -64,7 +64,6 @@ class Supervisord:
     log: Path
     identifier: str
     former: Path | None = None
-    python: str = sys.executable
 
     @property
     def config(self) -> Path:
@@ -157,7 +156,7 @@ class Supervisord:
         """
         kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
         started = spawn(
-            [self.python, "-P", "-m", "supervisor.supervisord", "-c", self.config],
+            [sys.executable, "-P", "-m", "supervisor.supervisord", "-c", self.config],
             env={**kept, _MARK: self.identifier},
             cwd=self.folder,
             log=self.log,
@@ -283,7 +282,7 @@ class Supervisord:
         )
 
 
-def _tail(path: Path, lines: int = 8) -> str:
+def _tail(path: Path) -> str:
     with suppress(OSError):
-        return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
+        return "\n".join(path.read_text("utf-8", "replace").splitlines()[-8:])
     return ""

@@ -17,7 +17,6 @@ from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.helm import template
 from k8s_ucp.gitops.render.values import function_package
-from k8s_ucp.process import RunningPrograms
 from k8s_ucp.topology import CrossplaneSettings
 
 FILE = "workloads.yaml"
@@ -74,12 +73,10 @@ def of_crossplane(
     *,
     own_function: bool = False,
     mirror: str | None = None,
-    programs: RunningPrograms | None = None,
 ) -> bytes:
     """Crossplane's rendered Helm chart. version: of the image, such as `2.4.0`.
 
-    own_function: add the package of our composition function to its cache. programs: lists helm
-    while it runs. Raises HelmFailed.
+    own_function: add the package of our composition function to its cache. Raises HelmFailed.
     """
     arguments = (
         f"--sync-interval={settings.sync_interval}",
@@ -109,7 +106,6 @@ def of_crossplane(
             ["--namespace", crossplane.NAMESPACE, *words],
             home=Path(home),
             timeout=HELM_SECONDS,
-            programs=programs,
         )
     documents = [each for each in re.split(r"^---\n", text, flags=re.M) if _KIND.search(each)]
     if own_function:

@@ -18,6 +18,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import redact
 
 REQUEST_SECONDS = 30
+MERGE_TRIES = 20
 GITHUB_CLOUD = r"github\.com|.+\.ghe\.com"
 """Matches the hosts of GitHub: github.com, and domains of GitHub Enterprise Cloud."""
 
@@ -177,14 +178,12 @@ class Forge(ABC):
             ) from error
 
 
-def until_ready(
-    attempt: Callable[[], bool], sleep: Callable[[float], None], *, tries: int = 20
-) -> bool:
+def until_ready(attempt: Callable[[], bool], sleep: Callable[[float], None]) -> bool:
     """Retry a merge until the forge has processed the new commit, which takes a moment.
 
     attempt: raises NotReady if it is too early. After the last try, NotReady is raised.
     """
-    for _ in range(tries - 1):
+    for _ in range(MERGE_TRIES - 1):
         with contextlib.suppress(NotReady):
             return attempt()
         sleep(0.5)

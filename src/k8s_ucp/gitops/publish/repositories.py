@@ -260,10 +260,10 @@ def _take_back(landed: _Landed, pushed: Pushed, reason: UcpError) -> None:
         reason.next = "ucp start restores both repositories to the state of ucp.yaml"
 
 
-def resolutions_from(
-    ours: list[str], theirs: list[str], names: tuple[str, str] = ("core", "apps")
-) -> Resolutions:
+def resolutions_from(ours: list[str], theirs: list[str]) -> Resolutions:
     """Parse choices: `PATH` for both repositories, or `core:PATH` for one."""
+
+    names = ("core", "apps")
 
     def of(name: str, paths: list[str]) -> frozenset[str]:
         prefixes = tuple(f"{each}:" for each in names)

@@ -104,7 +104,6 @@ class Informer:
         metrics: Metrics,
         seconds: float,
         where: str = "core",
-        back_off: BackOff | None = None,
     ) -> None:
         self.selection = selection
         self.name = str(selection) if where == "core" else f"{selection} on {where}"
@@ -114,7 +113,7 @@ class Informer:
         self._kube = kube
         self._log = log
         self._seconds = seconds
-        self._back_off = back_off or BackOff(start=0.2, cap=2.0, jitter=0.5)
+        self._back_off = BackOff(start=0.2, cap=2.0, jitter=0.5)
         self._listeners: list[Change] = []
         self._stop = threading.Event()
         self._failures = 0

@@ -202,10 +202,9 @@ class WorkQueue:
         *,
         lane: Lane = lambda key: key,
         width: int = 1,
-        rate: RetryRate | None = None,
     ) -> None:
         """See RateLimitedQueue."""
-        self._rules = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width, rate=rate)
+        self._rules = RateLimitedQueue(back_off or BackOff(), lane=lane, width=width)
         self._changed = threading.Condition()
         self._stopped = False
         self._held = False

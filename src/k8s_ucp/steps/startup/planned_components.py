@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 
@@ -35,8 +36,7 @@ def planned_programs(context: StartContext, what: str, *patterns: str) -> Planne
     old = [
         each.name
         for each in found
-        if known
-        and context.placement.executable(each.name) not in known | {context.placement.python}
+        if known and context.placement.executable(each.name) not in known | {sys.executable}
     ]
     if old:
         return PlannedChange("change", what, f"{', '.join(old)} restarts with the pinned version")
