@@ -1,4 +1,4 @@
-"""Names of classes and modules: unique, and without words of the stop list."""
+"""Names of classes, types and modules: unique, and without words of the stop list."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ def _classes(tree: ast.Module) -> list[str]:
     return [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
 
 
+def _aliases(tree: ast.Module) -> list[str]:
+    """Names of types, such as `Report = Callable[[str], None]`; constants are upper-case."""
+    targets = [each for node in tree.body if isinstance(node, ast.Assign) for each in node.targets]
+    names = [each.id for each in targets if isinstance(each, ast.Name)]
+    return [each for each in names if each[0].isupper() and not each.isupper()]
+
+
 def _words(name: str) -> set[str]:
     """The words of a name, capitalized: ClusterInfo and cluster_info have Cluster and Info."""
     return {each.capitalize() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
@@ -45,10 +52,10 @@ def test_no_public_class_name_occurs_twice() -> None:
     assert not [name for name, times in names.items() if times > 1 and not name.startswith("_")]
 
 
-def test_no_class_or_module_name_contains_a_word_of_the_stop_list() -> None:
+def test_no_class_type_or_module_name_contains_a_word_of_the_stop_list() -> None:
     modules = _modules()
     names = {path.rpartition("/")[2] for path in modules}
-    names |= {name for tree in modules.values() for name in _classes(tree)}
+    names |= {name for tree in modules.values() for name in (*_classes(tree), *_aliases(tree))}
     assert sorted(each for each in names if _words(each) & STOP) == sorted(STOPPED)
 
 

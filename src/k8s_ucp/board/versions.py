@@ -19,7 +19,7 @@ from k8s_ucp.gitops.promotion.order import MARKS_FILE
 from k8s_ucp.gitops.promotion.overlay import Overlay, config_file, read_overlay
 from k8s_ucp.gitops.promotion.targets.find import is_read
 
-Place = tuple[str, str]
+AppEnvironment = tuple[str, str]
 """(app, environment)"""
 
 
@@ -47,8 +47,8 @@ class Overview:
     """The versions of one commit."""
 
     commit: str = ""
-    deployed: Mapping[Place, Deployed] = field(default_factory=dict)
-    events: Mapping[Place, HistoryEvent] = field(default_factory=dict)
+    deployed: Mapping[AppEnvironment, Deployed] = field(default_factory=dict)
+    events: Mapping[AppEnvironment, HistoryEvent] = field(default_factory=dict)
 
 
 def overview(repository: Repository, commit: str, before: Overview | None = None) -> Overview:
@@ -59,8 +59,8 @@ def overview(repository: Repository, commit: str, before: Overview | None = None
     known = dict(before.events) if before and since else {}
     events = {**known, **latest_events(repository, commit, since=since)}
     files = _Files(repository, commit)
-    overlays: dict[Place, Overlay] = {}
-    found: dict[Place, Deployed] = {}
+    overlays: dict[AppEnvironment, Overlay] = {}
+    found: dict[AppEnvironment, Deployed] = {}
     for app, env in files.places():
         try:
             overlays[app, env] = read_overlay(files, app, env)
@@ -69,7 +69,7 @@ def overview(repository: Repository, commit: str, before: Overview | None = None
             found[app, env] = Deployed(app, env, problem=error.message)
     return Overview(
         commit,
-        {place: replace(each, newer=_newer(each, overlays)) for place, each in found.items()},
+        {key: replace(each, newer=_newer(each, overlays)) for key, each in found.items()},
         events,
     )
 
@@ -82,7 +82,7 @@ def _deployed(files: _Files, overlay: Overlay, changed: HistoryEvent | None) -> 
     )
 
 
-def _newer(each: Deployed, overlays: Mapping[Place, Overlay]) -> tuple[Change, ...]:
+def _newer(each: Deployed, overlays: Mapping[AppEnvironment, Overlay]) -> tuple[Change, ...]:
     """What a promotion from the source environment would change."""
     source = overlays.get((each.app, each.source))
     if source is None:
@@ -119,7 +119,7 @@ class _Files:
             self._envs.setdefault(app, set()).add(env)
         self._sources: dict[tuple[str, frozenset[str]], str] = {}
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[AppEnvironment]:
         paths = [path.split("/") for path in self._files if _is_overlay_file(path)]
         return sorted({(path[1], path[3]) for path in paths})
 

@@ -79,7 +79,7 @@ def combine(checks: Mapping[str, Check]) -> Health:
     return Health(not wrong, "; ".join(wrong))
 
 
-Place = Literal["host", "pods"]
+PlacementName = Literal["host", "pods"]
 
 
 class Component(Protocol):
@@ -89,7 +89,7 @@ class Component(Protocol):
     def name(self) -> str: ...
 
     @property
-    def placement(self) -> Place: ...
+    def placement(self) -> PlacementName: ...
 
     def ready(self) -> Health:
         """Ready, or what it still waits for. A component that does not respond is not an error."""
@@ -101,7 +101,7 @@ class HostComponent:
 
     name: str
     check: Check
-    placement: Place = "host"
+    placement: PlacementName = "host"
 
     def ready(self) -> Health:
         return self.check()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.git_credentials import credential_of, git_credential
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef, find_place
+from k8s_ucp.gitops.promotion.repository_ref import RepositoryRef, resolve_repository
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -23,7 +23,7 @@ def app_repository(call: Invocation, repo: str, branch: str) -> RepositoryRef:
     if not repo and (topology := _topology(call)):
         credential = credential_of(topology, call.workspace)
         branch = branch or topology.spec.git.branch
-    return find_place(repo, branch, call.workspace, call.topology, credential)
+    return resolve_repository(repo, branch, call.workspace, call.topology, credential)
 
 
 def _topology(call: Invocation) -> Topology | None:
@@ -39,4 +39,4 @@ def _topology(call: Invocation) -> Topology | None:
     try:
         return chosen_topology(call)
     except UcpError:
-        return None  # find_place reports the problem more clearly.
+        return None  # resolve_repository reports the problem more clearly.

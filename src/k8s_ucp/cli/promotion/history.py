@@ -46,9 +46,9 @@ def history(
     if env:
         check_name("environment", env)
     call = invocation(ctx)
-    place = app_repository(call, repo, branch)
+    repository = app_repository(call, repo, branch)
     with open_branch(
-        place, apps=[app], message=lambda _: "", history=True, report=call.console.say
+        repository, apps=[app], message=lambda _: "", history=True, report=call.console.say
     ) as remote:
         tip = remote.fetch()
         refuse_unknown(tip, app, env)

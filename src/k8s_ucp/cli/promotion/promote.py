@@ -236,10 +236,10 @@ def land_promotions(
     proposing: Proposing | None,
 ) -> tuple[Landing, str]:
     """Promote; returns (result, warning for the user)."""
-    place = app_repository(call, repo, branch)
+    repository = app_repository(call, repo, branch)
     forge = None
     if proposing:
-        site = find_site(place.remote, proposing.forge, os.environ, call.workspace.credentials)
+        site = find_site(repository.remote, proposing.forge, os.environ, call.workspace.credentials)
         forge = open_forge(site)
     fetched: dict[ChartKey, ChartContent] = {}
 
@@ -252,7 +252,7 @@ def land_promotions(
 
     patience = gate.soak + gate.patience if gate else 0.0
     with open_branch(
-        place,
+        repository,
         apps=[intent.app for intent in intents],
         message=lambda decisions: message([d.note for d in decisions if d.writes], run.link),
         person=person(run),

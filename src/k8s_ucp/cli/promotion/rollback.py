@@ -90,10 +90,10 @@ def land_rollback(
 ) -> tuple[Landing, str]:
     """Roll back, or set or release a hold; returns (result, warning for the user)."""
     run = find_run(os.environ)
-    place = app_repository(call, repo, branch)
+    repository = app_repository(call, repo, branch)
     only_hold = wanted.hold or (wanted.release_hold and not to)
     with open_branch(
-        place,
+        repository,
         apps=[wanted.app],
         message=lambda decisions: message([each.note for each in decisions], run.link),
         person=person(run),

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.components.component import Check, Health, Place
+from k8s_ucp.components.component import Check, Health, PlacementName
 from k8s_ucp.components.pods.component import STATEFUL_SET, PodComponent, Workload
 from k8s_ucp.gitops.manifests.images_and_ports import split_image
 from k8s_ucp.kube import DEPLOYMENT, Kube, KubeError, Object
@@ -116,7 +116,7 @@ class AdoptedComponent:
     name: str
     kube: Kube
     beside: Check | None = None
-    placement: Place = "pods"
+    placement: PlacementName = "pods"
 
     def found(self) -> Installation:
         return find_component(self.kube, self.name)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from k8s_ucp.components.component import Check, Health, Place
+from k8s_ucp.components.component import Check, Health, PlacementName
 from k8s_ucp.components.manifests import Manifest, apply_all
 from k8s_ucp.kube import DEPLOYMENT, Kind, Kube, KubeError, Object
 
@@ -39,7 +39,7 @@ class PodComponent:
     kube: Kube
     workloads: Sequence[Workload]
     beside: Check | None = None
-    placement: Place = "pods"
+    placement: PlacementName = "pods"
 
     def start(self, manifests: Sequence[Manifest]) -> None:
         """Apply its objects from the core repository. Can be repeated."""

@@ -393,8 +393,8 @@ def _contents(
     found = {}
     for name, pin in pins.items():
         target = overlay.target(name)
-        (spot, *_) = target.spots
-        if not isinstance(spot, ChartFiles):
+        (location, *_) = target.locations
+        if not isinstance(location, ChartFiles):
             continue
         envs = [each for each in (intent.source, required) if each]
         envs += [each for each in base.folders(f"apps/{intent.app}/overlays") if each not in envs]
@@ -408,7 +408,7 @@ def _contents(
         else:
             key = (intent.app, target.short, pin.tag)
             if key not in intent.contents:
-                raise ChartMissing(*key, spot.repo)
+                raise ChartMissing(*key, location.repo)
             found[name] = intent.contents[key]
     return found
 

@@ -135,7 +135,7 @@ def charts_in(
     """
     found = {}
     for name, pin in pins.items():
-        if isinstance(overlay.target(name).spots[0], ChartFiles):
+        if isinstance(overlay.target(name).locations[0], ChartFiles):
             past = next(each for each in known if each.pins.get(name) == pin)
             tip = GitTip(repository, past.commit, [overlay.app])
             found[name] = content_of(EnvironmentFolder(tip, overlay.folder), overlay.env)

@@ -169,8 +169,8 @@ def written(
         return found
 
     for name, pin in pins.items():
-        for spot in overlay.target(name).spots:
-            texts |= write(spot, text, pin, overlay.folder)
+        for location in overlay.target(name).locations:
+            texts |= write(location, text, pin, overlay.folder)
     changed = {name: new.encode() for name, new in texts.items()}
     writes = {
         f"{overlay.folder}/{name}": new

@@ -274,7 +274,7 @@ def find_pending(base: Tip, head: Tip, app: str, env: str, origins: Mapping[str,
     charts = {
         name: content_of(proposed.files, env)
         for name in wanted
-        if isinstance(here.target(name).spots[0], ChartFiles)
+        if isinstance(here.target(name).locations[0], ChartFiles)
     }
     return Pending(written(here, wanted, marks, charts), tuple(kept), tuple(dropped))
 

@@ -44,7 +44,7 @@ class RepositoryRef:
         return self.url or upstream_url(self.clone or Path())
 
 
-def find_place(
+def resolve_repository(
     repo: str,
     branch: str,
     workspace: Workspace,
@@ -98,7 +98,7 @@ def refuse_password(url: str) -> None:
 
 @contextmanager
 def open_branch(
-    place: RepositoryRef,
+    ref: RepositoryRef,
     *,
     apps: Sequence[str],
     message: Writer,
@@ -116,9 +116,9 @@ def open_branch(
     history.
     """
     until = time.monotonic() + deadline
-    if place.clone:
+    if ref.clone:
         with working_clone(
-            place.clone, place.branch, credential=place.credential, until=until, report=report
+            ref.clone, ref.branch, credential=ref.credential, until=until, report=report
         ) as found:
             repository, name, remote = found
             if history:
@@ -129,9 +129,9 @@ def open_branch(
             )  # fmt: skip
         return
     with shallow_clone(
-        place.url,
-        place.branch,
-        credential=place.credential,
+        ref.url,
+        ref.branch,
+        credential=ref.credential,
         depth=None if history else 1,
         until=until,
     ) as (repository, name, commit):

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 _SET_UP = {"argocd": ("projects/default.yaml",)}
 """Files outside of its folder that configure a component, by the component's name."""
 
-Place = tuple[str, dict[str, Any]]
+RenderedPath = tuple[str, dict[str, Any]]
+"""(path of a file, values that its template is rendered with)"""
 
 
-def places(path: str, topology: Topology) -> Iterator[Place]:
+def places(path: str, topology: Topology) -> Iterator[RenderedPath]:
     """All (path, values) for which a template is rendered; none if it isn't needed."""
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
@@ -80,11 +81,11 @@ def optional_applications(topology: Topology) -> list[str]:
     return found + [each.name for each in addons.chosen(topology) if addons.targets(topology, each)]
 
 
-def _as_it_is(path: str, _: Topology) -> Iterator[Place]:
+def _as_it_is(path: str, _: Topology) -> Iterator[RenderedPath]:
     yield path, {}
 
 
-def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
+def _bootstrap(path: str, topology: Topology) -> Iterator[RenderedPath]:
     optional = optional_applications(topology)
     place = path.replace("{core}", topology.spec.core.provider)
     if "{addon}" in path:
@@ -115,7 +116,7 @@ def _bootstrap(path: str, topology: Topology) -> Iterator[Place]:
         )
 
 
-def _platform(path: str, topology: Topology) -> Iterator[Place]:
+def _platform(path: str, topology: Topology) -> Iterator[RenderedPath]:
     if path == "platform/reconciler/monitoring.yaml":
         if "prometheus" in optional_applications(topology):
             yield path, {}
@@ -144,7 +145,7 @@ _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
 _OPTIONAL = ("git-server", "providers", "api", "databases", "local-databases", "policies", "teams")
 
 
-def _clusters(path: str, topology: Topology) -> Iterator[Place]:
+def _clusters(path: str, topology: Topology) -> Iterator[RenderedPath]:
     spec = topology.spec
     if path.startswith("clusters/base/{provider}/"):
         used = {each.cluster.provider for each in spec.environments}
@@ -164,7 +165,7 @@ def _clusters(path: str, topology: Topology) -> Iterator[Place]:
         yield path, {}
 
 
-def _providers(path: str, topology: Topology) -> Iterator[Place]:
+def _providers(path: str, topology: Topology) -> Iterator[RenderedPath]:
     used = clouds.clouds(topology)
     if "{cloud}" in path:
         for cloud in used:
@@ -185,7 +186,7 @@ def _providers(path: str, topology: Topology) -> Iterator[Place]:
         yield path, {"clouds": used, "others": others, "crossplane": topology.spec.crossplane}
 
 
-def _api(path: str, topology: Topology) -> Iterator[Place]:
+def _api(path: str, topology: Topology) -> Iterator[RenderedPath]:
     providers = clouds.claim_providers(topology)
     provider = path.rpartition("/")[2].removesuffix(".yaml")
     if path == "api/functions.yaml" and not in_pods(topology):
@@ -202,7 +203,7 @@ def _api(path: str, topology: Topology) -> Iterator[Place]:
         )
 
 
-def _databases(path: str, topology: Topology) -> Iterator[Place]:
+def _databases(path: str, topology: Topology) -> Iterator[RenderedPath]:
     if path.startswith("databases/local/"):
         yield from _local_databases(path, topology)
         return
@@ -227,7 +228,7 @@ def _databases(path: str, topology: Topology) -> Iterator[Place]:
             yield place, values
 
 
-def _local_databases(path: str, topology: Topology) -> Iterator[Place]:
+def _local_databases(path: str, topology: Topology) -> Iterator[RenderedPath]:
     for environment in local_databases.environments_with_local(topology):
         place = path.replace("{environment}", environment.name)
         found = local_databases.local_databases(topology, environment)
@@ -255,7 +256,7 @@ def _database(database: Any, environment: Environment) -> dict[str, Any]:
     }
 
 
-def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
+def _mirrors(path: str, topology: Topology) -> Iterator[RenderedPath]:
     if "{mirror}" not in path:
         yield path, {}
         return
@@ -263,7 +264,7 @@ def _mirrors(path: str, topology: Topology) -> Iterator[Place]:
         yield path.replace("{mirror}", each.name), {"mirror": each}
 
 
-def _policies(path: str, topology: Topology) -> Iterator[Place]:
+def _policies(path: str, topology: Topology) -> Iterator[RenderedPath]:
     levels, wanted = policies.levels(topology), policies.policies(topology)
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if not levels or (name in policies.ALL and name not in wanted):
@@ -280,7 +281,7 @@ def _policies(path: str, topology: Topology) -> Iterator[Place]:
         yield path, shared
 
 
-def _projects(path: str, topology: Topology) -> Iterator[Place]:
+def _projects(path: str, topology: Topology) -> Iterator[RenderedPath]:
     projects = [permissions.project_of(each) for each in topology.spec.apps]
     if "{app}" in path:
         for project in projects:
@@ -289,7 +290,7 @@ def _projects(path: str, topology: Topology) -> Iterator[Place]:
         yield path, {"app_projects": projects}
 
 
-def _applications(path: str, topology: Topology) -> Iterator[Place]:
+def _applications(path: str, topology: Topology) -> Iterator[RenderedPath]:
     yield path, dict(permissions.set_values(topology))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.promotion.repository_ref import find_place
+from k8s_ucp.gitops.promotion.repository_ref import resolve_repository
 from k8s_ucp.workspace import Workspace
 
 
@@ -16,5 +16,5 @@ def test_in_a_clone_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> No
     for each in (clone, clone.with_name("core")):
         each.mkdir(parents=True)
     with pytest.raises(UsageError, match="is not a workspace") as caught:
-        find_place("", "", Workspace(clone), None, None)
+        resolve_repository("", "", Workspace(clone), None, None)
     assert caught.value.next == f"add --workspace {tmp_path} to the command"

@@ -144,8 +144,8 @@ def _plain(folder: EnvironmentFolder, named: Sequence[Named]) -> list[Target]:
         same = [
             container
             for container in containers
-            if container.spot.name == each.name
-            and each.file in ("", container.spot.file)
+            if container.location.name == each.name
+            and each.file in ("", container.location.file)
             and each.container in ("", container.name)
         ]
         if same:
@@ -206,7 +206,7 @@ def _charts(
 def _unique(folder: EnvironmentFolder, targets: Sequence[Target]) -> tuple[Target, ...]:
     names = [each.name for each in targets]
     twice = next((name for name in names if names.count(name) > 1), None)
-    if twice and not any(isinstance(each.spots[0], KustomizeImage) for each in targets):
+    if twice and not any(isinstance(each.locations[0], KustomizeImage) for each in targets):
         raise NotEditable(
             f"{folder.path} has several targets with the name {twice}",
             next="rename them, or list their paths in one entry",

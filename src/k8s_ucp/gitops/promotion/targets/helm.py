@@ -78,7 +78,7 @@ class Values:
                 return found
         return None
 
-    def spot(self, path: Path) -> tuple[str, Path]:
+    def location(self, path: Path) -> tuple[str, Path]:
         """(file, path in it) where a value is set, or should be set."""
         if path_text(path) in self.parameters:
             place = self.parameters[path_text(path)]
@@ -148,10 +148,10 @@ def find_values(values: Values) -> list[Target]:
 
 def _by_path(target: Target) -> Target:
     """The same target named by its path, because the image's name isn't unique."""
-    spot = target.spots[0]
-    assert isinstance(spot, Value | Reference)
+    location = target.locations[0]
+    assert isinstance(location, Value | Reference)
     name = target.line.partition("path: ")[2].rstrip("}")
-    return Target(name, "image", target.pin, target.spots, target.image, target.line)
+    return Target(name, "image", target.pin, target.locations, target.image, target.line)
 
 
 def value_target(values: Values, name: str, paths: Sequence[Path]) -> Target:
@@ -183,12 +183,12 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
         if parts is None and not name:
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
         image, pin = parts or (name, NO_PIN)
-        file, inside = values.spot(path)
-        spot = Reference(file, inside, image, list_file=values.list_file(path))
-        return spot, pin, image
-    file, inside = values.spot(path)
+        file, inside = values.location(path)
+        location = Reference(file, inside, image, list_file=values.list_file(path))
+        return location, pin, image
+    file, inside = values.location(path)
     digest = _digest_path(values, path)
-    digest_file, digest_inside = values.spot(digest) if digest else ("", ())
+    digest_file, digest_inside = values.location(digest) if digest else ("", ())
     current = (values.current(digest) or "") if digest else ""
     lists = values.list_file(path)
     value = Value(file, inside, digest_file, digest_inside, current, list_file=lists)

@@ -69,7 +69,7 @@ class ChartFiles:
     """Where its versions are fetched from; "" if only ucp.yaml specifies that."""
 
 
-Spot = KustomizeImage | Value | Reference | Version | ChartFiles
+VersionLocation = KustomizeImage | Value | Reference | Version | ChartFiles
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,16 @@ class Target:
     name: str
     kind: Literal["image", "chart"]
     pin: Pin
-    spots: tuple[Spot, ...]
+    locations: tuple[VersionLocation, ...]
     image: str = ""
     line: str = ""
 
     @property
     def places(self) -> str:
         """Where the version is, as text; "" for a kustomization's images, the usual place."""
-        return ", ".join(dict.fromkeys(each for spot in self.spots if (each := _place(spot))))
+        return ", ".join(
+            dict.fromkeys(each for location in self.locations if (each := _described(location)))
+        )
 
     @property
     def short(self) -> str:
@@ -100,12 +102,16 @@ class Target:
     @property
     def has_default(self) -> bool:
         """An empty version is valid: the chart then uses its default, such as its appVersion."""
-        return all(isinstance(spot, Value) for spot in self.spots)
+        return all(isinstance(location, Value) for location in self.locations)
 
     def way(self) -> str:
         """The path of a value, which identifies it if the image has another name."""
-        paths = [path_text(spot.path) for spot in self.spots if isinstance(spot, Value | Version)]
-        return " ".join(paths) if len(paths) == len(self.spots) else ""
+        paths = [
+            path_text(location.path)
+            for location in self.locations
+            if isinstance(location, Value | Version)
+        ]
+        return " ".join(paths) if len(paths) == len(self.locations) else ""
 
 
 CHART = "chart "
@@ -128,33 +134,35 @@ def split_reference(text: str) -> tuple[str, Pin] | None:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
 
 
-def write(spot: Spot, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
+def write(location: VersionLocation, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
     """New texts of the files that change if this place gets the version. Raises NotEditable."""
-    where = f"{folder}/{spot.file}"
-    if isinstance(spot, KustomizeImage):
-        return {spot.file: set_pin(text(spot.file), spot.name, pin, where)}
-    if isinstance(spot, Reference):
-        value = spot.name + (f":{pin.tag}" if pin.tag else "")
+    where = f"{folder}/{location.file}"
+    if isinstance(location, KustomizeImage):
+        return {location.file: set_pin(text(location.file), location.name, pin, where)}
+    if isinstance(location, Reference):
+        value = location.name + (f":{pin.tag}" if pin.tag else "")
         value += f"@{pin.digest}" if pin.digest else ""
-        before = _with_list(text(spot.file), spot.path, spot, text, folder)
-        return {spot.file: set_value(before, spot.path, value, where, spot.document)}
-    if isinstance(spot, Version):
-        return {spot.file: set_value(text(spot.file), spot.path, pin.tag, where)}
-    if isinstance(spot, ChartFiles):
+        before = _with_list(text(location.file), location.path, location, text, folder)
+        return {location.file: set_value(before, location.path, value, where, location.document)}
+    if isinstance(location, Version):
+        return {location.file: set_value(text(location.file), location.path, pin.tag, where)}
+    if isinstance(location, ChartFiles):
         # Replacing the chart's files also changes the version.
         return {}
-    return _write_value(spot, text, pin, folder)
+    return _write_value(location, text, pin, folder)
 
 
-def _with_list(before: str, path: Path, spot: Value | Reference, text: Texts, folder: str) -> str:
+def _with_list(
+    before: str, path: Path, location: Value | Reference, text: Texts, folder: str
+) -> str:
     """A file's text, with the list that the value at a path is in."""
-    if not spot.list_file:
+    if not location.list_file:
         return before
-    source = f"{folder}/{spot.list_file}"
-    return with_list(before, path, f"{folder}/{spot.file}", text(spot.list_file), source)
+    source = f"{folder}/{location.list_file}"
+    return with_list(before, path, f"{folder}/{location.file}", text(location.list_file), source)
 
 
-def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
+def _write_value(location: Value, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
     texts: dict[str, str] = {}
 
     def put(file: str, path: Path, value: str) -> None:
@@ -162,18 +170,18 @@ def _write_value(spot: Value, text: Texts, pin: Pin, folder: str) -> dict[str, s
         before = texts.get(file, text(file))
         roots = read_documents(before, where)
         if text_at(roots[0] if roots else None, path) != value:
-            before = _with_list(before, path, spot, text, folder)
+            before = _with_list(before, path, location, text, folder)
             texts[file] = set_value(before, path, value, where)
 
-    if pin.digest and not spot.digest_path:
+    if pin.digest and not location.digest_path:
         raise NotEditable(
-            f"{folder}/{spot.file} has no digest beside {path_text(spot.path)}",
+            f"{folder}/{location.file} has no digest beside {path_text(location.path)}",
             next="promote a tag, or add the key of the digest to the values of the chart",
         )
     if pin.tag or not pin.digest:
-        put(spot.file, spot.path, pin.tag)
-    if spot.digest != pin.digest:
-        put(spot.digest_file, spot.digest_path, pin.digest)
+        put(location.file, location.path, pin.tag)
+    if location.digest != pin.digest:
+        put(location.digest_file, location.digest_path, pin.digest)
     return texts
 
 
@@ -187,9 +195,9 @@ def common(pins: Sequence[Pin]) -> Pin:
     return pins[0] if pins and all(pin == pins[0] for pin in pins) else NO_PIN
 
 
-def _place(spot: Spot) -> str:
-    if isinstance(spot, KustomizeImage):
+def _described(location: VersionLocation) -> str:
+    if isinstance(location, KustomizeImage):
         return ""
-    if isinstance(spot, ChartFiles):
-        return f"version in {spot.file}"
-    return f"{path_text(spot.path)} in {spot.file}"
+    if isinstance(location, ChartFiles):
+        return f"version in {location.file}"
+    return f"{path_text(location.path)} in {location.file}"

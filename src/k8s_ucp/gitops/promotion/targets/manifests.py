@@ -19,7 +19,7 @@ class Container:
     """A container in a manifest."""
 
     name: str
-    spot: Reference
+    location: Reference
     pin: Pin
 
 
@@ -46,7 +46,7 @@ def image_targets(containers: Sequence[Container]) -> list[Target]:
     """One target per image; if its containers have different versions, one per container."""
     by_name: dict[str, list[Container]] = {}
     for each in containers:
-        by_name.setdefault(each.spot.name, []).append(each)
+        by_name.setdefault(each.location.name, []).append(each)
     found = []
     for name, same in by_name.items():
         if len({each.pin for each in same}) == 1:
@@ -54,7 +54,7 @@ def image_targets(containers: Sequence[Container]) -> list[Target]:
             continue
         parts: dict[tuple[str, str], list[Container]] = {}
         for each in same:
-            parts.setdefault((each.spot.file, each.name), []).append(each)
+            parts.setdefault((each.location.file, each.name), []).append(each)
         found += [
             target_of(f"{name} ({container} in {file})", part, f"file: {file}, container: ")
             for (file, container), part in parts.items()
@@ -64,13 +64,13 @@ def image_targets(containers: Sequence[Container]) -> list[Target]:
 
 def target_of(name: str, containers: Sequence[Container], more: str = "") -> Target:
     """A target for these containers. more: further keys that distinguish it from others."""
-    image = containers[0].spot.name
+    image = containers[0].location.name
     line = f"{{image: {image}, {more}{containers[0].name if more else ''}"
     return Target(
         name,
         "image",
         common([each.pin for each in containers]),
-        tuple(each.spot for each in containers),
+        tuple(each.location for each in containers),
         image=image,
         line=line.rstrip(", ") + "}",
     )

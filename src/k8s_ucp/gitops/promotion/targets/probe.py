@@ -50,17 +50,17 @@ def probe(
     found: dict[str, Any] = {}
     paths: dict[str, Path] = {}
     for target in targets:
-        for spot in target.spots:
-            if not isinstance(spot, Value | Reference):
+        for location in target.locations:
+            if not isinstance(location, Value | Reference):
                 continue
-            path = _own(values, spot.file, spot.path)
+            path = _own(values, location.file, location.path)
             if path and not any(isinstance(each, int) for each in path):
                 version = _version(len(paths), now)
-                text = f"{spot.name}:{version}" if isinstance(spot, Reference) else version
+                text = f"{location.name}:{version}" if isinstance(location, Reference) else version
                 paths[version] = path
                 _set(found, path, text)
-                if isinstance(spot, Value) and spot.digest:
-                    _set(found, _own(values, spot.digest_file, spot.digest_path), "")
+                if isinstance(location, Value) and location.digest:
+                    _set(found, _own(values, location.digest_file, location.digest_path), "")
     known = set(paths.values())
     below = itertools.chain(_scalars(values, now), _of_subcharts(subcharts, now))
     more = (path for path in below if path not in known)
@@ -80,10 +80,10 @@ def unlisted(
 ) -> list[Unlisted]:
     """Images that no target changes. before, after: those rendered without and with the probe."""
     listed = {
-        _own(values, spot.file, spot.path)
+        _own(values, location.file, location.path)
         for each in targets
-        for spot in each.spots
-        if isinstance(spot, Value | Reference)
+        for location in each.locations
+        if isinstance(location, Value | Reference)
     }
     set_by: dict[str, Path] = {}
     for name, version in map(split_image, after):
@@ -95,8 +95,9 @@ def unlisted(
     named = {
         each.image
         for each in targets
-        for spot in each.spots
-        if isinstance(spot, Value | Reference) and _own(values, spot.file, spot.path) not in tried
+        for location in each.locations
+        if isinstance(location, Value | Reference)
+        and _own(values, location.file, location.path) not in tried
     }
     names = dict.fromkeys(name for name, _ in map(split_image, before))
     return [
