@@ -82,7 +82,7 @@ def _repository(app: str, url: str) -> dict[str, str]:
         return {"repo": repository, "revision": found[2], "path": _folder_of(found[3])}
     if _MANIFEST.fullmatch(address):
         raise UsageError(
-            f"{url} is a file, and no commit of a repository",
+            f"{url} is a single file, not a git repository",
             next=f"download it: curl -fLO '{url}' && ucp app add {app} "
             f"{address.rpartition('/')[2]}",
         )

@@ -155,7 +155,7 @@ def _connected(home: Path) -> HTTPConnection:
         except OSError as error:
             connection.close()
             if time.monotonic() > until:
-                raise UcpError(f"etcd in {home} does not answer: {error}") from error
+                raise UcpError(f"etcd in {home} is not responding: {error}") from error
             time.sleep(PAUSE)
         else:
             return connection

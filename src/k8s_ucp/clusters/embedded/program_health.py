@@ -63,7 +63,7 @@ def _server(port: int, component: str) -> str:
             answer = connection.getresponse()
             text = answer.read(300).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
-            return str(error) or "does not answer"
+            return str(error) or "not responding"
     return "" if answer.status == 200 else f"{answer.status} {' '.join(text.split())}"
 
 

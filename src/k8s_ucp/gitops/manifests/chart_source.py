@@ -185,7 +185,7 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
             target = Path(os.path.normpath(root / neighbours[address]))
             if not target.is_relative_to(home):
                 raise UcpError(
-                    f"the chart {chart.name} depends on {address}, which is too far away"
+                    f"the chart {chart.name} depends on {address}, outside of its repository"
                 )
             write_files(target, others)
         remote = {str(each["repository"]) for each in missing}

@@ -220,7 +220,8 @@ def _neighbours(chart: ChartFile, path: str) -> list[str]:
         folder = resolve(path, relative)
         if folder is None:
             raise UsageError(
-                f"the chart {chart.name} depends on {address}, which is too far outside",
+                f"the chart {chart.name} depends on {address}, which is outside of the "
+                "folder that is read",
                 next="add it from a clone of its git repository, all of which is read, or put "
                 "that chart into its charts/ folder by `helm dependency build`",
             )

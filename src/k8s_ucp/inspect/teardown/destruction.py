@@ -32,7 +32,10 @@ class Destruction:
         kept = f", but for what its core cluster manages: {some_of(self.kept)}" if self.kept else ""
         if self.ended:
             return f"{topology} was destroyed at {self.at}{kept}"
-        return f"{topology} is half destroyed: its clouds were seen empty at {self.at}{kept}"
+        return (
+            f"{topology} is partly destroyed: its clouds were verified to be empty at "
+            f"{self.at}{kept}"
+        )
 
     @property
     def next(self) -> str:

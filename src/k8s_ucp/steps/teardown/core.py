@@ -21,7 +21,7 @@ def _preview_loss(context: StartContext) -> Iterator[PlannedChange]:
         )
 
 
-@step("Record what the silent core cluster had", preview=_preview_loss)
+@step("Record what the unresponsive core cluster had", preview=_preview_loss)
 def give_up_core(context: StartContext, report: Report) -> None:
     found = known_of_core(context)
     abandon_core(context, found, "abandoned with --abandon")

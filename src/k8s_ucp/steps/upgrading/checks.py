@@ -91,7 +91,7 @@ def check_kubernetes(context: StartContext) -> None:
                     f"APIs in use on {part.cluster} were removed in Kubernetes {move.after}: "
                     f"{some_of(removed)}",
                     next="move what uses them to a newer version of these APIs; the API server "
-                    "counts from its start, ucp stop and ucp start begin anew",
+                    "counts uses since it started, so ucp stop and ucp start reset the count",
                 )
 
 

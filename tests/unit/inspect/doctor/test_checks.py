@@ -71,7 +71,10 @@ def test_a_destroyed_topology_is_not_reported_as_failed() -> None:
     half = Destruction("2026-01-01T00:00:00Z", ["Postgres quotes"], ended=False)
     (finding,) = findings(dataclasses.replace(gone, destruction=half))
     assert (finding.severity, finding.next) == ("warning", "ucp destroy finishes it")
-    assert "half destroyed: its clouds were seen empty at 2026-01-01T00:00:00Z" in finding.message
+    assert (
+        "partly destroyed: its clouds were verified to be empty at 2026-01-01T00:00:00Z"
+        in finding.message
+    )
     assert finding.message.endswith("but for what its core cluster manages: Postgres quotes")
 
 

@@ -99,7 +99,7 @@ def fetcher(call: Invocation, topology: Topology) -> Fetch:
 
     def fetch(url: str, revision: str | None) -> FolderTree:
         if url.startswith("http://"):
-            raise UcpError(f"{url} has no encryption")
+            raise UcpError(f"{url} is not encrypted: use https or ssh")
         if url in silent:
             raise silent[url]
         try:
