@@ -95,22 +95,29 @@ def _environments(
             and cluster != "draining"
         ):
             continue
-        if environment is None and name in committed.environments:
-            advice = (
-                f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml; then "
-                f"`ucp env remove {name}` can remove it"
-            )
-        elif name not in committed.environments and environment:
-            advice = "ucp start"
-        else:
-            advice = "ucp status; if it persists: ucp doctor"
         yield Difference(
             f"environment {name}",
             f"{environment.cluster.provider}, {environment.state}" if environment else ABSENT,
             "declared" if name in committed.environments else ABSENT,
             cluster,
-            advice,
+            _advise_on_environment(
+                name,
+                provider,
+                declared=environment is not None,
+                committed=name in committed.environments,
+            ),
         )
+
+
+def _advise_on_environment(name: str, provider: str, *, declared: bool, committed: bool) -> str:
+    if committed and not declared:
+        return (
+            f"ucp env add {name} --cluster {provider or 'P'} adopts it into ucp.yaml; then "
+            f"`ucp env remove {name}` can remove it"
+        )
+    if declared and not committed:
+        return "ucp start"
+    return "ucp status; if it persists: ucp doctor"
 
 
 def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> Iterator[Difference]:
@@ -129,29 +136,32 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
     wanted = {(app, env) for app in apps for env in known}
     for app, env in sorted({*wanted, *overlays, *running}):
         item, pins = running.get((app, env)), overlays.get((app, env))
-        new = f"apps: apps/{app}/overlays/{env}/"
-        pending = any(each.startswith(new) for each in committed.changes)
         expected = pins is not None and env in known - stopped
         same = not seen.core_ready or (item is not None) == expected
         same = same and (item is None or (is_settled(item) and _runs(pins or (), item)))
         if same and (app in apps) == (pins is not None):
             continue
-        if pins is None and app in apps:
-            advice = "ucp start" if pending else f"restore {new[6:]} by a commit, or: ucp app list"
-        elif app not in apps and pins is not None:
-            advice = (
-                f"declare {app} in apps of ucp.yaml, or: ucp app remove {app} (if a commit added "
-                f"it: delete apps/{app})"
-            )
-        else:
-            advice = "ucp doctor"
         yield Difference(
             f"app {app} on {env}",
             "declared" if app in apps else ABSENT,
             ABSENT if pins is None else ", ".join(pins) or "declared",
             _deployed(item) if seen.core_ready else UNKNOWN,
-            advice,
+            _advise_on_app(app, env, committed, declared=app in apps),
         )
+
+
+def _advise_on_app(app: str, env: str, committed: Committed, *, declared: bool) -> str:
+    folder = f"apps/{app}/overlays/{env}/"
+    overlaid = env in committed.versions.get(app, ())
+    if declared and not overlaid:
+        pending = any(each.startswith(f"apps: {folder}") for each in committed.changes)
+        return "ucp start" if pending else f"restore {folder} by a commit, or: ucp app list"
+    if overlaid and not declared:
+        return (
+            f"declare {app} in apps of ucp.yaml, or: ucp app remove {app} (if a commit added "
+            f"it: delete apps/{app})"
+        )
+    return "ucp doctor"
 
 
 def _runs(pins: Sequence[str], application: Object) -> bool:

@@ -126,20 +126,17 @@ def decide(
         return Create(desired, source)
     if not found.ours:
         return _adoption(place, desired, source, found, want.digest, want.type)
-    if found.digest != want.digest:
-        if found.immutable or (place.kind == "Secret" and found.type != (want.type or "Opaque")):
-            if found.adopted:
-                return _undeletable(place, found, want.type)
-            return Recreate(desired, source, found)
-        return (
-            Update(desired, source, found) if found.labelled else TakeOver(desired, source, found)
-        )
+    changed = found.digest != want.digest
+    retyped = place.kind == "Secret" and found.type != (want.type or "Opaque")
+    if changed and (found.immutable or retyped):
+        if found.adopted:
+            return _undeletable(place, found, want.type)
+        return Recreate(desired, source, found)
+    if not found.labelled:
+        return TakeOver(desired, source, found)
     marked = (found.syncer, found.source, found.retain)
-    if marked != (desired.entry.syncer, f"{source.namespace}/{source.name}", desired.entry.retain):
-        return (
-            Update(desired, source, found) if found.labelled else TakeOver(desired, source, found)
-        )
-    return InSync() if found.labelled else TakeOver(desired, source, found)
+    due = (desired.entry.syncer, f"{source.namespace}/{source.name}", desired.entry.retain)
+    return Update(desired, source, found) if changed or marked != due else InSync()
 
 
 def _no_copy(desired: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
