@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.workspace.files import make_private_folder
+
+
+def digest(content: bytes, length: int = 16) -> str:
+    """The first hexadecimal digits of the sha256 sum."""
+    # Imported here, because it loads OpenSSL: 3 ms, which `ucp --help` does not need.
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()[:length]
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class StateFolder:
     @property
     def identifier(self) -> str:
         """Unique identifier of this folder on this machine, which its processes carry."""
-        return f"ucp-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}"
+        return f"ucp-{digest(os.fsencode(self.root))}"
 
     @property
     def runtime_record(self) -> Path:

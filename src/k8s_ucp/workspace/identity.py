@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +12,7 @@ from k8s_ucp import locks
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace.cache import advise_writable
 from k8s_ucp.workspace.files import write_private_file
+from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
 """In the workspace, outside `.ucp`: deleting that folder must not orphan clusters."""
@@ -44,7 +43,7 @@ def machine_id(root: Path, topology: str) -> str:
         return _former_machine_id(root, topology)
     if topology in identity.former:
         return identity.former[topology]
-    return hashlib.sha256(f"{identity.id}\0{topology}".encode()).hexdigest()[:16]
+    return digest(f"{identity.id}\0{topology}".encode())
 
 
 def settle_identity(root: Path) -> None:
@@ -63,7 +62,7 @@ def settle_identity(root: Path) -> None:
                 former = {each: _former_machine_id(root, each) for each in _begun(root)}
                 # In a copy of a workspace, the former ids belong to the original's clusters.
                 identity = WorkspaceIdentity(
-                    secrets.token_hex(16), "", "", {} if file.exists() else former
+                    os.urandom(16).hex(), "", "", {} if file.exists() else former
                 )
             settled = replace(identity, root=str(root), machine=_machine() or identity.machine)
             if settled != identity:
@@ -105,7 +104,7 @@ def _former_machine_id(root: Path, topology: str) -> str:
     # The folder's owner, also under sudo.
     states = root / ".ucp"
     owner = states.stat().st_uid if states.is_dir() else os.getuid()
-    return hashlib.sha256(f"{machine}\0{owner}\0{root}\0{topology}".encode()).hexdigest()[:16]
+    return digest(f"{machine}\0{owner}\0{root}\0{topology}".encode())
 
 
 def _machine() -> str:
@@ -114,7 +113,7 @@ def _machine() -> str:
         found = _MACHINE_ID.read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
-    return "" if found in ("", "uninitialized") else hashlib.sha256(found.encode()).hexdigest()[:16]
+    return "" if found in ("", "uninitialized") else digest(found.encode())
 
 
 def _read(path: Path) -> WorkspaceIdentity | None:

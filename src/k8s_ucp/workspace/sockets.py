@@ -7,17 +7,15 @@ it, while the processes keep running.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 import stat
-import tempfile
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace.files import FOLDER_MODE, make_private_folder, write_private_file
-from k8s_ucp.workspace.folders import StateFolder
+from k8s_ucp.workspace.folders import StateFolder, digest
 
 _PARENTS = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 (private 0700 folders below them)
 """Parents of folders for sockets: they exist on every machine, whoever is logged in."""
@@ -44,6 +42,8 @@ def settle_runtime_folder(root: Path, state: StateFolder) -> Path:
             continue
         break
     else:
+        import tempfile
+
         try:
             parent = Path(tempfile.mkdtemp(prefix=f"ucp-{os.getuid()}-", dir=_PARENTS[0]))
         except OSError as error:
@@ -66,7 +66,7 @@ def _users_folder(parent: Path) -> Path:
 
 def _name(root: Path, state: StateFolder) -> str:
     """Different workspaces get different folders."""
-    return hashlib.sha256(f"{root}\0{state.root.name}".encode()).hexdigest()[:12]
+    return digest(f"{root}\0{state.root.name}".encode(), 12)
 
 
 def make_socket_folder(folder: Path) -> None:
