@@ -35,12 +35,15 @@ def render(
         option(
             "--vendor",
             None,
-            "Render the add-ons' Helm charts to manifests, commit them to the core "
+            "Instead, render the add-ons' Helm charts to manifests, commit them to the core "
             "repository and push.",
         ),
     ] = False,
 ) -> None:
-    """Render the files of both repositories to a folder; nothing is committed or started."""
+    """Render the files of both repositories to a folder; nothing is started.
+
+    Nothing is committed either, except with --vendor, which writes no folder.
+    """
     call = invocation(ctx)
     path = file or call.workspace.topology_file
     topology = load(path)
