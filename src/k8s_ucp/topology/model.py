@@ -43,9 +43,13 @@ class Spec(Part):
     environments: tuple[Environment, ...] = ()
     """Environments, in the order of promotion."""
     apps: tuple[App, ...] = ()
+    """Apps that run on every environment (docs/apps.md)."""
     databases: tuple[Database, ...] = ()
+    """Postgres databases for apps (docs/platform.md)."""
     mirrors: tuple[Mirror, ...] = ()
+    """Secrets and ConfigMaps to copy to app clusters (docs/mirrors.md)."""
     teams: tuple[Team, ...] = ()
+    """Teams with a namespace, a quota and a repository each (docs/teams.md)."""
     addons: Addons = Addons()
     guard_rails: GuardRails = Field(GuardRails(), alias="guardRails")
     crossplane: CrossplaneSettings = CrossplaneSettings()
@@ -56,7 +60,9 @@ class Spec(Part):
     images: Images = Images()
     checks: Checks = Checks()
     costs: Costs | None = None
+    """Price table for the cost lines of --plan."""
     ci: Ci | None = None
+    """CI pipelines to render into the app repository."""
     tools: Tools = Tools()
 
 

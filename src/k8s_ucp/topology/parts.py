@@ -71,7 +71,9 @@ class CorePorts(Part):
     """Loopback ports of this machine that lead to a kind core."""
 
     http: int = Field(80, ge=1, le=65535)
+    """Port for HTTP."""
     https: int = Field(443, ge=1, le=65535)
+    """Port for HTTPS."""
 
 
 class CoreCluster(Part):
@@ -164,9 +166,9 @@ class Chart(Part):
     version: ChartVersion
     """The exact version."""
     digest: ChartDigest | None = None
-    """Of the packed chart in that version: other content under the same version is refused."""
+    """Digest of the chart's archive: other content under the same version is refused."""
     auth: Name | None = None
-    """Which of the credentials opens the repository."""
+    """Name of the credential for the repository."""
 
 
 AppForm = Literal["kustomize", "helm", "directory", "jsonnet"]
@@ -175,7 +177,7 @@ APP_FORMS: tuple[AppForm, ...] = ("kustomize", "helm", "directory", "jsonnet")
 
 
 class App(Part):
-    """What runs on the environments: an image, or what you bring by path, repo or chart."""
+    """App that runs on the environments, given by an image, a path, a repo or a chart."""
 
     name: Name
     image: Image | None = None
@@ -183,29 +185,29 @@ class App(Part):
     tag: Tag | None = None
     """Initial tag; afterwards it is set in the overlays."""
     path: Path | None = None
-    """A folder beside ucp.yaml, or ucp:<name> for one that comes with ucp.
-    With repo: the folder in that repository."""
+    """Folder beside ucp.yaml, or ucp:<name> for one that is shipped with ucp.
+    With repo: folder in that repository."""
     repo: GitUrl | None = None
-    """A git repository."""
+    """URL of a git repository."""
     revision: Revision | None = None
-    """For repo: tag or commit."""
+    """For repo: tag or commit to deploy."""
     auth: Name | None = None
-    """For repo: which of the credentials opens it over http(s); that of git.auth without it."""
+    """For repo: name of the credential over http(s). Default: that of git.auth."""
     chart: Chart | None = None
-    """A Helm chart of a chart repository or an OCI registry."""
+    """Helm chart of a chart repository or an OCI registry."""
     as_: AppForm | None = Field(None, alias="as")
-    """How the files are rendered; detected without it. With repo: they are copied from the commit
-    to the app repository; without it a kustomization there is referred to."""
+    """How the files are rendered. Default: detected. With repo, it has the files copied from the
+    commit to the app repository; without it, a kustomization refers to those in the repo."""
     values: dict[Name, Path] = Field(default_factory=dict)
     """For Helm charts: {environment: file}, beside ucp.yaml or in the chart."""
     overlays: dict[Name, Path] = Field(default_factory=dict)
     """For kustomizations: {environment: folder}, for those that aren't overlays/<name>."""
     namespace: Namespace | None = None
-    """Where it runs; the app's name without it."""
+    """Namespace that it runs in. Default: the app's name."""
     namespaces: tuple[Namespace, ...] = ()
-    """Further namespaces that it may write to."""
+    """Additional namespaces that it may write to."""
     cluster_kinds: tuple[Kind, ...] = Field((), alias="clusterKinds")
-    """Kinds outside of namespaces that it may bring, such as ClusterRole; none without it."""
+    """Cluster-scoped kinds that it may create, such as ClusterRole. Default: none."""
     from_outside: tuple[ObjectKey, ...] = Field((), alias="fromOutside")
     """Secrets and ConfigMaps that something else creates in its namespace, as Kind/name."""
     hosts: tuple[Host, ...] = ()
@@ -242,6 +244,7 @@ class Database(Part):
     """Provider of the database. gcp: Cloud SQL; aws: RDS; local: a pod of the environment's
     cluster, or a placeholder connection where workloads are simulated."""
     size: Literal["small", "medium", "large"] = "small"
+    """Size of the database server; for gcp and aws."""
     storage_gb: int = Field(10, alias="storageGB", ge=10, le=65536)
     """Gigabytes of storage."""
     version: PostgresVersion = "16"
@@ -249,22 +252,22 @@ class Database(Part):
     region: Word | None = None
     """Cloud region. Default: that of the environment's cluster."""
     image: TaggedImage | None = None
-    """For local: image that is used like Postgres's own. Default: a pinned one of the version."""
+    """For local: image compatible with `postgres`. Default: a pinned one of the version."""
     environments: tuple[Name, ...] = ()
     """Environments with this database. Default: all."""
 
 
 class TeamQuota(Part):
-    """Most that a team may use."""
+    """Limits of what a team may use."""
 
     claims: int = Field(10, ge=0, le=1000)
-    """Claims of each kind."""
+    """Number of claims of each kind."""
     cpu: Quantity = "4"
     """Requested CPU of its pods, on each environment."""
     memory: Quantity = "8Gi"
     """Memory of its pods, on each environment."""
     pods: int = Field(30, ge=0, le=10000)
-    """Pods, on each environment."""
+    """Number of pods, on each environment."""
 
 
 class Team(Part):
@@ -291,16 +294,20 @@ class MirrorSource(Part):
     """Objects to copy from the core cluster: by name or by labels."""
 
     namespace: ObjectName
+    """Namespace of the objects on the core cluster."""
     name: ObjectName | None = None
+    """Name of the object to copy."""
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Copy all objects with these labels."""
     kind: MirrorKind = "secret"
+    """Kind of the objects."""
 
 
 class MirrorTargets(Part):
     """Targets of the copies."""
 
     namespace: ObjectName
+    """Namespace of the copies; created if it does not exist."""
     environments: tuple[Name, ...] = ()
     """Environments to copy to. Default: all."""
     name: ObjectName | None = None
@@ -329,11 +336,13 @@ class Addons(Part):
     prometheus: bool = False
     """kube-prometheus-stack with Grafana."""
     loki: bool = False
+    """Loki, with Alloy to collect the pods' logs."""
     external_dns: bool = Field(False, alias="external-dns")
     """Manages the DNS records of hosts."""
     argo_rollouts: bool = Field(False, alias="argo-rollouts")
     """Apps given by image become Rollouts with canary steps."""
     velero: bool = False
+    """Backups of clusters (docs/platform.md)."""
 
 
 Policy = Literal[
@@ -364,24 +373,33 @@ class CrossplanePackages(Part):
     """Crossplane packages in addition to those that the clouds in use need."""
 
     providers: tuple[Package, ...] = ()
+    """Provider packages, with version or digest."""
     configurations: tuple[Package, ...] = ()
+    """Configuration packages, with version or digest."""
     functions: tuple[Package, ...] = ()
+    """Function packages, with version or digest."""
 
 
 class Limits(Part):
     """Resource limits of a pod."""
 
     cpu: Quantity | None = None
+    """Limit of CPU. Default: none."""
     memory: Quantity | None = None
+    """Limit of memory. Default: none."""
 
 
 class CrossplaneSettings(Part):
     """Settings of Crossplane."""
 
     poll_interval: Interval = Field("1m", alias="pollInterval")
+    """How often each resource is checked for drift (--poll-interval)."""
     sync_interval: Interval = Field("1h", alias="syncInterval")
+    """How often all resources are checked again (--sync-interval)."""
     max_reconcile_rate: int = Field(100, alias="maxReconcileRate", ge=1, le=10000)
+    """Maximum number of concurrent reconciliations (--max-concurrent-reconciles)."""
     leader_election: bool = Field(True, alias="leaderElection")
+    """Elect a leader; effective where Crossplane runs in pods."""
     rbac_manager: bool = Field(True, alias="rbacManager")
     """Run the RBAC manager; effective where Crossplane runs in pods."""
     realtime_compositions: bool = Field(True, alias="realtimeCompositions")
@@ -426,12 +444,12 @@ class CredentialSource(Part):
 
 class GcpCredentialSource(CredentialSource):
     project: Word | None = None
-    """Id of the project for all resources; required if gcp is in use."""
+    """Id of the Google Cloud project for all resources; required if gcp is in use."""
 
 
 class AwsCredentialSource(CredentialSource):
     endpoint: CloudEndpoint | None = None
-    """URL of all AWS services, of an implementation other than AWS. Default: AWS's own."""
+    """Endpoint for all AWS services, such as your own moto server. Default: those of AWS."""
 
 
 class Credentials(Part):
@@ -441,9 +459,13 @@ class Credentials(Part):
     __pydantic_extra__: dict[str, CredentialSource] = Field(init=False)
 
     gcp: GcpCredentialSource | None = None
+    """Google Cloud: key of a service account (JSON)."""
     aws: AwsCredentialSource | None = None
+    """AWS: access key."""
     azure: CredentialSource | None = None
+    """Azure: service principal."""
     digitalocean: CredentialSource | None = None
+    """DigitalOcean: API token."""
 
 
 class CloudSettings(Part):
@@ -478,6 +500,7 @@ class IgnoreEntry(Part):
     """Findings of one rule that do not count."""
 
     rule: RuleId
+    """Id of the rule (docs/checks.md)."""
     app: Name | None = None
     """App of the app repository; required without file."""
     file: Reason | None = None
@@ -492,37 +515,40 @@ class Checks(Part):
     """How `ucp check`, the push hook and `ucp start` judge findings (docs/checks.md)."""
 
     deny: tuple[Literal["warnings", RuleId], ...] = ()
-    """Rules that warn, to be errors; warnings: all of them."""
+    """Rules whose warnings are errors; `warnings`: all rules."""
     ignore: tuple[IgnoreEntry, ...] = ()
     """Findings that do not count, each with the reason."""
 
 
 class Price(Part):
-    """What one cluster or database costs. The line that says most of an object counts."""
+    """Price of a cluster or database. The most specific matching line counts."""
 
     provider: Word
-    """As the cluster or the database says it."""
+    """Provider of the cluster or database."""
     size: Word | None = None
-    """Default: any."""
+    """Its size. Default: any."""
     region: Word | None = None
-    """Default: any."""
+    """Its region. Default: any."""
     monthly: float = Field(ge=0)
-    """Price of a month, in the currency."""
+    """Price per month, in the currency."""
 
 
 class Costs(Part):
-    """Prices for the cost lines of --plan. Without them no cost is shown: none is guessed."""
+    """Prices for the cost lines of --plan. Nothing is estimated without them."""
 
     currency: Word = "USD"
+    """Currency of the prices."""
     clusters: tuple[Price, ...] = ()
-    """Of clusters in clouds, with their nodes and networks."""
+    """Prices of clusters in clouds, including nodes and networks."""
     databases: tuple[Price, ...] = ()
+    """Prices of databases in clouds."""
 
 
 class Ci(Part):
     """CI pipelines that are rendered to the app repository."""
 
     provider: Literal["github", "gitlab"]
+    """CI system of the app repository's forge."""
     install: PinnedUrl
     """Package or URL from which pipelines install ucp."""
 

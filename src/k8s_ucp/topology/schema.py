@@ -26,9 +26,10 @@ def json_schema() -> dict[str, Any]:
     definitions = schema["$defs"]
     for module in (model, parts):
         for name, key, words in _descriptions(module):
-            described = schema if name == "Topology" else definitions.get(name, {})
-            if key in described.get("properties", {}):
-                described["properties"][key]["description"] = words
+            for each in _with_subclasses(getattr(module, name)):
+                described = schema if each == "Topology" else definitions.get(each, {})
+                if key in described.get("properties", {}):
+                    described["properties"][key]["description"] = words
     _drop_titles(schema)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -53,6 +54,13 @@ def _descriptions(module: ModuleType) -> Iterator[tuple[str, str, str]]:
                 name = field.target.id
                 text = " ".join(str(words.value.value).split())
                 yield part.name, fields[name].alias or name, text
+
+
+def _with_subclasses(part: type[object]) -> Iterator[str]:
+    """Names of a class and its subclasses, which inherit its keys."""
+    yield part.__name__
+    for each in part.__subclasses__():
+        yield from _with_subclasses(each)
 
 
 def _drop_titles(value: Any) -> None:
