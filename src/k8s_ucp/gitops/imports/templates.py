@@ -11,24 +11,30 @@ from collections.abc import Mapping
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 
-_PLACEHOLDER = re.compile(
-    rb"^metadata:[ \t]*(?:#.*)?\r?\n(?:[ \t]+.*\n)*?[ \t]+name(?:space)?:[ \t]*"
-    rb"(?P<value>.*\{\{.*\}\}.*)",
-    re.MULTILINE,
-)
-"""A placeholder in an object's name or namespace, where no object of Kubernetes can have braces.
-
-Elsewhere, such as in arguments of a workflow, braces may be meant for a program in the cluster.
-"""
+_METADATA = re.compile(rb"^metadata:[ \t]*(?:#.*)?\r?\n((?:[ \t].*(?:\n|\Z))+)", re.M)
+_NAME = re.compile(rb"^[ \t]+name(?:space)?:[ \t]*(?P<value>.*)", re.MULTILINE)
+"""Neither can match one text in two ways: with those, a search takes years in some manifests."""
 _LONGEST = 60
 
 
 def refuse_templates(files: Mapping[str, bytes], command: str) -> None:
     """Raise NotImportable if a manifest is a template. command: adds the result of filling it."""
     for path, content in sorted(files.items()):
-        if b"{{" in content and (match := _PLACEHOLDER.search(content)):
-            value = match["value"].decode(errors="replace").strip()[:_LONGEST]
+        if (value := _placeholder(content)) is not None:
+            shown = value.decode(errors="replace").strip()[:_LONGEST]
             raise NotImportable(
-                f"{path} is a template: an object in it is called {value}",
+                f"{path} is a template: an object in it is called {shown}",
                 f"fill it with the tool that it is made for, then: {command} (with the result)",
             )
+
+
+def _placeholder(content: bytes) -> bytes | None:
+    """An object's name or namespace in which no object of Kubernetes can have its braces.
+
+    Elsewhere, such as in arguments of a workflow, braces may be meant for a program in the cluster.
+    """
+    for metadata in _METADATA.finditer(content) if b"{{" in content else ():
+        for name in _NAME.finditer(metadata[1]):
+            if b"}}" in name["value"].partition(b"{{")[2]:
+                return name["value"]
+    return None

@@ -38,6 +38,13 @@ def test_braces_elsewhere_are_for_programs_in_the_cluster(text: str) -> None:
     refuse_templates({"web/all.yaml": text.encode()}, "ucp app add web web")
 
 
+def test_long_metadata_is_read_in_one_pass() -> None:
+    annotations = "".join(f"        note-{each}: text\n" for each in range(60))
+    text = f"kind: Deployment\nmetadata:\n    annotations:\n{annotations}    labels: {{}}\n"
+    files = {"web/all.yaml": f"{text}spec: '{{{{x}}}}'\n".encode()}
+    refuse_templates(files, "ucp app add web web")
+
+
 def test_skeletons_are_refused_and_the_other_apps_are_found() -> None:
     web = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
     there = found(
