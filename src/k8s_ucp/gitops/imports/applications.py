@@ -25,7 +25,7 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import with_settings
-from k8s_ucp.gitops.imports.layouts import plain_finding, values_of
+from k8s_ucp.gitops.imports.layouts.folders import plain_finding, values_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve
 

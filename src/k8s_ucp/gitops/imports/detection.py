@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.app_names import with_distinct_names
 from k8s_ucp.gitops.imports.application_drafts import DiscoveryContext, Fetch
 from k8s_ucp.gitops.imports.application_sets import FillGo, SetContext, expand, looked_at
 from k8s_ucp.gitops.imports.application_values import values_for_applications
@@ -22,7 +23,6 @@ from k8s_ucp.gitops.imports.findings import (
     Discovery,
     NotImportable,
     RefusedApp,
-    app_name,
     in_path,
     in_text,
     named_by,
@@ -32,7 +32,12 @@ from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.imports.flux.charts import FluxContext
 from k8s_ucp.gitops.imports.flux.folders import as_deployed
 from k8s_ucp.gitops.imports.flux.releases import own_kustomizations, read_flux
-from k8s_ucp.gitops.imports.layouts import find_layouts, values_of
+from k8s_ucp.gitops.imports.layouts.folders import find_layouts, values_of
+from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
+    folders_of_tests,
+    tests_not_searched,
+    words_of_tests,
+)
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
@@ -72,13 +77,57 @@ def detect(
     with helm, if available.
     """
     tree = RepositoryTree(place, origin)
-    known = NAMES | frozenset(environments)
-    documents, refusals = _documents(tree, known, render)
-    same = _same(tree, frozenset(map(normal_url, urls)), [each for each, _ in documents])
-    around = DiscoveryContext(tree, same, known, revision, fetch)
-    declared, more = _declared(documents, SetContext(tree, same, clusters, known, fill_go=fill_go))
+    named = frozenset(environments)
+    words = words_of_tests(tree, NAMES | named) - named
+    request = _Request(
+        title,
+        frozenset(map(normal_url, urls)),
+        named,
+        NAMES | named,
+        (NAMES | named) - words,
+        revision,
+        render,
+        fetch,
+        clusters,
+        build,
+        fill_go,
+    )
+    tests = folders_of_tests(tree, words)
+    tree.pass_over(tests)
+    found = _search(tree, request)
+    if tests and not (found.findings or found.refusals):
+        return _search(RepositoryTree(place, origin), request)
+    return replace(found, refusals=(*found.refusals, *tests_not_searched(tree, tests)))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """The arguments of `detect`, and the words in them that are environments."""
+
+    title: str
+    urls: Collection[str]
+    named: Collection[str]
+    """By the user."""
+    environments: Collection[str]
+    of_folders: Collection[str]
+    """Those that folders can have."""
+    revision: str | None
+    render: Render | None
+    fetch: Fetch | None
+    clusters: Sequence[str]
+    build: Build | None
+    fill_go: FillGo | None
+
+
+def _search(tree: RepositoryTree, request: _Request) -> Discovery:
+    title, known = request.title, request.environments
+    documents, refusals = _documents(tree, known, request.render)
+    same = _same(tree, request.urls, [each for each, _ in documents])
+    around = DiscoveryContext(tree, same, known, request.revision, request.fetch)
+    of_sets = SetContext(tree, same, request.clusters, known, fill_go=request.fill_go)
+    declared, more = _declared(documents, of_sets)
     refusals += more
-    flux = FluxContext(tree, same, known, build)
+    flux = FluxContext(tree, same, known, request.build)
     in_files = [each for each, _ in documents]
     of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
@@ -96,7 +145,7 @@ def detect(
     releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
-    laid, more = find_layouts(tree, title, known, frozenset(environments))
+    laid, more = find_layouts(tree, title, known, request.of_folders, request.named)
     deploying = own_kustomizations(in_files, flux)
     laid = [as_deployed(each, deploying, tree) for each in laid]
     whole = _whole_folders(tree, findings)
@@ -114,8 +163,8 @@ def detect(
         for each in refusals
         if each.folder is None or not any(within(path, each.folder) for path in taken)
     ]
-    findings, more = _distinct(tree, findings)
-    refusals = list(dict.fromkeys([*refusals, *more]))
+    findings = with_distinct_names(findings)
+    refusals = list(dict.fromkeys(refusals))
     refusals += _other_tools(tree, title, findings, nothing=not (findings or refusals))
     findings = [_with_fleet(tree, each) for each in findings]
 
@@ -349,7 +398,11 @@ def _other_tools(
     nothing: nothing else was found, so files that usually only accompany manifests are listed too.
     """
     folders = [path for each in findings if not each.remote for path in folders_of(each)]
-    files = {each: tree.read(each) for each in tree.names if is_of_tool(each)}
+    files = {
+        each: tree.read(each)
+        for each in tree.names
+        if is_of_tool(each) and tree.is_searched(each.rpartition("/")[0])
+    }
     found = []
     for each in find_tools(files):
         folder = each.path.rpartition("/")[0]
@@ -388,38 +441,3 @@ def _with_base(finding: DiscoveredApp, laid: list[DiscoveredApp]) -> DiscoveredA
         if ours & set(each.overlays.values()) and each.path is not None:
             return replace(finding, path=each.path)
     return finding
-
-
-def _distinct(
-    tree: RepositoryTree, findings: list[DiscoveredApp]
-) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """Make names unique by adding as many parent folders as necessary."""
-    names = [each.name for each in findings]
-    above = [_above(each) for each in findings]
-    for depth in range(1, max(map(len, above), default=0) + 1):
-        counted = Counter(names)
-        for at, each in enumerate(findings):
-            if counted[names[at]] > 1:
-                names[at] = app_name("-".join([*above[at][-depth:], each.name]))
-    found: dict[str, DiscoveredApp] = {}
-    refusals = []
-    for name, each in zip(names, findings, strict=True):
-        if name in found:
-            folder = each.where.partition(":")[0].removesuffix("/Chart.yaml")
-            refusals.append(
-                RefusedApp(
-                    each.name,
-                    each.where,
-                    f"another app is called {name} as well, in {found[name].where}",
-                    f"{tree.origin.command('NAME', folder)}, under another name",
-                )
-            )
-        else:
-            found[name] = replace(each, name=name)
-    return list(found.values()), refusals
-
-
-def _above(finding: DiscoveredApp) -> list[str]:
-    """Parent folders of the folder that names the app."""
-    file = finding.where.partition(":")[0]
-    return named_by(file if finding.path is None else finding.path, "")[0]

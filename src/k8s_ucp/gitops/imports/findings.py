@@ -28,7 +28,8 @@ PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "varia
 """Folders whose subfolders are environments, whatever their names are."""
 DEFAULT = "default"
 """An overlay with this name applies to every environment without its own."""
-_MOST_LETTERS = 40
+MOST_LETTERS = 40
+"""Of an app's name."""
 _VERSION = re.compile(r"v?\d+(\.\d+)+([-+][\w.]+)?")
 
 
@@ -162,7 +163,7 @@ def sources_of(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def app_name(text: str) -> str:
     """A valid app name for ucp.yaml, as close to the text as possible. Raises UsageError."""
-    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_MOST_LETTERS].strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:MOST_LETTERS].strip("-")
     if not name:
         raise UsageError(f"{text!r} is not a valid app name")
     return name

@@ -59,6 +59,7 @@ class RepositoryTree:
         self.names = _without_dependencies(place.names(""))
         self.generated = frozenset[str]()
         """Files that aren't in the repository itself."""
+        self._passed_over: tuple[str, ...] = ()
 
     def with_generated(self, files: Mapping[str, bytes]) -> RepositoryTree:
         """A tree that has these files, too."""
@@ -73,6 +74,7 @@ class RepositoryTree:
 
         found = RepositoryTree(FolderTree(names, read), self.origin)
         found.generated = frozenset(files)
+        found._passed_over = self._passed_over
         return found
 
     def read(self, path: str) -> bytes:
@@ -127,12 +129,20 @@ class RepositoryTree:
         return frozenset(
             chart
             for chart in self.charts
-            if any(
+            if self.is_searched(chart)
+            and any(
                 _is_application(self._text(each))
                 for each in self.below(join(chart, "templates"))
                 if each.endswith((".yaml", ".yml"))
             )
         )
+
+    def pass_over(self, folders: Collection[str]) -> None:
+        """Search no apps in these folders; apps elsewhere may use files in them."""
+        self._passed_over = tuple(f"{each}/" for each in folders)
+
+    def is_searched(self, path: str) -> bool:
+        return not f"{path}/".startswith(self._passed_over)
 
     def in_chart(self, path: str) -> bool:
         return any(within(path, each) for each in self.charts)
@@ -163,7 +173,9 @@ class RepositoryTree:
         """Applications, ApplicationSets and Flux objects, without those in chart templates."""
         found: list[ArgoDocument] = []
         for name in self.names:
-            if name.endswith((".yaml", ".yml", ".json")) and not self.in_chart(name):
+            if not name.endswith((".yaml", ".yml", ".json")) or not self.is_searched(name):
+                continue
+            if not self.in_chart(name):
                 text = self._text(name)
                 if _is_application(text) or _FLUX.search(text):
                     found += map(beside_its_file, read_documents(self.read(name), name))

@@ -986,10 +986,10 @@ def test_jsonnet_at_the_top_of_a_repository_with_other_apps_is_refused() -> None
 
 
 def test_folders_with_tests_of_a_program_are_no_environment() -> None:
-    files = {"test/e2e/web/all.yaml": CONFIG, "integration/db/Chart.yaml": CHART, "cmd/a.go": ""}
+    files = {"test/more/web/all.yaml": CONFIG, "integration/db/Chart.yaml": CHART, "a.go": ""}
     there = found(files)
-    assert [(each.name, each.environments) for each in there.findings] == [("db", ()), ("web", ())]
-    assert not there.refusals
+    assert [(each.name, each.environments) for each in there.findings] == [("db", ())]
+    assert [each.where for each in there.refusals] == ["test/more"]
     # Beside another environment, below `overlays`, or if the user names it, it is one.
     for more in ({"prod/web/all.yaml": CONFIG}, {"db/overlays/test/all.yaml": CONFIG}):
         assert "test" in {

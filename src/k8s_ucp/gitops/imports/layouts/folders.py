@@ -20,6 +20,7 @@ from k8s_ucp.gitops.imports.findings import (
     RefusedApp,
     named_by,
 )
+from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import (
@@ -33,8 +34,6 @@ from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
 _PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
 """Keys of a kustomization that change nothing."""
-_TESTS = frozenset(["test", "testing", "integration"])
-"""Names of environments that are also usual names of folders with tests of a program."""
 _CONTENT = frozenset(
     [
         *("resources", "bases", "components", "helmCharts"),
@@ -61,6 +60,8 @@ class _Group:
     """The folders of one app."""
 
     base: str | None = None
+    whole: str | None = None
+    """The folder that isn't of an environment and no base; it may include the base."""
     overlays: dict[str, str] = field(default_factory=dict)
 
 
@@ -68,18 +69,18 @@ def find_layouts(
     tree: RepositoryTree,
     title: str,
     environments: Collection[str],
+    folders: Collection[str],
     named: Collection[str] = (),
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
     """Find apps by layout.
 
-    title: name for an app that is the whole repository. environments: names to recognise. named:
-    those that the user named.
+    title: name for an app that is the whole repository. environments: names to recognise. folders:
+    those of them that folders can have. named: those that the user named.
     """
     findings: list[DiscoveredApp] = []
     refusals: list[RefusedApp] = []
-    folders = frozenset(environments) - (_of_tests(tree, environments) - frozenset(named))
     found = [
-        *_kustomizations(tree, title, folders),
+        *_kustomizations(tree, title, folders, named),
         *_charts(tree, title, folders, environments),
         *_plain(tree, title, folders),
     ]
@@ -89,23 +90,6 @@ def find_layouts(
         else:
             refusals.append(each)
     return findings, refusals
-
-
-def _of_tests(tree: RepositoryTree, environments: Collection[str]) -> set[str]:
-    """Words such as `test` whose folders hold tests, not an environment.
-
-    An environment's folder is below `overlays` and the like, or beside that of another or a base.
-    """
-    others = (frozenset(environments) | {"base", "bases", "common"}) - _TESTS
-    found = {*_TESTS}
-    for folder in tree.folders:
-        parent, _, name = folder.rpartition("/")
-        beside = (join(parent, each) for each in others)
-        if name in found and (
-            parent.rpartition("/")[2] in PARENTS or any(each in tree.folders for each in beside)
-        ):
-            found.discard(name)
-    return found
 
 
 def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
@@ -121,10 +105,12 @@ def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | Non
 
 
 def _kustomizations(
-    tree: RepositoryTree, title: str, environments: Collection[str]
+    tree: RepositoryTree, title: str, environments: Collection[str], named: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
     groups: dict[str, _Group] = {}
-    all_folders = sorted(each for each in tree.kustomizations if not tree.in_chart(each))
+    all_folders = sorted(
+        each for each in tree.kustomizations if tree.is_searched(each) and not tree.in_chart(each)
+    )
     folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
     lists = {each for each in folders if _only_lists(tree, each, environments)}
     taken: dict[str, list[str]] = {}
@@ -140,6 +126,7 @@ def _kustomizations(
         own = any(place_of(taker, environments)[0] == app for taker in takers)
         if environment == "base" or (environment is None and (own or not takers)):
             group.base = group.base if environment is None and group.base is not None else each
+            group.whole = each if environment is None else group.whole
         elif environment and (
             not takers
             or (
@@ -149,6 +136,11 @@ def _kustomizations(
         ):
             group.overlays[environment] = each
     for app, group in sorted(groups.items()):
+        variants = variants_among(group.overlays, named)
+        for each in variants:
+            del group.overlays[each]
+        if group.whole and group.base in tree.taken_in(group.whole) and not group.overlays:
+            group.base = group.whole
         if not group.overlays and (group.base is None or group.base in taken):
             continue
         if DEFAULT not in environments:
@@ -175,6 +167,7 @@ def _kustomizations(
             path=group.base,
             overlays=group.overlays,
             environments=tuple(sorted(group.overlays)),
+            notes=(note_on(variants),) if variants else (),
         )
 
 
@@ -219,7 +212,7 @@ def _charts(
 ) -> Iterator[DiscoveredApp | RefusedApp]:
     """of_values: environments to recognise in names of values files."""
     by_app: dict[str, list[str]] = {}
-    for folder in sorted(tree.charts - tree.app_charts):
+    for folder in sorted(filter(tree.is_searched, tree.charts - tree.app_charts)):
         app, environment = place_of(folder, environments)
         by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
     for app, folders in sorted(by_app.items()):
@@ -287,6 +280,8 @@ def _plain(
     folders: dict[str, list[str]] = {}
     for path in tree.names:
         folder = path.rpartition("/")[0]
+        if not tree.is_searched(folder):
+            continue
         if path in covered or tree.in_chart(path) or folder in tree.kustomizations:
             continue
         if path.endswith(".jsonnet") or (

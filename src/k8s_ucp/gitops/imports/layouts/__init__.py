@@ -1,0 +1,1 @@
+"""Finds apps by the folders of a repository."""

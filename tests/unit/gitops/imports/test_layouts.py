@@ -1,0 +1,119 @@
+"""Folders of tests, overlays that are variants, and kustomizations around a base."""
+
+from __future__ import annotations
+
+from tests.unit.gitops.imports.test_detection import (
+    CHART,
+    CONFIG,
+    application,
+    found,
+    kustomized,
+    overlay,
+    refusal,
+)
+
+
+def test_folders_of_tests_are_not_searched_but_told() -> None:
+    fixtures = {
+        "cmd/testdata/web/all.yaml": CONFIG,
+        "pkg/test-data/argo.yaml": application("old", {"chart": "old", "repoURL": "https://a.org"}),
+        "test/e2e/kustomization.yaml": overlay("all.yaml"),
+        "pkg/fixtures/web/Chart.yaml": CHART,
+        "docs/tests/readme.yaml": "title: none\n",
+    }
+    there = found({"web/all.yaml": CONFIG, **fixtures})
+    assert [each.where for each in there.findings] == ["web"]
+    told = refusal(there, "tests")
+    assert told.reason == (
+        "folders with tests are not searched: cmd/testdata, pkg/fixtures, pkg/test-data and 1 more"
+    )
+    assert told.advice == "ucp app add NAME cmd/testdata/FOLDER, for an app in it"
+    # Where there is nothing else, the user means them.
+    assert {each.where for each in found(fixtures).findings} == {
+        "cmd/testdata/web",
+        "pkg/fixtures/web/Chart.yaml",
+        "pkg/test-data/argo.yaml:1",
+        "test/e2e",
+    }
+
+
+def test_applications_may_deploy_folders_of_tests() -> None:
+    declared = application("smoke", {"path": "tests/smoke"})
+    there = found({"argo/smoke.yaml": declared, "tests/smoke/all.yaml": CONFIG})
+    assert [(each.name, each.path) for each in there.findings] == [("smoke", "tests/smoke")]
+
+
+def test_a_test_that_uses_a_base_does_not_hide_the_app() -> None:
+    files = {
+        "kustomize/kustomization.yaml": overlay("base"),
+        "kustomize/base/kustomization.yaml": overlay("all.yaml"),
+        "kustomize/base/all.yaml": CONFIG,
+        "kustomize/components/small/kustomization.yaml": "kind: Component\n",
+        "kustomize/tests/small/kustomization.yaml": overlay("../../base"),
+    }
+    [only] = found(files).findings
+    assert (only.path, only.name) == ("kustomize", "shop")
+
+
+def test_an_app_or_a_folder_of_go_code_is_no_folder_of_tests() -> None:
+    files = {"apps/test/all.yaml": CONFIG, "common/a.go": "", "test/e2e/crd/all.yaml": CONFIG}
+    there = found(files)
+    assert [each.where for each in there.findings] == ["apps/test"]
+    assert refusal(there, "tests").where == "test/e2e"
+
+
+def test_variants_beside_environments_are_none() -> None:
+    names = ("staging", "production", "production-like", "init-db-staging", "release", "with-gpu")
+    files = kustomized("web/base", {each: f"web/overlays/{each}" for each in names})
+    [web] = found(files).findings
+    assert web.environments == ("production", "staging")
+    assert web.notes == (
+        "the overlays init-db-staging, production-like, release, with-gpu of no environment: left "
+        "out (--map init-db-staging=ENV uses one)",
+    )
+    [web] = found(files, environments=["release"]).findings
+    assert web.environments == ("production", "release", "staging")
+
+
+def test_other_names_are_environments_where_none_is_known_or_the_folder_says_so() -> None:
+    regions = ("prod-eu", "prod-us", "staging-eu")
+    files = kustomized("web/base", {each: f"web/overlays/{each}" for each in regions})
+    assert found(files).findings[0].environments == regions
+    for names, parent in ((("eu", "us"), "overlays"), (("eu", "prod"), "environments")):
+        files = kustomized("web/base", {each: f"web/{parent}/{each}" for each in names})
+        [web] = found(files).findings
+        assert (web.environments, web.notes) == (names, ())
+
+
+def test_names_that_clash_get_all_folders_and_then_a_number() -> None:
+    files = {
+        **kustomized("multi/kustomize/base", {"prod": "multi/kustomize/overlays/prod"}),
+        "multi/helm/Chart.yaml": CHART,
+        "multi/manifests/all.yaml": CONFIG,
+    }
+    names = {each.where: each.name for each in found(files).findings}
+    assert names == {
+        "multi/helm/Chart.yaml": "multi-helm",
+        "multi/kustomize": "multi-kustomize",
+        "multi/manifests": "multi-manifests",
+    }
+
+
+def test_names_that_are_too_long_leave_out_the_folders_of_all() -> None:
+    long = "registry-of-all-clusters/templates"
+    files = {
+        f"{cloud}-cloud/{long}/cert-issuers/all.yaml": CONFIG for cloud in ("civo", "azure")
+    } | {f"{long}/{'x' * 50}{end}/all.yaml": CONFIG for end in "ab"}
+    there = found(files)
+    assert not there.refusals
+    names = {each.where: each.name for each in there.findings}
+    assert names[f"civo-cloud/{long}/cert-issuers"] == "civo-cloud-cert-issuers"
+    assert names[f"azure-cloud/{long}/cert-issuers"] == "azure-cloud-cert-issuers"
+    assert len({*names.values()}) == 4
+    assert all(len(each) <= 40 for each in names.values())
+
+
+def test_a_number_in_a_name_is_told() -> None:
+    [first, second] = found({"web/all.yaml": CONFIG, "Web!/all.yaml": CONFIG}).findings
+    assert (first.name, first.notes) == ("web", ())
+    assert (second.name, second.notes) == ("web-2", ("it is called web-2, since web is Web!",))
