@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from k8s_ucp.cli.command import option
+from k8s_ucp.cli.editing.chart_pins import Pin, WantedChart, pin_now
 from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.cli.plan_runner import end_like_ctrl_c
 from k8s_ucp.errors import UcpError, UsageError
@@ -55,16 +56,22 @@ class AppFlags:
 
 
 @contextlib.contextmanager
-def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[dict[str, Any]]:
+def item_of(
+    call: Invocation, topology: Topology, wanted: AppFlags, pin: Pin | None = None
+) -> Iterator[dict[str, Any]]:
     """The item for ucp.yaml; its copies are deleted if the block fails and the edit isn't kept.
 
-    Raises UcpError, UsageError.
+    pin: pins its chart; None: fetch it now. Raises UcpError, UsageError.
     """
     item: dict[str, Any] = {"name": wanted.name}
     end_like_ctrl_c()
     with contextlib.ExitStack() as undone:
         if wanted.chart:
-            item["chart"] = _chart(call, topology, wanted)
+            chart = wanted_chart(call, topology, wanted)
+            pinned = pin(chart) if pin else pin_now(call, topology, chart)
+            auth = {"auth": wanted.auth} if wanted.auth else {}
+            place = {"repo": chart.place.repository, "name": chart.place.name}
+            item["chart"] = {**place, "version": pinned.version, **auth, "digest": pinned.digest}
         elif wanted.repo:
             item |= _repository(call, topology, wanted)
         elif wanted.path:
@@ -90,10 +97,10 @@ def item_of(call: Invocation, topology: Topology, wanted: AppFlags) -> Iterator[
         undone.pop_all()
 
 
-def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
-    from k8s_ucp.cli.app_sources import credential_for, pinned_helm
-    from k8s_ucp.gitops.manifests.chart_source import ChartRef, find_digest, find_version
-    from k8s_ucp.workspace import cache_folder
+def wanted_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> WantedChart:
+    """The chart that an app's flags name. Raises UcpError, UsageError."""
+    from k8s_ucp.cli.app_sources import credential_for
+    from k8s_ucp.gitops.manifests.chart_source import ChartRef
 
     chart, repo = wanted.chart or "", wanted.repo
     if chart.startswith("oci://"):
@@ -103,17 +110,11 @@ def _chart(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, 
             f"the repository of the chart {chart} is not specified",
             next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
-    # A range such as 1.x is resolved to an exact version below.
-    found = {"repo": repo.rstrip("/"), "name": chart, "version": "0"}
-    if wanted.auth:
-        found["auth"] = wanted.auth
-    app = parsed_item({"name": wanted.name, "chart": found})
-    credential = credential_for(call, topology, app)
-    place = ChartRef(found["repo"], chart)
-    helm = pinned_helm(call, topology)
-    found["version"] = find_version(helm, place, wanted.version, credential)
-    found["digest"] = find_digest(helm, place, found["version"], cache_folder(), credential)
-    return found
+    place = ChartRef(repo.rstrip("/"), chart)
+    # The version may be a range such as 1.x, which an item can't have.
+    item = {"repo": place.repository, "name": chart, "version": "0", "auth": wanted.auth}
+    app = parsed_item({"name": wanted.name, "chart": item})
+    return WantedChart(place, wanted.version, credential_for(call, topology, app))
 
 
 def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:

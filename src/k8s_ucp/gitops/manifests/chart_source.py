@@ -20,6 +20,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.forms import ChartFile, Files, chart_file
 from k8s_ucp.gitops.manifests.helm import HelmFailed, call
+from k8s_ucp.process import RunningPrograms
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
@@ -47,17 +48,12 @@ class ChartRef:
         return f"{self.repository.rstrip('/')}/{self.name}"
 
 
-def find_version(
-    helm: Path, place: ChartRef, version: str | None, credential: Credential | None
-) -> str:
-    """The exact version that a version or a range resolves to; None: the newest.
+@dataclass(frozen=True)
+class PinnedChart:
+    """An exact version of a chart, and the digest of its content."""
 
-    Raises UcpError.
-    """
-    with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
-        wanted = ["--version", version] if version else []
-        chart = _call(helm, ["show", "chart", *wanted], place, home, credential)
-    return chart_file({"Chart.yaml": chart.encode()}).version
+    version: str
+    digest: str
 
 
 class ChartChanged(UcpError):
@@ -91,23 +87,30 @@ def pull(
     return unpack(archive, str(place))
 
 
-def find_digest(
-    helm: Path, place: ChartRef, version: str, cache: Path, credential: Credential | None
-) -> str:
-    """The digest of a version as its repository has it now.
+def pin(
+    helm: Path,
+    place: ChartRef,
+    version: str | None,
+    cache: Path,
+    credential: Credential | None,
+    programs: RunningPrograms | None = None,
+) -> PinnedChart:
+    """What a version or a range is now, which is kept in the cache; None: the newest version.
 
-    Raises UcpError, and ChartChanged if different content was fetched before.
+    programs: tracks helm while it runs. Raises UcpError, and ChartChanged if different content was
+    fetched before.
     """
-    archive, kept = _fetch(helm, place, version, credential), _kept(cache, place, version)
-    found = digest_of(archive)
+    archive = _fetch(helm, place, version, credential, programs)
+    exact = chart_file(unpack(archive, str(place))).version
+    found, kept = digest_of(archive), _kept(cache, place, exact)
     if kept.exists() and (before := digest_of(kept.read_bytes())) != found:
         raise ChartChanged(
-            f"digest mismatch for version {version} of the chart {place}: {found}, but earlier "
+            f"digest mismatch for version {exact} of the chart {place}: {found}, but earlier "
             f"{before}: it was published again with other content",
             next=f"ask its publisher; if the new content is correct, delete {kept} and try again",
         )
     _keep(kept, archive)
-    return found
+    return PinnedChart(exact, found)
 
 
 def digest_of(archive: bytes) -> str:
@@ -127,12 +130,19 @@ def _keep(kept: Path, archive: bytes) -> None:
     part.replace(kept)
 
 
-def _fetch(helm: Path, place: ChartRef, version: str, credential: Credential | None) -> bytes:
+def _fetch(
+    helm: Path,
+    place: ChartRef,
+    version: str | None,
+    credential: Credential | None,
+    programs: RunningPrograms | None = None,
+) -> bytes:
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         target = Path(home, "pulled")
         target.mkdir()
-        words = ["pull", "--version", version, "--destination", str(target)]
-        _call(helm, words, place, home, credential)
+        wanted = ["--version", version] if version else []
+        words = ["pull", *wanted, "--destination", str(target)]
+        _call(_Helm(helm, Path(home), programs), words, place, credential)
         found = list(target.glob("*.tgz"))
         if len(found) != 1:
             raise UcpError(f"helm fetched no chart from {place}")
@@ -212,39 +222,51 @@ def write_files(root: Path, files: Files) -> None:
         target.write_bytes(content)
 
 
-def _call(
-    helm: Path, words: list[str], place: ChartRef, home: str, credential: Credential | None
-) -> str:
+@dataclass(frozen=True)
+class _Helm:
+    """helm with a home of its own."""
+
+    program: Path
+    home: Path
+    programs: RunningPrograms | None = None
+
+    def run(self, words: list[str], names: list[str], stdin: str | None = None) -> str:
+        return call(
+            self.program,
+            words,
+            names,
+            home=self.home,
+            timeout=FETCH_SECONDS,
+            stdin=stdin,
+            programs=self.programs,
+        )
+
+
+def _call(helm: _Helm, words: list[str], place: ChartRef, credential: Credential | None) -> str:
     """Run a command of helm on a chart. words: the command and its options."""
     plain = ["--plain-http"] if place.plain else []
     try:
         if credential and place.oci:
             login = ["registry", "login", "--username", credential.username, "--password-stdin"]
             host = urlsplit(place.repository).netloc
-            _run(helm, [*login, *plain], [host], home, credential.password)
+            helm.run([*login, *plain], [host], credential.password)
         if place.oci:
-            return _run(helm, [*words, *plain], [str(place)], home)
+            return helm.run([*words, *plain], [str(place)])
         if credential:
             add = ["repo", "add", "--username", credential.username, "--password-stdin"]
-            _run(helm, add, ["ucp", place.repository], home, credential.password)
-            return _run(helm, words, [f"ucp/{place.name}"], home)
-        return _run(helm, [*words, "--repo", place.repository], [place.name], home)
+            helm.run(add, ["ucp", place.repository], credential.password)
+            return helm.run(words, [f"ucp/{place.name}"])
+        return helm.run([*words, "--repo", place.repository], [place.name])
     except HelmFailed as error:
         raise UcpError(f"the chart {place}: {error.message}") from error
 
 
 def _depend(helm: Path, words: list[str], names: list[str], chart: ChartFile, home: str) -> None:
     try:
-        _run(helm, words, names, home)
+        _Helm(helm, Path(home)).run(words, names)
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",
             next="put them into its charts/ folder by `helm dependency build` on a machine that "
             "reaches their repository",
         ) from error
-
-
-def _run(
-    helm: Path, words: list[str], names: list[str], home: str, stdin: str | None = None
-) -> str:
-    return call(helm, words, names, home=Path(home), timeout=FETCH_SECONDS, stdin=stdin)

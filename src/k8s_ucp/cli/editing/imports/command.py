@@ -21,7 +21,9 @@ from k8s_ucp.cli.editing.app_adding import (
     item_of,
     parsed_item,
     read_item,
+    wanted_chart,
 )
+from k8s_ucp.cli.editing.chart_pins import Pin, WantedChart, pinned_at_once
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.selection import ChosenApp, Selection, refused
@@ -158,6 +160,7 @@ def import_apps(
     with contextlib.ExitStack() as undone:
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         selection = Selection(found, explicit=bool(app))
+        ready = []
         for finding in picked:
             try:
                 request = request_of(
@@ -168,7 +171,15 @@ def import_apps(
                     pinned=opened.folder is None,
                 )
                 wanted = _wanted(finding, request, opened, folder, _more(finding, flags), auth)
-                _choose(call, topology, selection, finding, request, wanted, undone)
+                ready.append((finding, request, wanted))
+            except (NotImportable, UcpError) as error:
+                selection.leave_out(finding, error)
+        pin = undone.enter_context(
+            pinned_at_once(call, topology, _charts(call, topology, [each[2] for each in ready]))
+        )
+        for finding, request, wanted in ready:
+            try:
+                _choose(call, topology, selection, finding, request, wanted, pin, undone)
             except (NotImportable, UcpError) as error:
                 selection.leave_out(finding, error)
 
@@ -231,6 +242,7 @@ def _choose(
     finding: DiscoveredApp,
     request: ImportRequest,
     wanted: AppFlags,
+    pin: Pin,
     undone: contextlib.ExitStack,
 ) -> None:
     """Fetch an app, and add it to the selection. Raises UcpError.
@@ -238,11 +250,20 @@ def _choose(
     undone: removes its copies if the import fails.
     """
     with contextlib.ExitStack() as copies:
-        item = copies.enter_context(item_of(call, topology, wanted))
+        item = copies.enter_context(item_of(call, topology, wanted, pin))
         read_item(call, topology, item)
         kept = copies.pop_all()
     undone.push(kept)
     selection.choices[finding.name] = ChosenApp(finding, request, wanted, item, kept)
+
+
+def _charts(call: Invocation, topology: Topology, apps: Sequence[AppFlags]) -> list[WantedChart]:
+    """The charts of apps; what is wrong with one is said when its turn comes."""
+    found = []
+    for each in apps:
+        with contextlib.suppress(UcpError):
+            found += [wanted_chart(call, topology, each)] if each.chart else []
+    return found
 
 
 def _inspect(call: Invocation, edit: Edit, selection: Selection, origin: Origin) -> Inspection:
