@@ -297,6 +297,10 @@ def test_app_that_can_not_be_built_or_is_forbidden_is_listed_and_the_others_are_
         "old/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: absent.yaml}]\n",
         "old/web.yaml": DEPLOYMENT,
         "tool/web.yaml": reserved,
+        # Not a clone: all of the folder may be used, as of an unpacked archive.
+        "kits/new/small/kustomization.yaml": "nameSuffix: -s\nresources: [../../../shared/base]\n",
+        "shared/base/kustomization.yaml": "resources: [web.yaml]\n",
+        "shared/base/web.yaml": DEPLOYMENT,
     }
     source = str(write(tmp_path / "theirs", files))
     assert reserved != DEPLOYMENT
@@ -304,12 +308,12 @@ def test_app_that_can_not_be_built_or_is_forbidden_is_listed_and_the_others_are_
     assert "old is not added: old on stage: kustomize failed to build" in said
     output = ucp(workspace, "-q", "app", "import", source, "--all", "-o", "json")
     listed, _ = json.JSONDecoder().raw_decode(output, output.index("{"))
-    assert listed["added"] == ["web"] == [each["name"] for each in listed["apps"]]
+    assert listed["added"] == ["small", "web"] == [each["name"] for each in listed["apps"]]
     old, tool = listed["notAdded"]
     assert old["name"] == "old" and "absent.yaml" in old["reason"]
     assert tool["name"] == "tool" and "namespace default, which is reserved" in tool["reason"]
     assert apps_of(workspace)[-1] == "web"
-    assert sorted(each.name for each in (workspace / "manifests").iterdir()) == ["web"]
+    assert sorted(each.name for each in (workspace / "manifests").iterdir()) == ["small", "web"]
     with pytest.raises(UcpError, match="Deployment/web would go to the namespace default"):
         ucp(workspace, "app", "import", source, "--app", "tool")
 

@@ -53,6 +53,8 @@ class AppFlags:
     overlays: tuple[str, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
     """Keys that are written to the item unchanged."""
+    repository: Path | None = None
+    """The folder that the files of its path may be anywhere in; None: not known."""
 
 
 @contextlib.contextmanager
@@ -76,8 +78,9 @@ def item_of(
             item |= _repository(call, topology, wanted)
         elif wanted.path:
             root = call.workspace.root
+            copy = f"{COPIES}/{wanted.name}"
             item["path"] = _beside(
-                root, wanted.path, f"{COPIES}/{wanted.name}", undone, folder=True
+                root, wanted.path, copy, undone, folder=True, repository=wanted.repository
             )
         item |= {key: value for key, value in wanted.more.items() if value}
         environments = [each.name for each in topology.spec.environments]
@@ -306,11 +309,17 @@ def _alike(environment: str, folders: Mapping[str, str]) -> str | None:
 
 
 def _beside(
-    root: Path, path: str, copy: str, undone: contextlib.ExitStack, *, folder: bool = False
+    root: Path,
+    path: str,
+    copy: str,
+    undone: contextlib.ExitStack,
+    *,
+    folder: bool = False,
+    repository: Path | None = None,
 ) -> str:
     """A path below the folder of ucp.yaml; a source elsewhere is copied there.
 
-    folder: copy a single file into a folder of its own.
+    folder: copy a single file into a folder of its own. repository: as in AppFlags.
     """
     if path.startswith("ucp:"):
         return path
@@ -331,7 +340,7 @@ def _beside(
     try:
         with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
             part = Path(work, "copy")
-            here = _copy_folder(source, part) if source.is_dir() else ""
+            here = _copy_folder(source, part, repository) if source.is_dir() else ""
             if not source.is_dir():
                 if folder:
                     part.mkdir()
@@ -354,7 +363,7 @@ def _contents(place: Path) -> dict[str, bytes]:
     return {str(each.relative_to(place)): each.read_bytes() for each in files}
 
 
-def _copy_folder(source: Path, target: Path) -> str:
+def _copy_folder(source: Path, target: Path, repository: Path | None) -> str:
     """Copy a folder without hidden files; returns its path within the target.
 
     A link becomes a copy of its file if that is in the same repository, and is left out otherwise.
@@ -363,7 +372,7 @@ def _copy_folder(source: Path, target: Path) -> str:
     """
     from k8s_ucp.gitops.render.app_manifests import outside
 
-    top = _top(source)
+    top = _top(source, repository)
     more = outside(source, top)
     root = Path(os.path.commonpath([source, *((top / each).parent for each in more)]))
     here = source.relative_to(root)
@@ -375,16 +384,19 @@ def _copy_folder(source: Path, target: Path) -> str:
     return "" if here == Path() else here.as_posix()
 
 
-def _top(source: Path) -> Path:
+def _top(source: Path, repository: Path | None) -> Path:
     """The outermost folder that a folder may refer to: its git repository, or else its parent.
 
-    For `overlays/production` and the like, that is the folder with the base.
+    For `overlays/production` and the like, that is the folder with the base. repository: as far as
+    known without git, such as the unpacked archive of one.
     """
     from k8s_ucp.gitops.imports.findings import PARENTS
 
     for each in (source, *source.parents):
         if (each / ".git").exists():
             return each
+    if repository and _within(source, repository):
+        return repository.resolve()
     return source.parent.parent if source.parent.name in PARENTS else source.parent
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -285,7 +286,7 @@ def _remote(
     if revision not in MOVING and revision != around.revision:
         raise NotImportable(
             f"its targetRevision is {revision} of this repository",
-            f"import with --ref {revision}, or "
+            f"import with --ref {quote(revision)}, or "
             f"{RemoteSource(url, revision).command(app_name(name), path)}",
         )
     return None

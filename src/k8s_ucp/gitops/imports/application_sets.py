@@ -11,6 +11,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
@@ -209,7 +210,7 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
         label = next((f"{key}={other}" for key, each in labels.items() if each == other), other)
         raise NotImportable(
             f"its generator chooses clusters by labels ({label}) that name no environment",
-            f"--map {other}=ENV, if one environment is what it chooses; else {_ADVICE}",
+            f"--map {quote(other)}=ENV, if one environment is what it chooses; else {_ADVICE}",
         )
     names = [each for each in chosen or names if each not in left_out]
     found: list[Parameters] = []
@@ -236,7 +237,7 @@ def _of_secrets(generator: Mapping[str, Any], around: SetContext) -> list[Parame
         if environment is None:
             raise NotImportable(
                 f"its cluster {name} ({secret.where}) names no environment",
-                f"--map {name}=ENV, or --skip-env {name}",
+                f"--map {quote(name)}=ENV, or --skip-env {quote(name)}",
             )
         own = {"name": name, "nameNormalized": normalized(name), "server": data.get("server")}
         more = {key: dict(part(metadata, key)) for key in ("labels", "annotations")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, moved_up, taken_in
@@ -55,7 +56,8 @@ def mapped(
             continue
         if here in mapped_from:
             raise NotImportable(
-                f"{mapped_from[here]} and {other} are both mapped to {here}", f"--skip-env {other}"
+                f"{mapped_from[here]} and {other} are both mapped to {here}",
+                f"--skip-env {quote(other)}",
             )
         mapped_from[here] = other
     return {name: name for name in ours if name not in mapping} | mapped_from
@@ -78,7 +80,7 @@ def request_of(
     if finding.environments and len(common) == len(ours) and not _has_defaults(finding):
         raise NotImportable(
             f"it is only on {', '.join(finding.environments)}, none of which is imported",
-            f"--map {finding.environments[0]}=ENV",
+            f"--map {quote(finding.environments[0])}=ENV",
         )
     if not finding.environments:
         common = []
@@ -186,7 +188,7 @@ def _overlays(
             available = ", ".join(finding.overlays)
             raise NotImportable(
                 f"it has nothing for the environment {here}, only for {available}",
-                f"--map {min(finding.overlays)}={here}, or write an overlay for {here}",
+                f"--map {quote(min(finding.overlays))}={here}, or write an overlay for {here}",
             )
         found[here] = folder
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from k8s_ucp.cli.editing.imports.command import proposed_flags
 from tests.unit.gitops.imports.test_detection import (
     CHART,
     CONFIG,
@@ -117,3 +118,12 @@ def test_a_number_in_a_name_is_told() -> None:
     [first, second] = found({"web/all.yaml": CONFIG, "Web!/all.yaml": CONFIG}).findings
     assert (first.name, first.notes) == ("web", ())
     assert (second.name, second.notes) == ("web-2", ("it is called web-2, since web is Web!",))
+
+
+def test_names_from_the_repository_are_quoted_for_a_shell() -> None:
+    folders = {each: f"web/overlays/{each}" for each in ("prod", "$(id)")}
+    [web] = found(kustomized("web/base", folders)).findings
+    assert web.notes == (
+        "the overlay $(id) of no environment: left out (--map '$(id)'=ENV uses one)",
+    )
+    assert proposed_flags(["$(id)"], ["prod"], {}, {}) == ["--map '$(id)'=ENV"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -489,8 +490,14 @@ def proposed_flags(
             free.remove(here)
             alike[name] = here
     left = {name: [each for each in free if each not in beside.get(name, ())] for name in missing}
-    rest = {name: f"--map {name}=ENV" if left[name] else f"--skip-env {name}" for name in missing}
-    return [f"--map {name}={alike[name]}" if name in alike else rest[name] for name in missing]
+    said = {name: shlex.quote(name) for name in missing}
+    rest = {
+        name: f"--map {said[name]}=ENV" if left[name] else f"--skip-env {said[name]}"
+        for name in missing
+    }
+    return [
+        f"--map {said[name]}={alike[name]}" if name in alike else rest[name] for name in missing
+    ]
 
 
 def _more(finding: DiscoveredApp, flags: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
@@ -544,7 +551,12 @@ def _wanted(
         write_files(source, request.files)
         return replace(common, path=str(source))
     as_ = finding.form if finding.form == "helm" else None
-    return replace(common, path=str(opened.folder / request.path), more={**common.more, "as": as_})
+    return replace(
+        common,
+        path=str(opened.folder / request.path),
+        more={**common.more, "as": as_},
+        repository=opened.folder,
+    )
 
 
 def _show(call: Invocation, found: Discovery) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Any
 
 from k8s_ucp.gitops.imports.findings import (
@@ -205,7 +206,7 @@ def _flags_of_clusters(releases: Sequence[ArgoDocument], around: FluxContext) ->
     clusters = [each[same] for each in paths if len(each) > same + 1]
     if not same or len(clusters) < len(paths):
         return ""
-    flags = [f"--map {each}=ENV" for each in clusters if each not in around.environments]
+    flags = [f"--map {quote(each)}=ENV" for each in clusters if each not in around.environments]
     return f"{' '.join(flags)}, if these are environments; else " if flags else ""
 
 
@@ -353,7 +354,7 @@ def _notes(
         yield (
             "the objects beside it are not imported: "
             f"{', '.join(sorted({kind for _, kind in beside}))}; "
-            f"add each file, such as {command} --namespace {namespace or name}"
+            f"add each file, such as {command} --namespace {quote(namespace or name)}"
         )
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
     if release and release != app_name(name):

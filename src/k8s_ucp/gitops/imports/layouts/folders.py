@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from shlex import quote
 
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import (
@@ -266,7 +267,7 @@ def values_of(
             else:
                 others.append((word, name))
     notes = [
-        f"{name} is skipped: {word} is not a known environment (--map {word}=ENV maps it)"
+        f"{name} is skipped: {word} is not a known environment (--map {quote(word)}=ENV maps it)"
         for word, name in others
     ]
     return found, tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from shlex import quote
 
 from k8s_ucp.gitops.imports.findings import DEFAULT, NAMES, in_text
 
@@ -30,4 +31,4 @@ def variants_among(overlays: Mapping[str, str], named: Collection[str]) -> list[
 def note_on(variants: Collection[str]) -> str:
     first, listed = min(variants), ", ".join(sorted(variants))
     word = "overlays" if len(variants) > 1 else "overlay"
-    return f"the {word} {listed} of no environment: left out (--map {first}=ENV uses one)"
+    return f"the {word} {listed} of no environment: left out (--map {quote(first)}=ENV uses one)"
