@@ -21,6 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
     without_environment,
 )
 from k8s_ucp.gitops.imports.kustomize_settings import used_settings
+from k8s_ucp.gitops.imports.templates import refuse_unfilled
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
@@ -133,6 +134,8 @@ def _draft(
     around: DiscoveryContext,
 ) -> Draft:
     _check_source(source)
+    fields = {key: str(source.get(key) or "") for key in ("repoURL", "path", "chart")}
+    refuse_unfilled({"name": document.name, **fields})
     url, path = str(source.get("repoURL", "")), resolve("", str(source.get("path") or ""))
     if path is None:
         raise NotImportable(

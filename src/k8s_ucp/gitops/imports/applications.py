@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.imports.application_drafts import (
     DiscoveryContext,
     Draft,
@@ -58,7 +59,7 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
     first = drafts[0]
     seen = [each.environment for each in drafts]
     if len(set(seen)) < len(seen):
-        where = ", ".join(each.document.where for each in drafts)
+        where = some_of(list(dict.fromkeys(each.document.where for each in drafts)))
         raise NotImportable(
             f"several Applications deploy the app {name} to one environment: {where}",
             f"add them under different names: {_numbered(name, drafts, around.tree)}",

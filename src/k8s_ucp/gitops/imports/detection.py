@@ -404,8 +404,12 @@ def _other_tools(
         if is_of_tool(each) and tree.is_searched(each.rpartition("/")[0])
     }
     found = []
+    seen = set[tuple[str, str]]()
     for each in find_tools(files):
         folder = each.path.rpartition("/")[0]
+        if (each.name, folder) in seen:  # Such as compose.yaml and compose.override.yaml.
+            continue
+        seen.add((each.name, folder))
         deploys_found = any(within(other, folder) for other in folders)
         if tree.in_chart(each.path) or not (nothing or each.deploys):
             continue

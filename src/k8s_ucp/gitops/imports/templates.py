@@ -1,7 +1,7 @@
 """Recognizes manifests that another tool has to fill before they are objects. Pure.
 
 Skeletons of Backstage, projects of Kluctl and folders of cookiecutter look like manifests, since
-their placeholders are valid strings in YAML.
+their placeholders are valid strings in YAML; so do templates with names such as <CLUSTER_NAME>.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from k8s_ucp.gitops.imports.findings import NotImportable
 _METADATA = re.compile(rb"^metadata:[ \t]*(?:#.*)?\r?\n((?:[ \t].*(?:\n|\Z))+)", re.M)
 _NAME = re.compile(rb"^[ \t]+name(?:space)?:[ \t]*(?P<value>.*)", re.MULTILINE)
 """Neither can match one text in two ways: with those, a search takes years in some manifests."""
+_IN_CAPITALS = re.compile(rb"<[A-Z][A-Z0-9_]+>")
 _LONGEST = 60
 
 
@@ -29,12 +30,25 @@ def refuse_templates(files: Mapping[str, bytes], command: str) -> None:
 
 
 def _placeholder(content: bytes) -> bytes | None:
-    """An object's name or namespace in which no object of Kubernetes can have its braces.
+    """An object's name or namespace that no object of Kubernetes can have.
 
     Elsewhere, such as in arguments of a workflow, braces may be meant for a program in the cluster.
     """
-    for metadata in _METADATA.finditer(content) if b"{{" in content else ():
+    if b"{{" not in content and not _IN_CAPITALS.search(content):
+        return None
+    for metadata in _METADATA.finditer(content):
         for name in _NAME.finditer(metadata[1]):
-            if b"}}" in name["value"].partition(b"{{")[2]:
-                return name["value"]
+            value = name["value"]
+            if b"}}" in value.partition(b"{{")[2] or _IN_CAPITALS.search(value):
+                return value
     return None
+
+
+def refuse_unfilled(texts: Mapping[str, str]) -> None:
+    """Raise NotImportable if a field of an Application is a placeholder. texts: by its field."""
+    for field, text in texts.items():
+        if match := _IN_CAPITALS.search(text.encode(errors="replace")):
+            raise NotImportable(
+                f"it is a template: its {field} has {match[0].decode()}",
+                "fill it with the tool that it is made for, then import the result",
+            )

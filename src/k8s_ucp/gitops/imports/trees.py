@@ -54,7 +54,7 @@ class RepositoryTree:
     """The files of a repository."""
 
     def __init__(self, place: FolderTree, origin: Origin | None = None) -> None:
-        self.place = place
+        self.place = replace(place, read=lambda path: _read(place, path))
         self.origin = origin or Origin()
         self.names = _without_dependencies(place.names(""))
         self.generated = frozenset[str]()
@@ -198,6 +198,14 @@ class RepositoryTree:
             return plain_text(self.read(path), path)
         except UsageError:
             return ""
+
+
+def _read(place: FolderTree, path: str) -> bytes | None:
+    """A file that is too large for a manifest is none; an app that needs it is refused later."""
+    try:
+        return place.read(path)
+    except UsageError:
+        return b""
 
 
 def _without_dependencies(names: Collection[str]) -> list[str]:

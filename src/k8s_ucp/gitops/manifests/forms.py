@@ -209,12 +209,25 @@ class _Outline:
 
     only_objects: bool
     objects: tuple[_Object, ...] = ()
+    problem: str = ""
+    """Why the file is invalid, after its path."""
 
 
-@functools.lru_cache(maxsize=1024)
 def _outline(data: bytes, path: str) -> _Outline:
-    """Cached, because files of CRDs are large. Raises UsageError."""
-    content = [each for each in documents(data, path) if each is not None]
+    """Raises UsageError."""
+    found = _outline_of(data)
+    if found.problem:
+        raise UsageError(f"{path}{found.problem}", next=f"correct {path}")
+    return found
+
+
+@functools.lru_cache(maxsize=2048)
+def _outline_of(data: bytes) -> _Outline:
+    """Cached, because files of CRDs are large, and a file is read as a part of several folders."""
+    try:
+        content = [each for each in documents(data, "") if each is not None]
+    except UsageError as error:
+        return _Outline(False, problem=error.message)
     if not content or not all(
         isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
         for each in content
@@ -223,10 +236,10 @@ def _outline(data: bytes, path: str) -> _Outline:
     return _Outline(True, tuple(map(_object, objects(content))))
 
 
-@functools.lru_cache(maxsize=1024)
-def _repeated(data: bytes, path: str) -> str | None:
-    """A duplicate key; not searched for in large files, which are generated."""
-    return repeated_key(data, path) if len(data) < _LARGE else None
+@functools.lru_cache(maxsize=2048)
+def _repeated(data: bytes) -> str | None:
+    """A duplicate key in a valid file; not searched for in large files, which are generated."""
+    return repeated_key(data, "") if len(data) < _LARGE else None
 
 
 def _object(item: Mapping[str, Any]) -> _Object:
@@ -245,7 +258,7 @@ def unkustomizable(files: Files) -> str | None:
             if not item.name:
                 word = "generateName" if item.generated else "an object without a name"
                 return f"kustomize does not support {word} ({path})"
-        if repeated := _repeated(files[path], path):
+        if repeated := _repeated(files[path]):
             return f"kustomize does not support a key that is there twice ({path}: {repeated})"
     return _twice(files, paths)
 

@@ -90,6 +90,18 @@ def _of_skaffold(app: str, _: Mapping[str, Any]) -> str:
     return f"ucp app add {app} FOLDER of the manifests or the chart that it deploys"
 
 
+def _of_timoni(app: str, _: Mapping[str, Any]) -> str:
+    return f"timoni build NAME FOLDER > FILE.yaml; then: ucp app add {app} FILE.yaml"
+
+
+def _of_cue(app: str, _: Mapping[str, Any]) -> str:
+    return f"write its objects to a file (`cue export --out yaml`), then: ucp app add {app} FILE"
+
+
+def _of_cdk8s(app: str, _: Mapping[str, Any]) -> str:
+    return f"cdk8s synth; then: ucp app add {app} dist"
+
+
 def _of_compose(app: str, _: Mapping[str, Any]) -> str:
     return (
         "Docker Compose files describe no objects of Kubernetes: convert them (`kompose convert -o "
@@ -121,6 +133,12 @@ _TOOLS: tuple[tuple[str, re.Pattern[str], bool, Advice], ...] = (
     ),
     ("Kluctl", re.compile(r"(?:.*/)?\.kluctl\.ya?ml"), True, _of_kluctl),
     ("Skaffold", re.compile(r"(?:.*/)?skaffold\.ya?ml"), False, _of_skaffold),
+    ("Tilt", re.compile(r"(?:.*/)?Tiltfile"), False, _of_skaffold),
+    ("Garden", re.compile(r"(?:.*/)?(?:[^/]+\.)?garden\.ya?ml"), False, _of_skaffold),
+    ("DevSpace", re.compile(r"(?:.*/)?devspace\.ya?ml"), False, _of_skaffold),
+    ("Timoni", re.compile(r"(?:.*/)?timoni\.cue"), False, _of_timoni),
+    ("CUE", re.compile(r"(?:.*/)?cue\.mod/module\.cue"), False, _of_cue),
+    ("cdk8s", re.compile(r"(?:.*/)?cdk8s\.ya?ml"), False, _of_cdk8s),
     (
         "Docker Compose",
         re.compile(r"(?:.*/)?(?:docker-)?compose(?:[._-][^/]*)?\.ya?ml"),

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.application_sets import SetContext, expand
 from k8s_ucp.gitops.imports.detection import Render, detect, normal_url
 from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp, RemoteSource
 from k8s_ucp.gitops.imports.trees import Origin, RepositoryTree, read_documents
+from k8s_ucp.gitops.manifests import forms, yaml_text
 from k8s_ucp.gitops.manifests.reachable import FolderTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -1176,7 +1177,36 @@ def test_files_of_unsupported_tools_are_reported() -> None:
     advice = "ucp app add web --chart web --repo https://charts.example.org"
     assert refusal(there, "web").advice == advice
     # Beside other findings a compose file isn't reported, since it is for developers.
-    assert refusal(found({"compose.yaml": "services: {}\n"}), "shop").where == "compose.yaml"
+    several = {f"compose{each}.yaml": "services: {}\n" for each in ("", ".full", ".tests")}
+    assert refusal(found(several), "shop").where == "compose.full.yaml"
+
+
+def test_a_file_that_is_too_large_for_a_manifest_hides_no_app() -> None:
+    there = place({"web/all.yaml": CONFIG, "data/huge.yaml": CONFIG})
+
+    def read(path: str) -> bytes | None:
+        if path == "data/huge.yaml":
+            raise UsageError("data/huge.yaml is too large for a manifest")
+        return there.read(path)
+
+    apps = detect(FolderTree(there.names, read), title="shop").findings
+    assert [each.name for each in apps] == ["web"]
+
+
+def test_a_manifest_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def documents(content: bytes, path: str) -> list[Any]:
+        parsed.append(content)
+        return yaml_text.documents(content, path)
+
+    monkeypatch.setattr(forms, "documents", documents)
+    text = CONFIG.replace("settings", "parsed-once")
+    found(
+        {"web/all.yaml": "a: b\n", "web/lower/one.yaml": text, "web/lower/bad.yaml": f"{text}  -"}
+    )
+    assert sorted(parsed, key=len)[-2:] == [text.encode(), f"{text}  -".encode()]
+    assert parsed.count(text.encode()) == parsed.count(f"{text}  -".encode()) == 1
 
 
 def test_files_that_an_application_does_not_deploy_are_not_imported() -> None:

@@ -63,6 +63,14 @@ def test_an_app_or_a_folder_of_go_code_is_no_folder_of_tests() -> None:
     assert refusal(there, "tests").where == "test/e2e"
 
 
+def test_an_overlay_may_be_called_like_tests_and_patches_are_no_app() -> None:
+    files = kustomized("web/base", {"e2e": "web/overlays/e2e", "prod": "web/overlays/prod"})
+    there = found({**files, "web/base/patches/one.yaml": CONFIG})
+    assert [each.name for each in there.findings] == ["web"]
+    assert "the overlay e2e of no environment" in there.findings[0].notes[0]
+    assert not there.refusals
+
+
 def test_variants_beside_environments_are_none() -> None:
     names = ("staging", "production", "production-like", "init-db-staging", "release", "with-gpu")
     files = kustomized("web/base", {each: f"web/overlays/{each}" for each in names})

@@ -6,7 +6,7 @@ import pytest
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from tests.unit.gitops.imports.test_detection import found, overlay, refusal
+from tests.unit.gitops.imports.test_detection import application, found, overlay, refusal
 
 SKELETON = """apiVersion: v1
 kind: Service
@@ -15,10 +15,11 @@ metadata:
   name: ${{ values.name }}
 spec: {}
 """
+IN_CAPITALS = "apiVersion: v1\nkind: Service\nmetadata:\n  name: <CLUSTER_NAME>-web\n"
 UNQUOTED = "apiVersion: v1\r\nkind: Namespace\r\nmetadata:\r\n  name: {{ args.team }}\r\n"
 
 
-@pytest.mark.parametrize("text", [SKELETON, UNQUOTED])
+@pytest.mark.parametrize("text", [SKELETON, UNQUOTED, IN_CAPITALS])
 def test_a_placeholder_in_a_name_makes_a_template(text: str) -> None:
     with pytest.raises(NotImportable) as refused:
         refuse_templates({"web/a.yaml": b"", "web/all.yaml": text.encode()}, "ucp app add web web")
@@ -62,3 +63,14 @@ def test_skeletons_are_refused_and_the_other_apps_are_found() -> None:
     project = refusal(there, "kluctl")
     assert project.reason == "kluctl/.kluctl.yaml of Kluctl is not read"
     assert project.advice.startswith("kluctl render -t TARGET --print-all > FILE.yaml; then: ucp")
+
+
+def test_applications_with_placeholders_are_templates() -> None:
+    sources: dict[str, dict[str, str]] = {
+        "web": {"repoURL": "<GITOPS_REPO_URL>", "path": "web"},
+        "api": {"path": "registry/<CLUSTER_NAME>/api"},
+    }
+    there = found({f"{name}.yaml": application(name, each) for name, each in sources.items()})
+    assert not there.findings
+    assert refusal(there, "web").reason == "it is a template: its repoURL has <GITOPS_REPO_URL>"
+    assert refusal(there, "api").reason == "it is a template: its path has <CLUSTER_NAME>"

@@ -132,6 +132,10 @@ REPOSITORIES = b"repositories: [{name: far, url: 'https://charts.example.org'}]\
             b"discriminator: web-{{ target.name }}\n",
             "kluctl render -t TARGET --print-all > FILE.yaml; then: ucp app add NAME FILE.yaml",
         ),
+        ("module/timoni.cue", b"package main\n", "timoni build NAME FOLDER > FILE.yaml; then: "),
+        ("cue.mod/module.cue", b"module: a\n", "write its objects to a file (`cue export"),
+        ("cdk8s.yaml", b"app: node main.js\n", "cdk8s synth; then: ucp app add NAME dist"),
+        ("Tiltfile", b"k8s_yaml('a')\n", "ucp app add NAME FOLDER of the manifests"),
         (
             "skaffold.yaml",
             b"apiVersion: skaffold/v4\nkind: Config\n",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     RemoteSource,
@@ -13,9 +14,10 @@ from k8s_ucp.gitops.imports.findings import (
     chart_versions,
 )
 from k8s_ucp.gitops.imports.flux.builds import Build
+from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.reachable import resolve
-from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.gitops.manifests.reachable import join, resolve
+from k8s_ucp.gitops.manifests.yaml_text import first_map, part
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ def chart_source(
     if spec.get("postRenderers"):
         raise NotAlone("HelmRelease of Flux uses postRenderers")
     chart, source_spec = chart_of(release), part(source.content, "spec") if source else {}
-    if chart.get("valuesFiles"):
-        raise NotAlone("HelmRelease of Flux uses valuesFiles")
+    if chart.get("valuesFiles") and not _is_local(source, around, chart):
+        raise NotAlone("HelmRelease of Flux uses valuesFiles of a chart in another place")
     url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
     if source is None or not url:
@@ -62,7 +64,7 @@ def chart_source(
         )
     if source.kind == "GitRepository":
         path = resolve("", name) or ""
-        if around.same(url) and path in around.tree.charts:
+        if _is_local(source, around, chart):
             return None, path
         if ref.get("semver") and not ref.get("commit"):
             raise NotAlone("HelmRelease of Flux: its GitRepository uses ref.semver")
@@ -72,6 +74,37 @@ def chart_source(
         if not version:
             raise NotAlone("HelmRelease of Flux: its chart has a digest but no version")
     return RemoteSource(url, version or None, name), ""
+
+
+def _is_local(source: ArgoDocument | None, around: FluxContext, chart: Mapping[str, Any]) -> bool:
+    """The chart is in a folder of the repository that is read."""
+    if source is None or source.kind != "GitRepository":
+        return False
+    url = str(part(source.content, "spec").get("url") or "").rstrip("/")
+    return around.same(url) and resolve("", str(chart.get("chart"))) in around.tree.charts
+
+
+def values_of_files(release: ArgoDocument, tree: RepositoryTree) -> dict[str, Any]:
+    """The values in `valuesFiles` of a local chart, which are paths in the repository.
+
+    Flux uses them instead of the chart's own values.yaml. Raises NotAlone.
+    """
+    chart = chart_of(release)
+    listed = chart.get("valuesFiles")
+    files = [resolve("", str(each)) or "" for each in listed] if isinstance(listed, list) else []
+    own = join(resolve("", str(chart.get("chart"))) or "", "values.yaml")
+    if files and own not in files and tree.has(own):
+        raise NotAlone(f"HelmRelease of Flux uses valuesFiles without the chart's own {own}")
+    found: dict[str, Any] = {}
+    for each in files:
+        if not tree.has(each) and not chart.get("ignoreMissingValuesFiles"):
+            raise NotAlone(f"HelmRelease of Flux: {each} of its valuesFiles does not exist")
+        if each != own and tree.has(each):
+            try:
+                found = merge(found, first_map(tree.read(each), each))
+            except UsageError as error:
+                raise NotAlone(f"HelmRelease of Flux: {error.message}") from error
+    return found
 
 
 def git_revision(ref: Mapping[str, Any]) -> str | None:

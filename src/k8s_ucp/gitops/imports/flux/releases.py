@@ -44,6 +44,7 @@ from k8s_ucp.gitops.imports.flux.charts import (
     command_of_release,
     git_revision,
     source_of,
+    values_of_files,
     versions_of,
 )
 from k8s_ucp.gitops.imports.helm_values import merge, set_value
@@ -254,12 +255,12 @@ def _release(
 
 
 def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
-    """Values of ConfigMaps in their order, then the release's own. Raises NotAlone.
+    """Values of files, of ConfigMaps in their order, then the release's own. Raises NotAlone.
 
     Source: https://fluxcd.io/flux/components/helm/helmreleases/#values-references
     """
     spec = part(release.content, "spec")
-    found: dict[str, Any] = {}
+    found = values_of_files(release, tree)
     for each in maps(spec, "valuesFrom"):
         kind, name = str(each.get("kind")), str(each.get("name"))
         if kind == "ConfigMap":

@@ -281,7 +281,7 @@ def _plain(
     folders: dict[str, list[str]] = {}
     for path in tree.names:
         folder = path.rpartition("/")[0]
-        if not tree.is_searched(folder):
+        if not tree.is_searched(folder) or folder.rpartition("/")[2] == "patches":
             continue
         if path in covered or tree.in_chart(path) or folder in tree.kustomizations:
             continue

@@ -58,8 +58,9 @@ def folders_of_tests(tree: RepositoryTree, words: Collection[str]) -> frozenset[
     for folder in tree.folders:
         segments = folder.split("/")
         for at, each in enumerate(segments):
+            above = segments[at - 1] if at else ""
             # An app may be called `test`, but not a folder of apps.
-            if _CLEAR.fullmatch(each) or (at and segments[at - 1] in holding):
+            if (_CLEAR.fullmatch(each) and above not in PARENTS) or above in holding:
                 found.add("/".join(segments[: at + 1]))
                 break
     return frozenset(each for each in found if not tree.in_chart(each))

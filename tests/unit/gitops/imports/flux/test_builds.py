@@ -14,7 +14,16 @@ from k8s_ucp.gitops.imports.findings import Discovery, RemoteSource
 from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.imports.flux.outside_files import with_files_inside
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
-from tests.unit.gitops.imports.test_detection import CONFIG, flux, found, overlay, place, refusal
+from tests.unit.gitops.imports.test_detection import (
+    CHART,
+    CONFIG,
+    URL,
+    flux,
+    found,
+    overlay,
+    place,
+    refusal,
+)
 
 CHARTS = flux("HelmRepository", "charts", {"url": "https://c.example.org"})
 RELEASE: dict[str, Any] = {
@@ -428,3 +437,34 @@ def test_clusters_that_deploy_one_release_are_proposed_as_environments() -> None
     assert len(there.refusals) == len(set(there.refusals)) == 1
     [web] = found(files, build=build, environments=["main", "spare"]).findings
     assert web.environments == ("main", "spare")
+
+
+def test_values_files_of_a_chart_in_the_repository_are_merged() -> None:
+    """They replace the chart's own values.yaml, so they have to contain it."""
+    chart: dict[str, Any] = {
+        "chart": "./charts/web",
+        "sourceRef": {"kind": "GitRepository", "name": "own"},
+        "valuesFiles": ["charts/web/values.yaml", "./charts/web/values-small.yaml"],
+    }
+
+    def release_of(**more: Any) -> str:
+        spec = {"chart": {"spec": {**chart, **more}}, "values": {"host": "shop"}}
+        return flux("HelmRelease", "web", spec)
+
+    files = {
+        "own.yaml": flux("GitRepository", "own", {"url": URL}),
+        "charts/web/Chart.yaml": CHART,
+        "charts/web/values.yaml": "host: any\nreplicas: 2\n",
+        "charts/web/values-small.yaml": "host: small\nreplicas: 1\n",
+    }
+    [web] = found({**files, "release.yaml": release_of()}).findings
+    assert (web.path, web.values) == ("charts/web", {"": b"host: shop\nreplicas: 1\n"})
+    for listed, reason in (
+        (["charts/web/values-small.yaml"], "without the chart's own charts/web/values.yaml"),
+        ([*chart["valuesFiles"], "lost.yaml"], "lost.yaml of its valuesFiles does not exist"),
+    ):
+        there = found({**files, "release.yaml": release_of(valuesFiles=listed)})
+        assert reason in refusal(there, "web").reason
+    there = found({**files, "own.yaml": CHARTS, "release.yaml": release_of()})
+    reason = "HelmRelease of Flux uses valuesFiles of a chart in another place"
+    assert refusal(there, "web").reason == reason
