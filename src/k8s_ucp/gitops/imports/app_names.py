@@ -52,14 +52,17 @@ def _all(finding: DiscoveredApp) -> str:
 
 
 def _shortened(name: str, finding: DiscoveredApp, findings: Sequence[DiscoveredApp]) -> str:
-    """A name that is not too long: without the folders that tell it from no other app."""
+    """A name that is not too long: without the folders that tell it from no other app.
+
+    What is still too much is cut off before the app's own name.
+    """
     if len(name) <= MOST_LETTERS:
         return name
     namesakes = [_folder(each).split("/") for each in findings if each.name == finding.name]
     shared = set.intersection(*map(set, namesakes)) if len(namesakes) > 1 else set()
     own = [each for each in _folder(finding).split("/") if each not in shared]
-    text = _text(own)
-    return app_name(text if text.endswith(finding.name) else _text([text, finding.name]))
+    above = _text(own).removesuffix(finding.name)[: max(0, MOST_LETTERS - len(finding.name) - 1)]
+    return app_name(f"{above.strip('-')}-{finding.name}")
 
 
 def _numbered(name: str, taken: set[str]) -> str:

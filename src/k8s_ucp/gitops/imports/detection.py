@@ -39,7 +39,7 @@ from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
     words_of_tests,
 )
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, Origin, RepositoryTree, read_documents
-from k8s_ucp.gitops.manifests.other_tools import FLEET, find_tools, is_of_tool
+from k8s_ucp.gitops.manifests.other_tools import CUE, FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import part
 
@@ -404,12 +404,13 @@ def _other_tools(
         if is_of_tool(each) and tree.is_searched(each.rpartition("/")[0])
     }
     found = []
-    seen = set[tuple[str, str]]()
+    seen: dict[str, set[str]] = {}
     for each in find_tools(files):
-        folder = each.path.rpartition("/")[0]
-        if (each.name, folder) in seen:  # Such as compose.yaml and compose.override.yaml.
+        folder = each.folder
+        known = seen.setdefault(folder, set())
+        if each.name in known or (each.name == CUE and known):
             continue
-        seen.add((each.name, folder))
+        known.add(each.name)
         deploys_found = any(within(other, folder) for other in folders)
         if tree.in_chart(each.path) or not (nothing or each.deploys):
             continue

@@ -12,6 +12,8 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
 FLEET = "Rancher Fleet"
+CUE = "CUE"
+"""Timoni's modules are written in it, too."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 Advice = Callable[[str, Mapping[str, Any]], str]
 """(name of an app, content of the file) to the command to suggest."""
@@ -27,6 +29,11 @@ class OtherTool:
     """It defines by itself what is deployed; other tools only accompany manifests."""
     _advice: Advice
     _content: bytes
+
+    @property
+    def folder(self) -> str:
+        """The folder that the file is about."""
+        return self.path.rpartition("/")[0].removesuffix("cue.mod").rstrip("/")
 
     @property
     def words(self) -> str:
@@ -137,7 +144,7 @@ _TOOLS: tuple[tuple[str, re.Pattern[str], bool, Advice], ...] = (
     ("Garden", re.compile(r"(?:.*/)?(?:[^/]+\.)?garden\.ya?ml"), False, _of_skaffold),
     ("DevSpace", re.compile(r"(?:.*/)?devspace\.ya?ml"), False, _of_skaffold),
     ("Timoni", re.compile(r"(?:.*/)?timoni\.cue"), False, _of_timoni),
-    ("CUE", re.compile(r"(?:.*/)?cue\.mod/module\.cue"), False, _of_cue),
+    (CUE, re.compile(r"(?:.*/)?cue\.mod/module\.cue"), False, _of_cue),
     ("cdk8s", re.compile(r"(?:.*/)?cdk8s\.ya?ml"), False, _of_cdk8s),
     (
         "Docker Compose",

@@ -1179,6 +1179,12 @@ def test_files_of_unsupported_tools_are_reported() -> None:
     # Beside other findings a compose file isn't reported, since it is for developers.
     several = {f"compose{each}.yaml": "services: {}\n" for each in ("", ".full", ".tests")}
     assert refusal(found(several), "shop").where == "compose.full.yaml"
+    modules = {f"mod/{each}/cue.mod/module.cue": "" for each in ("a", "b")}
+    there = found({**modules, "mod/b/timoni.cue": ""})
+    assert [(each.name, each.where) for each in there.refusals] == [
+        ("a", "mod/a/cue.mod/module.cue"),
+        ("b", "mod/b/timoni.cue"),
+    ]
 
 
 def test_a_file_that_is_too_large_for_a_manifest_hides_no_app() -> None:

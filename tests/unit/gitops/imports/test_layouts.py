@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.imports.command import proposed_flags
+from k8s_ucp.cli.editing.imports.command import proposed_flags, refusal_rows
+from k8s_ucp.gitops.imports.findings import RefusedApp
 from tests.unit.gitops.imports.test_detection import (
     CHART,
     CONFIG,
@@ -119,6 +120,11 @@ def test_names_that_are_too_long_leave_out_the_folders_of_all() -> None:
     assert names[f"civo-cloud/{long}/cert-issuers"] == "civo-cloud-cert-issuers"
     assert names[f"azure-cloud/{long}/cert-issuers"] == "azure-cloud-cert-issuers"
     assert len({*names.values()}) == 4
+    # What still is too long is cut off before the app's own name.
+    deep = {f"{cloud}/{'y' * 40}{cloud}/web/all.yaml": CONFIG for cloud in ("one", "two")}
+    [first, second] = found(deep).findings
+    assert (first.name[:8], second.name[:8]) == ("one-yyyy", "two-yyyy")
+    assert first.name.endswith("-web") and second.name.endswith("-web")
     assert all(len(each) <= 40 for each in names.values())
 
 
@@ -135,3 +141,15 @@ def test_names_from_the_repository_are_quoted_for_a_shell() -> None:
         "the overlay $(id) of no environment: left out (--map '$(id)'=ENV uses one)",
     )
     assert proposed_flags(["$(id)"], ["prod"], {}, {}) == ["--map '$(id)'=ENV"]
+
+
+def test_many_with_the_same_reason_are_one_row() -> None:
+    same = [
+        RefusedApp(f"app-{each}", f"{each}.yaml:1", "a template", "fill it") for each in "abcde"
+    ]
+    other = RefusedApp("web", "web.yaml:1", "a plugin renders it", "commit what it renders")
+    assert refusal_rows([*same[:2], other, *same[2:]]) == [
+        ["app-a, app-b, app-c and 2 more", "a.yaml:1 and 4 more", "a template", "fill it"],
+        ["web", "web.yaml:1", "a plugin renders it", "commit what it renders"],
+    ]
+    assert len(refusal_rows(same[:3])) == 3

@@ -43,7 +43,12 @@ from k8s_ucp.cli.editing.preview.notes import report_form
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
-from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.gitops.imports.findings import (
+    DiscoveredApp,
+    Discovery,
+    NotImportable,
+    RefusedApp,
+)
 from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests.chart_source import write_files
 from k8s_ucp.topology import load, parse
@@ -58,6 +63,8 @@ if TYPE_CHECKING:
 
 _NAMED = 12
 """Maximum number of apps or environments that a message names."""
+_ALIKE = 3
+"""Maximum number of apps that are listed one by one with the same reason why they are not added."""
 _LEFT_OUT = ""
 """Answer for an environment that is left out."""
 
@@ -570,10 +577,26 @@ def _show(call: Invocation, found: Discovery) -> None:
     for finding in found.findings:
         for note in finding.notes:
             call.console.say(f"note: {finding.name}: {note}")
-    refused = [[each.name, each.where, each.reason, each.advice] for each in found.refusals]
+    refused = refusal_rows(found.refusals)
     if refused:
         heads = ("not added", "from", "reason", "what to do")
         call.console.data(("\n" if rows else "") + table(heads, refused))
+
+
+def refusal_rows(refusals: Sequence[RefusedApp]) -> list[list[str]]:
+    """A row for each app that can't be added; one for many with the same reason."""
+    alike: dict[tuple[str, str], list[RefusedApp]] = {}
+    for each in refusals:
+        alike.setdefault((each.reason, each.advice), []).append(each)
+    rows = []
+    for (reason, advice), apps in alike.items():
+        if len(apps) > _ALIKE:
+            names = list(dict.fromkeys(each.name for each in apps))
+            where = some_of([each.where for each in apps], 1)
+            rows.append([some_of(names, _ALIKE), where, reason, advice])
+        else:
+            rows += [[each.name, each.where, reason, advice] for each in apps]
+    return rows
 
 
 def _form(finding: DiscoveredApp) -> str | None:
