@@ -8,23 +8,112 @@ gitops/manifests/yaml_text.py reads kustomize's output.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-__all__ = ["YAMLError", "dump", "editor", "events", "load", "load_all", "written"]
+__all__ = [
+    "Multiplied",
+    "YAMLError",
+    "dump",
+    "editor",
+    "events",
+    "has_aliases",
+    "load",
+    "load_all",
+    "refuse_multiplied",
+    "written",
+]
+
+MOST_REPEATED = 100_000
+"""Values that the aliases of a document may stand for; 100 characters count as another value."""
+_ANCHOR = re.compile(r"(?:^|[\s\[{,:])&[^\s&]")
+_ALIAS = re.compile(r"(?:^|[\s\[{,:])\*[^\s*]")
 
 
 def load(text: str) -> Any:
     """The only document of a text; None if the text is empty. Raises YAMLError, ValueError."""
-    return YAML(typ="safe", pure=True).load(text)
+    _refuse_aliases(text)
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
 
 
 def load_all(text: str) -> Iterator[Any]:
     """The documents of a text. Raises YAMLError, ValueError."""
-    yield from YAML(typ="safe", pure=True).load_all(text)
+    _refuse_aliases(text)
+    try:
+        yield from YAML(typ="safe", pure=True).load_all(text)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+_TOO_DEEP = "it is nested too deeply"
+
+
+def _refuse_aliases(text: str) -> None:
+    if has_aliases(text):
+        refuse_multiplied(events(text))
+
+
+class Multiplied(ValueError):
+    """The aliases of a text stand for too many values. line: of one of them, from 1."""
+
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(f"{reason} (line {line})")
+        self.reason = reason
+        self.line = line
+
+
+def has_aliases(text: str) -> bool:
+    """Whether a text may have aliases; some texts without any look like it."""
+    return bool(_ALIAS.search(text) and _ANCHOR.search(text))
+
+
+def refuse_multiplied(events: Iterable[Any]) -> None:
+    """Raise Multiplied if aliases repeat too many values, or a value contains itself.
+
+    Ten lines of aliases to aliases can stand for billions of values, which whoever copies them
+    (kustomize, a merge key `<<`) needs memory for. events: a parser's, of PyYAML or ruamel.
+    """
+    sizes: dict[str, int | None] = {}
+    """Number of values that each anchor stands for; None until its value ends."""
+    around: list[tuple[str | None, int]] = []
+    """Anchors of the collections around an event, and their numbers of values."""
+    repeated = size = 0
+    for event in events:
+        kind = type(event).__name__
+        if kind == "DocumentStartEvent":
+            sizes.clear()
+            repeated = 0
+        elif kind in ("MappingStartEvent", "SequenceStartEvent"):
+            around.append((event.anchor, size))
+            size = 1
+            if event.anchor:
+                sizes[event.anchor] = None
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            anchor, before = around.pop()
+            if anchor:
+                sizes[anchor] = size
+            size += before
+        elif kind == "ScalarEvent":
+            own = 1 + len(event.value) // 100
+            if event.anchor:
+                sizes[event.anchor] = own
+            size += own
+        elif kind == "AliasEvent":
+            target = sizes.get(event.anchor, 0)
+            line = event.start_mark.line + 1
+            if target is None:
+                raise Multiplied(f"the alias *{event.anchor} refers to a value around it", line)
+            size += target
+            repeated += target
+            if repeated > MOST_REPEATED:
+                raise Multiplied(f"its aliases repeat more than {MOST_REPEATED} values", line)
 
 
 def events(text: str) -> Iterator[Any]:

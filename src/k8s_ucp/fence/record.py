@@ -77,7 +77,7 @@ def parse(content: bytes) -> FenceRecord:
         )
         str(record)  # Fails for impossible dates: anyone who can push may write any number.
         return record
-    except (ValueError, TypeError, KeyError, OverflowError, OSError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError) as error:
         raise UcpError(
             f"the fence of the core repository ({FENCE}, {FILE}) can't be read",
             next="use the version of ucp that wrote it",

@@ -15,6 +15,8 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, SequenceNode
 from ruamel.yaml.scanner import Scanner, ScannerError
 
+from k8s_ucp import yaml_io
+
 __all__ = ["BadYaml", "MappingNode", "SequenceNode", "compose", "read"]
 
 DEEPEST = 50
@@ -84,6 +86,8 @@ def read(text: str) -> Any:
 @functools.lru_cache(maxsize=4)
 def _read(text: str) -> Any:
     try:
+        if yaml_io.has_aliases(text):
+            yaml_io.refuse_multiplied(_yaml().parse(text))
         return _yaml().load(text)
     except (YAMLError, ValueError) as error:
         _refuse(error)
@@ -120,4 +124,6 @@ def _refuse(error: Exception) -> NoReturn:
         if hint := next((hint for found, hint in _HINTS.items() if found in reason), None):
             reason = f"{reason} ({hint})"
         raise BadYaml(reason, line) from error
+    if isinstance(error, yaml_io.Multiplied):
+        raise BadYaml(error.reason, error.line) from error
     raise BadYaml(str(error).splitlines()[0], None) from error

@@ -56,6 +56,11 @@ def test_only_the_holder_can_release_the_fence() -> None:
     assert released(None, HERE.id, 10.0) is None
 
 
+def test_deeply_nested_record_is_refused() -> None:
+    with pytest.raises(UcpError, match="can't be read"):
+        parse(100_000 * b"[")
+
+
 @pytest.mark.parametrize("record", [FenceRecord(1, HERE, 1.5, taken=True), FenceRecord(2, None, 0)])
 def test_a_record_is_parsed_back_unchanged(record: FenceRecord) -> None:
     assert parse(dump(record)) == record

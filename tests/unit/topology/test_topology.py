@@ -167,7 +167,12 @@ WRONG = {
         "must be a string",
     ),
     "a map as a key": ("spec:\n  ? - {a: b}\n  : c\n", 5, "not valid YAML"),
-    "itself within itself": ("spec: {apps: &a [*a]}\n", 4, "spec.apps[0]"),
+    "itself within itself": ("spec: {apps: &a [*a]}\n", 4, "alias *a refers to a value around it"),
+    "a thousand times a thousand": (
+        "spec: {apps: &a [" + "x," * 1000 + "], core: [" + "*a," * 1000 + "]}\n",
+        4,
+        "its aliases repeat more than 100000 values",
+    ),
     "a day that no month has": ("spec:\n  domain: 2026-02-31\n", 5, "not valid YAML"),
     "lists in lists": (f"spec:\n  apps: {'[' * 3000}{']' * 3000}\n", 5, "nested more than"),
     "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "nested more than"),

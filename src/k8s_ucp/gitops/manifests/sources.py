@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, multiplied, plain_text
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
@@ -24,6 +24,8 @@ _LOADING = (
     *("configMapGenerator", "secretGenerator"),
 )
 """Lists of a kustomization whose entries contain names of files to load."""
+LARGEST = 64_000_000
+"""Bytes of a file that are read; a link can lead to an endless one."""
 _HTTP = "http:"
 _REVISION = re.compile(r"(?:^|&)(?:ref|version)=-")
 _HOST = re.compile(r"(?:^|://|@|::)-")
@@ -119,15 +121,52 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
             continue
         seen.add(each)
         for file in (each / name for name in KUSTOMIZATIONS):
-            for entry in loaded(_read(file)):
+            kustomization = _read(file)
+            # Each inline patch is a text of its own.
+            for text in (_text(file), *_strings(kustomization)):
+                if why := multiplied(text):
+                    yield file, why
+            for entry in loaded(kustomization):
                 if words := refused(entry, also):
                     yield file, words
-                elif "\n" not in entry and "\0" not in entry and (each / entry).is_dir():
+                elif "\n" in entry or "\0" in entry:
+                    continue
+                elif (each / entry).is_dir():
                     waiting.append(each / entry)
+                elif why := multiplied(_text(each / entry)):
+                    yield each / entry, why
 
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        return first_map(file.read_bytes(), str(file))
-    except (OSError, UsageError):
+        return first_map(_content(file), str(file))
+    except UsageError:
         return {}
+
+
+def _text(file: Path) -> str:
+    try:
+        return plain_text(_content(file), str(file))
+    except UsageError:
+        return ""
+
+
+def _content(file: Path) -> bytes:
+    """The content of a file; empty if it can't be read, such as a link to a device."""
+    try:
+        if not file.is_file():
+            return b""
+        with file.open("rb") as stream:
+            return stream.read(LARGEST)
+    except OSError:
+        return b""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All strings in a value."""
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, dict) else ():
+        yield from _strings(each)
+    for each in value if isinstance(value, list) else ():
+        yield from _strings(each)

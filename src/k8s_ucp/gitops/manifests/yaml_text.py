@@ -13,9 +13,10 @@ from typing import Any
 
 from k8s_ucp.errors import UsageError
 
-_TAB_AFTER_VALUE = re.compile(r"(?<=\S)[ \t]*\t[ \t]*(?=#|$)", re.MULTILINE)
-_TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,])[ ]*\t[ \t]*(?=\S)")
-_BLANK_WITH_TABS = re.compile(r"^[ \t]*\t[ \t]*$", re.MULTILINE)
+# Possessive (*+): otherwise a line of 100,000 tabs takes minutes, in which no signal is handled.
+_TAB_AFTER_VALUE = re.compile(r"(?<=\S) *+\t[ \t]*+(?=#|$)", re.MULTILINE)
+_TAB_BEFORE_VALUE = re.compile(r"(?<=[:\-,]) *+\t[ \t]*+(?=\S)")
+_BLANK_WITH_TABS = re.compile(r"^ *+\t[ \t]*+$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
 _DEEPEST = 1000
 """Limit of nested mappings and lists, higher than any Kubernetes object needs."""
@@ -106,6 +107,7 @@ def load_all(text: str) -> list[Any]:
     import yaml
 
     _refuse_deep(text)
+    _refuse_multiplied(text)
     return list(yaml.load_all(text, Loader=loader()))
 
 
@@ -138,6 +140,31 @@ def _refuse_deep(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _DEEPEST:
             raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep")
+
+
+def multiplied(text: str) -> str:
+    """Why nothing should copy the values that a text's aliases stand for; "" if it can."""
+    from k8s_ucp.yaml_io import Multiplied
+
+    try:
+        _refuse_multiplied(text)
+    except Multiplied as error:
+        return str(error)
+    except unreadable():
+        pass
+    return ""
+
+
+def _refuse_multiplied(text: str) -> None:
+    """Raises Multiplied, and for invalid YAML YAMLError."""
+    if "*" not in text or "&" not in text:
+        return
+    import yaml
+
+    from k8s_ucp import yaml_io
+
+    if yaml_io.has_aliases(text):
+        yaml_io.refuse_multiplied(yaml.parse(text, Loader=loader()))
 
 
 def repeated_key(content: bytes, path: str) -> str | None:

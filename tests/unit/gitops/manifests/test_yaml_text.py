@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from k8s_ucp import yaml_io
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, nodes
+from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, multiplied, nodes
+from k8s_ucp.topology.yaml_reader import BadYaml, read
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,12 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, nodes
 def test_unusual_but_valid_yaml_is_accepted(content: bytes) -> None:
     found = documents(content, "a.yaml")[-1]
     assert (found["kind"], found["name"]) == ("A", "web")
+
+
+@pytest.mark.parametrize("start", ["a: b", "", "a:", "- "])
+def test_a_long_line_of_tabs_does_not_take_minutes(start: str) -> None:
+    with pytest.raises(UsageError):
+        documents(f"{start}{100_000 * chr(9)}x\n  c: [\n".encode(), "a.yaml")
 
 
 def test_anchors_and_a_plain_equals_sign_are_read() -> None:
@@ -51,6 +59,55 @@ def test_deep_nesting_is_refused_and_does_not_crash_the_process(level: str) -> N
     with pytest.raises(UsageError, match="nested more than 1000 levels deep"):
         documents((200_000 * level).encode(), "a.yaml")
     assert nodes(200_000 * level) == []
+
+
+LISTS = "a0: &a0 [x, x]\n" + "".join(
+    f"a{each}: &a{each} [{', '.join(9 * [f'*a{each - 1}'])}]\n" for each in range(1, 8)
+)
+MERGES = "a0: &a0 {k: v}\n" + "".join(
+    f"a{each}: &a{each} {{<<: [{', '.join(9 * [f'*a{each - 1}'])}]}}\n" for each in range(1, 8)
+)
+LONG = f"a: &a {'x' * 20_000}\nb: [{', '.join(600 * ['*a'])}]\n"
+
+
+@pytest.mark.parametrize("text", [LISTS, MERGES, LONG], ids=["lists", "merges", "long-text"])
+def test_a_few_aliases_do_not_stand_for_millions_of_values(text: str) -> None:
+    words = "its aliases repeat more than 100000 values"
+    with pytest.raises(UsageError, match=words):
+        documents(text.encode(), "a.yaml")
+    with pytest.raises(ValueError, match=words):
+        yaml_io.load(text)
+    with pytest.raises(ValueError, match=words):
+        list(yaml_io.load_all(text))
+    with pytest.raises(BadYaml, match=words):
+        read(text)
+    assert multiplied(text).startswith(words)
+
+
+def test_a_value_that_contains_itself_is_refused() -> None:
+    words = r"the alias \*a refers to a value around it \(line 1\)"
+    for text in ("x: &a [*a]\n", "x: &a {b: {c: *a}}\n", '{"x":&a ["y",{"z":*a}]}\n'):
+        with pytest.raises(UsageError, match=words):
+            documents(text.encode(), "a.yaml")
+        with pytest.raises(ValueError, match=words):
+            yaml_io.load(text)
+
+
+def test_aliases_of_ordinary_size_are_read() -> None:
+    shared = "a: &a\n" + "".join(f"  k{each}: {each}\n" for each in range(1000))
+    text = shared + "".join(f"b{each}: {{<<: *a}}\n" for each in range(40))
+    [found] = documents(text.encode(), "a.yaml")
+    assert found["b39"] == found["a"] == yaml_io.load(text)["b0"]
+    several = "a: &a [1]\nb: *a\n---\na: &a [2]\nb: *a\n---\na: &a 3\n"
+    assert [each["b"] for each in documents(several.encode(), "a.yaml")[:2]] == [[1], [2]]
+    assert multiplied("a: [\nb: &a *a\n") == ""
+
+
+def test_nesting_that_the_slow_parser_can_not_follow_is_an_error_of_the_text() -> None:
+    with pytest.raises(ValueError, match="nested too deeply"):
+        yaml_io.load(1500 * "[")
+    with pytest.raises(ValueError, match="nested too deeply"):
+        list(yaml_io.load_all(1500 * "["))
 
 
 def test_brackets_in_text_are_not_nesting() -> None:
