@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -17,6 +20,8 @@ from k8s_ucp.process.identity import ProcessIdentity, identify
 
 OUTPUT_KEPT = 200
 """Lines of output that an error contains."""
+_NO_MEMORY = re.compile(r"fatal error: .*memory")
+"""The first line of what Go's runtime prints, hundreds of lines before its end."""
 
 
 class RunningPrograms:
@@ -59,12 +64,15 @@ def run(
     stdin: str | None = None,
     on_line: Callable[[str], None] | None = None,
     programs: RunningPrograms | None = None,
+    memory: int | None = None,
+    output: int | None = None,
 ) -> str:
     """Run a program to its end and return its stdout.
 
     timeout: in seconds; then its process group is killed. env: the whole environment; None: ours.
-    on_line: called with each line of stdout and stderr. programs: lists it while it runs.
-    Raises CommandFailed, ProgramMissing, DeadlineExceeded.
+    on_line: called with each line of stdout and stderr. programs: lists it while it runs. memory:
+    bytes that it can allocate (on Linux). output: characters of stdout; if it prints more, it is
+    killed. Raises CommandFailed, ProgramMissing, DeadlineExceeded.
     """
     import sh
 
@@ -78,15 +86,25 @@ def run(
         ) from error
     tail: list[str] = []
 
+    starved = False
+
     def heard(line: str) -> None:
+        nonlocal starved
+        starved = starved or bool(memory and _NO_MEMORY.match(line))
         del tail[: max(0, len(tail) - OUTPUT_KEPT)]
         tail.append(line)
         if on_line:
             on_line(line.rstrip("\n"))
 
     out: list[str] = []
+    left = float("inf") if output is None else output
 
     def printed(line: str) -> None:
+        nonlocal left
+        left -= len(line)
+        if left < 0:
+            _kill_group(running)
+            return
         out.append(line)
         heard(line)
 
@@ -117,6 +135,7 @@ def run(
             _tty_out=False,
             _tty_in=False,
             _new_session=True,
+            _preexec_fn=functools.partial(_limit_memory, memory) if memory else None,
         )
         timer.start()
         if programs:
@@ -125,7 +144,10 @@ def run(
     except sh.ErrorReturnCode as error:
         if expired.is_set():
             raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
-        raise CommandFailed(words, error.exit_code, "".join(tail)) from error
+        if starved and memory:
+            tail = [f"it needs more than {memory // 1_000_000} MB of memory"]
+        if left >= 0:
+            raise CommandFailed(words, error.exit_code, "".join(tail)) from error
     except BaseException:
         _kill_group(running)
         raise
@@ -133,7 +155,17 @@ def run(
         timer.cancel()
         if programs:
             programs._remove(running)
+    if left < 0:
+        # Also if it had ended before it could be killed.
+        raise CommandFailed(words, -signal.SIGKILL, f"it printed more than {output} characters")
     return "".join(out)
+
+
+def _limit_memory(most: int) -> None:
+    """Called in the child. Memory that is only reserved, as Go's runtime does, doesn't count."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _kill_group(running: Any) -> None:

@@ -53,6 +53,24 @@ def test_failing_program_is_reported_with_arguments_code_and_output() -> None:
     assert failure.value.argv[0] == "sh"
 
 
+@pytest.mark.parametrize("lines", [100, 1_000_000])
+def test_a_program_that_prints_too_much_is_stopped(lines: int) -> None:
+    with pytest.raises(CommandFailed, match="printed more than 99 characters"):
+        run(["seq", str(lines)], timeout=20, output=99)
+    assert run(["seq", "9"], timeout=5, output=99) == "".join(f"{each}\n" for each in range(1, 10))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts all memory")
+def test_a_program_gets_no_more_memory_than_it_may_have() -> None:
+    words = [sys.executable, "-c", "len(bytes(400_000_000)); print('had it')"]
+    assert run(words, timeout=20) == "had it\n"
+    with pytest.raises(CommandFailed, match="MemoryError"):
+        run(words, timeout=20, memory=200_000_000)
+    crash = "echo 'fatal error: runtime: cannot allocate memory' >&2; seq 500 >&2; exit 2"
+    with pytest.raises(CommandFailed, match="it needs more than 200 MB of memory"):
+        run(["sh", "-c", crash], timeout=5, memory=200_000_000)
+
+
 def test_missing_program_is_named() -> None:
     with pytest.raises(ProgramMissing, match="no-such-program"):
         run(["no-such-program"], timeout=5)

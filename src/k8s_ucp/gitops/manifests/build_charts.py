@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -50,8 +51,9 @@ def build_charts(
 
 def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[str, Any]) -> str:
     for each in chart.rglob("*"):
-        # Helm follows symbolic links, and the linked content could appear in an error message.
-        if each.is_symlink() and not each.resolve().is_relative_to(chart.resolve()):
+        # Helm follows symbolic links, and the linked content could appear in an error message. A
+        # link to itself has no target, but no error here either.
+        if each.is_symlink() and not Path(os.path.realpath(each)).is_relative_to(chart.resolve()):
             link = each.relative_to(chart)
             raise UcpError(
                 f"{folder} is not rendered: {link} is a symlink that points outside of it"

@@ -12,6 +12,10 @@ KUBERNETES = "1.35.0"
 """Kubernetes version for rendering charts, since no cluster is queried."""
 _SHOWN = 6
 """Maximum number of lines of an error."""
+MEMORY = 1_000_000_000
+"""Bytes; a template can ask for any number of them. Large charts take a fifth of this."""
+OUTPUT = 64_000_000
+"""Characters; what a template prints can be of any length, too."""
 
 
 class HelmFailed(UcpError):
@@ -67,7 +71,15 @@ def call(
     environment["GOGC"] = "200"
     try:
         argv = [helm, *words, *(["--", *names] if names else [])]
-        return run(argv, timeout=timeout, env=environment, stdin=stdin, programs=programs)
+        return run(
+            argv,
+            timeout=timeout,
+            env=environment,
+            stdin=stdin,
+            programs=programs,
+            memory=MEMORY,
+            output=OUTPUT,
+        )
     except (CommandFailed, DeadlineExceeded) as error:
         output = error.output if isinstance(error, CommandFailed) else error.message
         raise HelmFailed(own_words(output)) from error

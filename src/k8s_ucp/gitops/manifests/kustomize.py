@@ -35,6 +35,10 @@ That includes loopback addresses, for which it would use no proxy, and redirects
 _BY_HTTP = re.compile(r'Get "(http://[^"]*)": refusing to use HTTP_PROXY')
 _COLLECTING = {"GOGC": "200"}
 """It ends after a moment, so collecting garbage half as often takes a tenth less CPU time."""
+MEMORY = 4_000_000_000
+"""Bytes; aliases in a remote base, which can't be checked before, ask for any number of them."""
+OUTPUT = 64_000_000
+"""Characters."""
 _OUTSIDE = re.compile(
     r"security; file '(?P<file>[^'\n]+)' is not in or below '(?P<folder>[^'\n]+)'"
 )
@@ -121,7 +125,13 @@ def build(
         log = work / "git.log"
         environment = _environment(work, log, also)
         try:
-            return run([kustomize, "build", folder], timeout=timeout, env=environment)
+            return run(
+                [kustomize, "build", folder],
+                timeout=timeout,
+                env=environment,
+                memory=MEMORY,
+                output=OUTPUT,
+            )
         except CommandFailed as error:
             if "timeout running" in error.output:
                 # kustomize doesn't kill its git after a timeout.

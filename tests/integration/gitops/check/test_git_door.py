@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -287,6 +288,56 @@ def test_nothing_is_left_in_the_temporary_folder(
     monkeypatch.setattr(door.tempfile, "tempdir", str(place))
     build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
     assert list(place.iterdir()) == []
+
+
+BOMB = "apiVersion: v1\nkind: Bomb\nmetadata: {name: a}\na0: &a0 [x, x, x]\n" + "".join(
+    f"a{each}: &a{each} [{', '.join(9 * [f'*a{each - 1}'])}]\n" for each in range(1, 9)
+)
+"""kustomize writes each value that the aliases stand for: gigabytes."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resources: [bomb.yaml]\n",
+        "patches: [{path: bomb.yaml, target: {kind: Bomb}}]\n",
+        f"patches:\n- target: {{kind: Bomb}}\n  patch: |\n{indent(BOMB, '    ')}",
+        f"resources: []\n{BOMB}",
+    ],
+    ids=["resource", "patch", "inline", "kustomization"],
+)
+def test_aliases_that_stand_for_millions_of_values_are_not_built(
+    text: str, kustomize: Path, tmp_path: Path
+) -> None:
+    folder = overlay(tmp_path, text)
+    (folder / "bomb.yaml").write_text(BOMB)
+    with pytest.raises(BuildFailed, match="its aliases repeat more than 100000 values"):
+        build(kustomize, folder)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts all memory")
+def test_such_aliases_of_a_remote_base_take_limited_memory(
+    kustomize: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (base / "map.yaml").write_text(BOMB)
+    me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+    subprocess.run(["git", *me, "commit", "-qam", "Bomb"], cwd=base, check=True)
+    subprocess.run(["git", "tag", "-f", "v1"], cwd=base, check=True, capture_output=True)
+    monkeypatch.setattr(door, "MEMORY", 500_000_000)
+    with pytest.raises(BuildFailed, match="it needs more than 500 MB of memory"):
+        build(kustomize, overlay(tmp_path, f"resources: ['{base.as_uri()}?ref=v1']\n"), also=LOCAL)
+
+
+@pytest.mark.parametrize("name", ["kustomization.yaml", "map.yaml"])
+def test_links_to_devices_are_not_read(name: str, kustomize: Path, tmp_path: Path) -> None:
+    folder = overlay(tmp_path, "resources: [../../base]\n")
+    base = folder.parents[1] / "base"
+    base.mkdir()
+    (base / "kustomization.yaml").write_text("resources: [map.yaml]\n")
+    (base / name).unlink(missing_ok=True)
+    (base / name).symlink_to("/dev/zero")
+    found = check(kustomize, Checkout(apps=tmp_path / "apps")).errors
+    assert {each.rule for each in found} == {"build-failed"}
 
 
 @pytest.fixture

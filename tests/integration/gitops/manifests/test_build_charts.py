@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp.gitops.manifests import helm
 from k8s_ucp.gitops.manifests.build_charts import NO_HELM, build_charts
 from k8s_ucp.gitops.manifests.helm import call
 from k8s_ucp.tools.toolbox import Toolbox
@@ -54,6 +56,26 @@ def test_files_outside_of_the_chart_are_not_read(tmp_path: Path, toolbox: Toolbo
     built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
     assert "outside of the app's folder" in built.failures[FOLDER]
     assert "s3cret" not in str(built)
+
+
+def test_a_link_to_itself_is_reported_as_any_other_fault(tmp_path: Path, toolbox: Toolbox) -> None:
+    (chart(tmp_path) / "templates" / "loop.yaml").symlink_to("loop.yaml")
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "loop.yaml" in built.failures[FOLDER]
+
+
+def test_a_chart_takes_limited_memory_and_prints_a_limited_text(
+    tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    much = 'kind: X\na: {{ repeat 1500000000 "x" | len }}\n'
+    chart(tmp_path, **{"templates/much.yaml": much})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    if sys.platform == "linux":
+        assert "it needs more than 1000 MB of memory" in built.failures[FOLDER]
+    monkeypatch.setattr(helm, "OUTPUT", 2000)
+    chart(tmp_path, **{"templates/much.yaml": "kind: X\na: {{ repeat 3000 (nindent 1 `x`) }}\n"})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "it printed more than 2000 characters" in built.failures[FOLDER]
 
 
 def test_a_release_name_is_not_taken_for_an_option_that_runs_a_program(
