@@ -6,11 +6,13 @@ version is fetched once and kept in the user's cache.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +26,9 @@ from k8s_ucp.process import RunningPrograms
 
 FETCH_SECONDS = 180.0
 MOST_BYTES = 64_000_000
-"""Maximum size of an unpacked chart."""
+"""Maximum size of the files of a chart."""
+MOST_UNPACKED = 2 * MOST_BYTES
+"""Maximum size of its archive without compression."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -154,19 +158,38 @@ def unpack(archive: bytes, what: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     size = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as packed:
+        content = _decompressed(archive)
+        if len(content) > MOST_UNPACKED:
+            raise UcpError(f"the chart {what} is too large")
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as packed:
             for member in packed:
                 path = member.name.removeprefix("./").partition("/")[2]
-                if not member.isfile() or not path or ".." in path.split("/"):
+                if not member.isfile() or not _is_inside(path):
                     continue
                 size += member.size
                 if size > MOST_BYTES:
                     raise UcpError(f"the chart {what} is too large")
-                content = packed.extractfile(member)
-                found[path] = content.read() if content else b""
-    except (tarfile.TarError, OSError, EOFError) as error:
+                file = packed.extractfile(member)
+                found[path] = file.read() if file else b""
+    except (tarfile.TarError, zlib.error, OSError, EOFError) as error:
         raise UcpError(f"the chart {what} can't be unpacked: {error}") from error
     return found
+
+
+def _decompressed(archive: bytes) -> bytes:
+    """An archive without its compression, if it has any; at most one byte too many.
+
+    A thousandth of the size is enough for an archive of zeros, also as a header that tarfile reads.
+    """
+    if not archive.startswith(b"\x1f\x8b"):
+        return archive
+    with gzip.GzipFile(fileobj=io.BytesIO(archive)) as stream:
+        return stream.read(MOST_UNPACKED + 1)
+
+
+def _is_inside(path: str) -> bool:
+    """A path below its folder; not `/etc/hosts`, which remains of `chart//etc/hosts`."""
+    return {"", "..", "."}.isdisjoint(path.split("/"))
 
 
 def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> dict[str, bytes]:
@@ -214,9 +237,11 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
 
 
 def write_files(root: Path, files: Files) -> None:
-    """Write files below a folder, which is created."""
+    """Write files below a folder, which is created. Raises UcpError for a path outside of it."""
     root.mkdir(parents=True, exist_ok=True)
     for path, content in files.items():
+        if not _is_inside(path):
+            raise UcpError(f"the file {path!r} would be written outside of {root}")
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
