@@ -6,6 +6,7 @@ A repository is {path: content}. objects.py checks the objects that kustomize bu
 from __future__ import annotations
 
 import contextlib
+import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -28,8 +29,8 @@ _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines (which are pinned as a whole), ucp.yaml."""
 _PIPELINE = re.compile(r"(\.github/workflows|ci)/[^/]+\.ya?ml")
-_LOCAL_TARGET = re.compile(r"^\s*UCP_PROMOTE_REPO:\s*[\"']?(file:[^\s\"']+)", re.MULTILINE)
-_ACTION = re.compile(r"^\s*(?:-\s+)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
+_LOCAL_TARGET = re.compile(r"^[ \t]*+UCP_PROMOTE_REPO:\s*[\"']?(file:[^\s\"']+)", re.MULTILINE)
+_ACTION = re.compile(r"^[ \t]*+(?:-[ \t]++)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
 class Tree:
@@ -40,13 +41,14 @@ class Tree:
 
     @classmethod
     def of(cls, folder: Path) -> Tree:
-        """The files of a folder, without symbolic links and `.git`."""
+        """The files of a folder, without `.git` and most symbolic links."""
+        root = Path(os.path.realpath(folder))
         return cls(
             {
                 each.relative_to(folder).as_posix(): each.read_bytes()
                 for each in sorted(folder.rglob("*"))
                 if each.is_file()
-                and not each.is_symlink()
+                and (not each.is_symlink() or _leads_to_a_form(each, root))
                 and ".git" not in each.relative_to(folder).parts
             }
         )
@@ -156,6 +158,16 @@ class Tree:
                 continue
             if not any(each in self.kustomizations for each in folders):
                 yield from ((path, each) for each in content if "kind" in each)
+
+
+def _leads_to_a_form(link: Path, root: Path) -> bool:
+    """Argo CD recognizes a kustomization or a chart by this link, and builds it."""
+    target = Path(os.path.realpath(link))
+    return (
+        link.name in (*KUSTOMIZATIONS, "Chart.yaml")
+        and target.is_relative_to(root)
+        and ".git" not in target.relative_to(root).parts
+    )
 
 
 def _data_of_generators(read: Mapping[str, list[Object]]) -> frozenset[str]:

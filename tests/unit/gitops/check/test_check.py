@@ -318,6 +318,14 @@ def test_hosts_and_paths_of_ingresses_and_routes_are_listed() -> None:
     ]
 
 
+def test_hosts_of_routes_of_traefik_are_listed() -> None:
+    matches = ["Host(`a.example.org`, `b.example.org`)", "Path(`/x`)", 'Host("B.example.org")']
+    route = {"kind": "IngressRoute", "spec": {"routes": [{"match": each} for each in matches]}}
+    assert [host for host, _ in hosts(route)] == ["a.example.org", *(2 * ["b.example.org"])]
+    assert len(set(hosts(route))) == 3, "different matches of a host are no conflict"
+    assert not list(hosts({"kind": "IngressRoute", "spec": {"routes": [{"match": 5}, None]}}))
+
+
 def test_a_host_used_by_two_apps_of_an_environment_is_found() -> None:
     ingress = objects(INGRESS)
     folders = [f"apps/{each}/overlays/{env}" for each in ("a", "b") for env in ("stage", "prod")]
@@ -414,6 +422,34 @@ def test_valid_files_have_no_faults() -> None:
         "platform/argocd/engine/crds.yaml": "a: [",
     }
     assert list(find_file_faults(tree(good))) == []
+
+
+def test_a_pipeline_of_blank_lines_does_not_take_minutes() -> None:
+    blank = 150_000 * "\n"
+    pipeline = f"{blank}UCP_PROMOTE_REPO: file:///w/apps.git\n- uses: a/b@v4\n\t  -  uses: c/d@v1\n"
+    faults = find_file_faults(tree({".github/workflows/a.yml": f"a: |\n{pipeline}"}))
+    assert {each.value for each in faults if each.rule != "yaml-invalid"} == {
+        "a/b@v4",
+        "c/d@v1",
+        "file:///w/apps.git",
+    }
+
+
+def test_a_link_by_which_argo_cd_recognizes_an_app_is_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "apps/web/overlays/stage"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("a: token\n")
+    (folder / "mine.txt").write_text("resources: [far.yaml]\n")
+    (folder / "kustomization.yaml").symlink_to("mine.txt")
+    (folder / "far.yaml").symlink_to("mine.txt")
+    found = Tree.of(tmp_path)
+    assert found.overlays == [("apps/web/overlays/stage", "web", "stage")]
+    assert "apps/web/overlays/stage/far.yaml" not in found.files
+    for target in ("/etc/hostname", "kustomization.yaml", tmp_path / ".git" / "config", "none"):
+        (folder / "kustomization.yaml").unlink()
+        (folder / "kustomization.yaml").symlink_to(target)
+        assert Tree.of(tmp_path).overlays == []
 
 
 def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
