@@ -15,6 +15,7 @@ from k8s_ucp.check_rules import RuleId
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects import (
     ROUTES,
+    TRAEFIK_ROUTES,
     Object,
     hosts,
     name_of,
@@ -75,7 +76,7 @@ class GuardRailRules:
     def _violations(self, item: Object, namespace: str) -> Iterator[tuple[RuleId, str, str]]:
         """Yields (rule, message, field)."""
         kind = str(item.get("kind"))
-        if kind in ("Ingress", "Service", *ROUTES):
+        if kind in ("Ingress", "Service", *ROUTES, *TRAEFIK_ROUTES):
             yield from self._hosts(item, namespace)
         if kind == "Secret" and item.get("type") == "kubernetes.io/service-account-token":
             yield "no-lasting-tokens", "a ServiceAccount token that never expires", "type"

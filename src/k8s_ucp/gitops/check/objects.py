@@ -11,7 +11,7 @@ from typing import Any
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
-from k8s_ucp.gitops.render.values import databases
+from k8s_ucp.gitops.render.values import databases, policies
 
 Object = Mapping[str, Any]
 
@@ -22,6 +22,10 @@ MOVING = frozenset(
 """Tags and branches that move."""
 ROUTES = ("HTTPRoute", "GRPCRoute", "TLSRoute")
 """Kinds of the Gateway API that claim hosts."""
+TRAEFIK_ROUTES = ("IngressRoute", "IngressRouteTCP")
+"""Traefik's own kinds; their matches are expressions: Host(`a.example.org`) && Path(`/x`)."""
+_HOST_MATCHER = re.compile(r"\bHost(?:SNI)?\(([^()]*)\)", re.IGNORECASE)
+_QUOTED = re.compile(r"`([^`]*)`|\"([^\"]*)\"")
 OUTSIDE = "k8s-ucp.io/from-outside"
 IGNORE = "k8s-ucp.io/ignore"
 """Annotation that lists findings of the object to ignore: `<rule>: <reason>`, one per line."""
@@ -382,7 +386,7 @@ def node_ports(item: Object) -> Iterator[tuple[int, str]]:
 
 
 def hosts(item: Object) -> Iterator[tuple[str, str]]:
-    """(host, path) that an Ingress or a Gateway API route claims."""
+    """(host, path) that an Ingress or a route claims."""
     spec = item.get("spec") or {}
     if item.get("kind") == "Ingress":
         for rule in spec.get("rules") or ():
@@ -394,13 +398,11 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
         for host in spec.get("hostnames") or ():
             for path in sorted(set(_route_paths(spec))):
                 yield str(host), path
-
-
-HOST_ANNOTATIONS = (
-    "nginx.ingress.kubernetes.io/server-alias",
-    "external-dns.alpha.kubernetes.io/hostname",
-    "external-dns.alpha.kubernetes.io/internal-hostname",
-)
+    for route in maps(spec, "routes") if item.get("kind") in TRAEFIK_ROUTES else ():
+        match = str(route.get("match"))
+        for matcher in _HOST_MATCHER.findall(match):
+            for host in _QUOTED.findall(matcher):
+                yield "".join(host).lower(), f" by {match}"
 
 
 def other_hosts(item: Object) -> Iterator[str]:
@@ -408,7 +410,7 @@ def other_hosts(item: Object) -> Iterator[str]:
     for entry in maps(part(item, "spec"), "tls") if item.get("kind") == "Ingress" else ():
         yield from map(str, entry.get("hosts") or ())
     annotations = part(part(item, "metadata"), "annotations")
-    for name in HOST_ANNOTATIONS:
+    for name in policies.HOST_ANNOTATIONS:
         for host in str(annotations.get(name) or "").lower().split(","):
             yield host.strip().removesuffix(".")
 

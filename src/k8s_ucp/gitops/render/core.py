@@ -273,6 +273,7 @@ def _policies(path: str, topology: Topology) -> Iterator[RenderedPath]:
         "policies": wanted,
         "platform_namespaces": policies.platform_namespaces(),
         "host_owners": policies.host_owners_expression(topology),
+        "host_annotations": policies.HOST_ANNOTATIONS,
     }
     if "{environment}" in path:
         for environment, level in levels.items():

@@ -261,6 +261,43 @@ SERVICE = {
     "metadata": {"name": "try", "namespace": "apps"},
     "spec": {"ports": [{"port": 80}]},
 }
+TRAEFIK = "traefik.io"
+INGRESS_ROUTES = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"ingressroutes.{TRAEFIK}"},
+    "spec": {
+        "group": TRAEFIK,
+        "scope": "Namespaced",
+        "names": {"kind": "IngressRoute", "plural": "ingressroutes"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "properties": {
+                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def ingress_route(*matches: str, place: str = "apps") -> dict[str, Any]:
+    return {
+        "apiVersion": f"{TRAEFIK}/v1alpha1",
+        "kind": "IngressRoute",
+        "metadata": {"name": "try", "namespace": place},
+        "spec": {"routes": [{"kind": "Rule", "match": each} for each in matches]},
+    }
+
+
 DIGEST = "@sha256:" + "a" * 64
 PRIVILEGED = container("a:1", securityContext={"privileged": True})
 BARE = container("a:1", resources={})
@@ -347,6 +384,14 @@ REFUSED = {
         annotated(SERVICE, RECORD, "Echo.prod.example.org."),
         "hosts of other apps: echo.prod.example.org",
     ),
+    "another app's host in a route of traefik": (
+        ingress_route("PathPrefix(`/x`)", "Host(`a.example.org`) || Host(`Echo.prod.example.org`)"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host in a quoted match": (
+        ingress_route('PathPrefix("/x") && Host("echo.prod.example.org")'),
+        "hosts of other apps: echo.prod.example.org",
+    ),
     "a host twice": (
         ingress("a.example.org", "a.example.org"),
         "twice in this Ingress: a.example.org/ Prefix",
@@ -377,6 +422,10 @@ ADMITTED = {
     ),
     "hosts of its own": ingress("free.example.org", "*.example.org"),
     "a host in its app's namespace": ingress("echo.prod.example.org", place="echo"),
+    "a route of traefik for its own hosts": ingress_route("Host(`x-echo.prod.example.org`)"),
+    "a route of traefik in its app's namespace": ingress_route(
+        "Host(`echo.prod.example.org`)", place="echo"
+    ),
     "a certificate of its own hosts": secured("free.example.org", "*.example.org"),
     "a record of its own": annotated(SERVICE, RECORD, "free.example.org"),
     "a capability that it has": pod(containers=[capable("NET_BIND_SERVICE", "CHOWN")]),
@@ -396,6 +445,7 @@ def guarded(
     """The core, with prod's guard rails in force."""
     folder = tmp_path_factory.mktemp("guarded")
     core.apply(namespace("echo"))
+    core.apply(INGRESS_ROUTES)
     for each in built(RAILED, toolbox, folder, "policies/overlays/prod"):
         core.apply(each)
     core.apply(

@@ -10,6 +10,7 @@ from k8s_ucp.check_rules import RULES
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.guard_rails import OWN_URL, URL, GuardRailRules
 from k8s_ucp.gitops.render.repositories import render
+from k8s_ucp.gitops.render.values import policies
 from k8s_ucp.topology.parts import Policy
 from tests.unit.gitops.topologies import FACTS, demo
 
@@ -171,6 +172,24 @@ def test_a_host_of_another_app_without_a_route_is_found(
     assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
 
 
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (
+            "IngressRoute",
+            "Host(`a.example.org`) && PathPrefix(`/x`) || host(`Echo.Prod.example.org`)",
+        ),
+        ("IngressRoute", 'PathPrefix("/x") && Host("a.example.org", "echo.prod.example.org")'),
+        ("IngressRouteTCP", "HostSNI(`echo.prod.example.org`)"),
+    ],
+)
+def test_a_host_of_another_app_in_a_route_of_traefik_is_found(kind: str, match: str) -> None:
+    item = {"kind": kind, "metadata": {"name": "web"}, "spec": {"routes": [{}, {"match": match}]}}
+    (fault,) = faults(item)
+    assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
+    assert not faults({**item, "spec": {"routes": [{"match": "PathPrefix(`/`)"}, {"match": None}]}})
+
+
 def test_a_host_that_an_ignore_entry_shares_is_allowed() -> None:
     ignore = [{"rule": "host-taken", "app": "web", "reason": "one front"}]
     apps = [{"name": "web", "image": "a", "tag": "1"}]
@@ -201,6 +220,11 @@ def test_every_policy_has_a_rule_except_those_checked_elsewhere() -> None:
     """Pinned images have several rules; the other two policies don't concern repositories."""
     elsewhere = {"pinned-images", "no-ephemeral-containers", "no-release-deletion"}
     assert set(get_args(Policy)) - set(RULES) == elsewhere
+
+
+def test_the_check_and_the_policy_look_at_the_same_annotations() -> None:
+    found = render(demo(guardRails=RAILS), FACTS).core["policies/base/no-taken-hosts.yaml"]
+    assert found.decode().count(str([*policies.HOST_ANNOTATIONS])) == 2
 
 
 def test_the_check_and_the_policy_use_the_same_url_patterns() -> None:

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 ALL: tuple[str, ...] = get_args(Policy)
 """All policies, named like their files below policies/base."""
+HOST_ANNOTATIONS = (
+    "nginx.ingress.kubernetes.io/server-alias",
+    "external-dns.alpha.kubernetes.io/hostname",
+    "external-dns.alpha.kubernetes.io/internal-hostname",
+)
+"""Annotations with hosts that get traffic or DNS records."""
 
 
 def levels(topology: Topology) -> dict[str, str]:
@@ -52,3 +58,4 @@ def host_owners_expression(topology: Topology) -> str:
     """The same as a CEL expression. Hosts and namespaces are DNS names and need no escaping."""
     owners = (f"'{host}': {list(names)}" for host, names in host_owners(topology).items())
     return "{" + ", ".join(owners) + "}"
+
