@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -94,6 +95,8 @@ class Manager:
             if settings.health_port is not None
             else None
         )
+        self._beginning: threading.Thread | None = None
+        """Waits for the watches, then starts all other threads."""
         self._working = threading.Event()
         self._stopping = threading.Event()
         self._turning = threading.Lock()
@@ -150,9 +153,16 @@ class Manager:
         self._first = self.watches()
         for each in self._first:
             each.start()
-        threading.Thread(target=self._begin, name="begin", daemon=True).start()
+        self._beginning = threading.Thread(target=self._begin, name="begin", daemon=True)
+        self._beginning.start()
 
     def _begin(self) -> None:
+        try:
+            self._wait_and_work()
+        except Exception:  # noqa: BLE001 (such as no more threads; `unhealthy` reports it)
+            self.log.error("work did not begin", trace=traceback.format_exc())
+
+    def _wait_and_work(self) -> None:
         for each in self._first:
             while not each.synced.wait(60):
                 if self._stopping.is_set():
@@ -202,6 +212,8 @@ class Manager:
     def unhealthy(self) -> list[str]:
         """Problems that only a restart of this process can fix."""
         dead = [f"the watch of {each.name} failed" for each in self.watches() if not each.alive()]
+        # Read before `_working`, which the thread sets at its end.
+        ended = self._beginning is not None and not self._beginning.is_alive()
         if self._working.is_set():
             dead += [
                 f"a worker of {name} failed"
@@ -209,6 +221,8 @@ class Manager:
                 if not each.alive()
             ]
             dead += [f"controller {e.name} has stopped" for e in self._elections if not e.alive()]
+        elif ended and not self._stopping.is_set():
+            dead.append("work did not begin")
         return dead
 
     def unready(self) -> list[str]:
