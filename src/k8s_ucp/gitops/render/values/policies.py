@@ -58,4 +58,3 @@ def host_owners_expression(topology: Topology) -> str:
     """The same as a CEL expression. Hosts and namespaces are DNS names and need no escaping."""
     owners = (f"'{host}': {list(names)}" for host, names in host_owners(topology).items())
     return "{" + ", ".join(owners) + "}"
-
