@@ -16,6 +16,7 @@ from typing import Any
 import questionary
 from prompt_toolkit.output import create_output
 
+from k8s_ucp.errors import UsageError
 from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.topology import APP_WORDS, APPS, NAME_PATTERN
 from k8s_ucp.topology.rules.combinations import environments_of
@@ -34,6 +35,13 @@ class Answers:
     ports: tuple[int, int] | None = None
     """HTTP and HTTPS ports of a core whose nodes accept traffic, if 80 and 443 are not
     available."""
+
+
+class NoTerminal(UsageError):
+    """A question can't be asked. what: needs the answer."""
+
+    def __init__(self, what: str, *, next: str) -> None:
+        super().__init__(f"{what} needs a terminal (stdin and stderr; TERM not dumb)", next=next)
 
 
 def can_ask() -> bool:

@@ -120,8 +120,8 @@ def confirm_removal(call: Invocation, topology: Topology, what: str, *, yes: boo
         if not questions.confirm(f"Remove {what}?", default=False):
             raise UsageError("nothing was removed")
     elif call.workspace.gitops(topology.name).core.exists():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next="add --plan to see what is removed and lost for good; then --yes",
         )
 

@@ -145,8 +145,8 @@ def _confirm(name: str) -> None:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next="ucp cloud reset --yes",
         )
     if not questions.confirm(f"Delete everything in the simulated cloud of {name}?", default=False):

@@ -112,8 +112,8 @@ def _confirm(name: str) -> None:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next=f"ucp clusters forget {name} --yes",
         )
     question = f"Deregister {name} and delete its Applications?"

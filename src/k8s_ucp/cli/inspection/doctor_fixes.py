@@ -45,8 +45,8 @@ def _confirm() -> None:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next="ucp doctor --fix --yes",
         )
     if not questions.confirm("Do this?"):

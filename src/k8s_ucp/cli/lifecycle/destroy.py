@@ -70,7 +70,6 @@ def destroy(
     context = chosen_context(call)
     context.destroys, context.delete_data = True, delete_data
     context.abandon, context.longest_wait = frozenset(abandon or ()), wait
-    name = context.topology.name
     if earlier := was_destroyed(context):
         _print_earlier(call, context, earlier)
         if plan:
@@ -86,8 +85,14 @@ def destroy(
         show_plan(call, [destruction], context, output)
         return
     if not yes:
-        _confirm(name)
+        _confirm(context.topology.name)
     seconds = run_plan(destruction, context, call.console)
+    _report(call, context, seconds)
+
+
+def _report(call: Invocation, context: StartContext, seconds: float) -> None:
+    """Print what was deleted and verified, and what is kept or may be left."""
+    name = context.topology.name
     if context.teardown.read_back:
         seen = "in the cloud itself" if context.simulates_cloud else "on the core cluster"
         call.console.say(f"checked {context.teardown.read_back} resources {seen}; none is left")
@@ -167,8 +172,8 @@ def _confirm(name: str) -> None:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next="ucp destroy --plan shows what is deleted; then: ucp destroy --yes",
         )
     if questions.typed(f"Type {name} to delete the topology and everything in it:") != name:

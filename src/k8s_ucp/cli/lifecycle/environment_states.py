@@ -123,8 +123,8 @@ def confirm_loss(
         if not questions.confirm(question, default=False):
             raise UsageError("nothing was stopped")
     elif any(each.lost for each in planned):
-        raise UsageError(
-            "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            "the confirmation",
             next="add --plan to see what is lost for good; then --yes",
         )
 

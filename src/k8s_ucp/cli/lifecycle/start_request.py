@@ -153,9 +153,8 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
-        raise UsageError(
-            f"{path} does not exist, and the wizard needs a terminal "
-            "(stdin and stderr; TERM not dumb)",
+        raise questions.NoTerminal(
+            f"{path} does not exist, and the wizard",
             next=f"ucp start --yes ({DEFAULT} core, environments stage and prod, app echo)",
         )
     clusters, missing = _choices()

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp.cli.command import (
+    Invocation,
     Output,
     PlanOption,
     PlanOutputOption,
@@ -132,11 +133,16 @@ def stop(
     if not yes:
         _confirm(context, loses=delete_data or delete_repos)
     seconds = run_plan(stopping, context, call.console)
-    released = "released" if context.provider.info.adopts else "deleted"
+    _report(call, context, seconds, delete_repos=delete_repos)
+
+
+def _report(call: Invocation, context: StartContext, seconds: float, *, delete_repos: bool) -> None:
+    """Print what was stopped, and what is kept or may be left."""
     if context.unasked:
+        released = "released" if context.provider.info.adopts else "deleted"
         call.console.say(
-            f"{core} was {released} without checking its cloud resources, which may still "
-            f"exist and be billed: {', '.join(context.unasked)}"
+            f"{context.topology.core_cluster} was {released} without checking its cloud "
+            f"resources, which may still exist and be billed: {', '.join(context.unasked)}"
         )
     if earlier := was_destroyed(context):
         deleted = "; its repositories are deleted now" if delete_repos else ""
@@ -144,7 +150,7 @@ def stop(
         call.console.say(f"{words}{deleted}. None of it is running; `ucp start` creates it again.")
         return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
-    lost = " and its clusters' data deleted" if delete_data else ""
+    lost = " and its clusters' data deleted" if context.delete_data else ""
     call.console.say(
         f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "
         "Start it again with `ucp start`."
@@ -160,8 +166,8 @@ def _confirm(context: StartContext, *, loses: bool) -> None:
 
     if not questions.can_ask():
         if loses:
-            raise UsageError(
-                "the confirmation needs a terminal (stdin and stderr; TERM not dumb)",
+            raise questions.NoTerminal(
+                "the confirmation",
                 next="add --plan to see what is lost for good; then --yes",
             )
         return
