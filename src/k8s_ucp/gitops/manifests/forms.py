@@ -42,6 +42,8 @@ _ASIDE = {"ci", "doc", "docs", "e2e", "hack", "iac", "infra", "scripts", "test",
 """Usual names of folders with manifests, and of folders that usually contain no app."""
 _SHOWN = 8
 _LARGE = 200_000
+_INVALID = " is not valid YAML: "
+"""How a message on a file without a path begins."""
 _TOOL = re.compile(
     r"skaffold/|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl|kubeadm\.k8s"
     r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
@@ -210,14 +212,14 @@ class _Outline:
     only_objects: bool
     objects: tuple[_Object, ...] = ()
     problem: str = ""
-    """Why the file is invalid, after its path."""
+    """Why the file is invalid YAML, or ""."""
 
 
 def _outline(data: bytes, path: str) -> _Outline:
     """Raises UsageError."""
     found = _outline_of(data)
     if found.problem:
-        raise UsageError(f"{path}{found.problem}", next=f"correct {path}")
+        raise UsageError(f"{path} is not valid YAML: {found.problem}", next=f"correct {path}")
     return found
 
 
@@ -227,7 +229,7 @@ def _outline_of(data: bytes) -> _Outline:
     try:
         content = [each for each in documents(data, "") if each is not None]
     except UsageError as error:
-        return _Outline(False, problem=error.message)
+        return _Outline(False, problem=error.message.removeprefix(_INVALID))
     if not content or not all(
         isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
         for each in content
