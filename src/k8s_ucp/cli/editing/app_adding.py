@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from k8s_ucp.cli.command import option
-from k8s_ucp.cli.editing.chart_pins import Pin, WantedChart, pin_now
+from k8s_ucp.cli.editing.chart_pins import Pin, UnpinnedChart, pin_now
 from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.cli.plan_runner import end_like_ctrl_c
 from k8s_ucp.errors import UcpError, UsageError
@@ -69,7 +69,7 @@ def item_of(
     end_like_ctrl_c()
     with contextlib.ExitStack() as undone:
         if wanted.chart:
-            chart = wanted_chart(call, topology, wanted)
+            chart = unpinned_chart(call, topology, wanted)
             pinned = pin(chart) if pin else pin_now(call, topology, chart)
             auth = {"auth": wanted.auth} if wanted.auth else {}
             place = {"repo": chart.place.repository, "name": chart.place.name}
@@ -100,7 +100,7 @@ def item_of(
         undone.pop_all()
 
 
-def wanted_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> WantedChart:
+def unpinned_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> UnpinnedChart:
     """The chart that an app's flags name. Raises UcpError, UsageError."""
     from k8s_ucp.cli.app_sources import credential_for
     from k8s_ucp.gitops.manifests.chart_source import ChartRef
@@ -117,7 +117,7 @@ def wanted_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> Want
     # The version may be a range such as 1.x, which an item can't have.
     item = {"repo": place.repository, "name": chart, "version": "0", "auth": wanted.auth}
     app = parsed_item({"name": wanted.name, "chart": item})
-    return WantedChart(place, wanted.version, credential_for(call, topology, app))
+    return UnpinnedChart(place, wanted.version, credential_for(call, topology, app))
 
 
 def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:

@@ -22,7 +22,7 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class WantedChart:
+class UnpinnedChart:
     """A chart of a repository. version: a version or a range; None: the newest version."""
 
     place: ChartRef
@@ -30,11 +30,11 @@ class WantedChart:
     credential: Credential | None
 
 
-Pin = Callable[[WantedChart], "PinnedChart"]
+Pin = Callable[[UnpinnedChart], "PinnedChart"]
 """Raises UcpError."""
 
 
-def pin_now(call: Invocation, topology: Topology, chart: WantedChart) -> PinnedChart:
+def pin_now(call: Invocation, topology: Topology, chart: UnpinnedChart) -> PinnedChart:
     """Fetch a chart. Raises UcpError."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.gitops.manifests.chart_source import pin
@@ -46,7 +46,7 @@ def pin_now(call: Invocation, topology: Topology, chart: WantedChart) -> PinnedC
 
 @contextlib.contextmanager
 def pinned_at_once(
-    call: Invocation, topology: Topology, charts: Sequence[WantedChart]
+    call: Invocation, topology: Topology, charts: Sequence[UnpinnedChart]
 ) -> Iterator[Pin]:
     """Fetch charts at the same time, while the block runs; each is waited for when it is needed."""
     from k8s_ucp.cli.app_sources import pinned_helm

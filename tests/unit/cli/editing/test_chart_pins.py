@@ -8,15 +8,15 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.editing.chart_pins import WantedChart, pinned_at_once
+from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, pinned_at_once
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
 
 CALL = cast("Any", None)
 
 
-def wanted(name: str, version: str | None = None) -> WantedChart:
-    return WantedChart(ChartRef("https://charts.example.org", name), version, None)
+def wanted(name: str, version: str | None = None) -> UnpinnedChart:
+    return UnpinnedChart(ChartRef("https://charts.example.org", name), version, None)
 
 
 def test_charts_are_fetched_at_the_same_time_and_once(monkeypatch: pytest.MonkeyPatch) -> None:

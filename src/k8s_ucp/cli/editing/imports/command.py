@@ -22,9 +22,9 @@ from k8s_ucp.cli.editing.app_adding import (
     item_of,
     parsed_item,
     read_item,
-    wanted_chart,
+    unpinned_chart,
 )
-from k8s_ucp.cli.editing.chart_pins import Pin, WantedChart, pinned_at_once
+from k8s_ucp.cli.editing.chart_pins import Pin, UnpinnedChart, pinned_at_once
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.selection import ChosenApp, Selection, refused
@@ -265,12 +265,12 @@ def _choose(
     selection.choices[finding.name] = ChosenApp(finding, request, wanted, item, kept)
 
 
-def _charts(call: Invocation, topology: Topology, apps: Sequence[AppFlags]) -> list[WantedChart]:
+def _charts(call: Invocation, topology: Topology, apps: Sequence[AppFlags]) -> list[UnpinnedChart]:
     """The charts of apps; what is wrong with one is said when its turn comes."""
     found = []
     for each in apps:
         with contextlib.suppress(UcpError):
-            found += [wanted_chart(call, topology, each)] if each.chart else []
+            found += [unpinned_chart(call, topology, each)] if each.chart else []
     return found
 
 
