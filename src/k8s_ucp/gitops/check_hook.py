@@ -68,9 +68,9 @@ trap 'exit 1' HUP INT TERM
 
 files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables lead to the pushed objects.
   mkdir -p "$3" && rm -f "$work/index" || return 1
-  GIT_INDEX_FILE="$work/index" git --git-dir="$1" read-tree "$2" 2>/dev/null &&
+  GIT_INDEX_FILE="$work/index" git --git-dir="$1" read-tree "$2" 2>"$work/unread" &&
     GIT_INDEX_FILE="$work/index" git --git-dir="$1" --work-tree="$3" \\
-      checkout-index --all --prefix="$3/" 2>/dev/null
+      checkout-index --all --prefix="$3/" 2>"$work/unread"
 }}
 
 in_core() {{ # COMMAND: without git's variables, which refer to the repository of this push.
@@ -111,9 +111,14 @@ while read -r old new ref; do
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$work/changed" 2>/dev/null ||
     echo '*' >"$work/changed"
   # A push of the backup alone needs no check: it is encrypted, and no manifest uses it.
-  grep -qv '^backup/' "$work/changed" || continue
+  test {name} = apps || grep -qv '^backup/' "$work/changed" || continue
   is_checked "$new" && continue
-  files_of "$PWD" "$new" "$work/new" || unchecked "failed to read the files of $new"
+  # Argo CD could not read them either: names such as `..`, or more than the disk can hold.
+  files_of "$PWD" "$new" "$work/new" || {{
+    {{ echo "this push is rejected because git can't write its files:"
+      head -n {shown} "$work/unread" | sed 's/^/  /'; }} >&2
+    exit 1
+  }}
   look "$work/new" >"$work/findings"
   case $? in
     0) test -s "$work/warnings" || continue ;;
@@ -243,8 +248,10 @@ def _checked(wanted: argparse.Namespace) -> CheckResult:
     core = wanted.core if wanted.core and wanted.core.is_dir() else None
     also = {"file", *(transports_in(core) if core else ())}
     helm = Path(wanted.helm) if wanted.helm else None
-    only = changed_apps(wanted.changed.read_text("utf-8", "replace").splitlines())
-    return check(wanted.kustomize, Checkout(core, wanted.folder), only, also=also, helm=helm)
+    changed = wanted.changed.read_text("utf-8", "replace").splitlines()
+    checkout = Checkout(core, wanted.folder)
+    only = changed_apps(changed)
+    return check(wanted.kustomize, checkout, only, changed=changed, also=also, helm=helm)
 
 
 def _expire(code: int) -> Callable[..., None]:

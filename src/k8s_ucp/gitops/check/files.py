@@ -9,7 +9,7 @@ import contextlib
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects import is_moving, of_object, unpinned_image
 from k8s_ucp.gitops.manifests.build_many import Object
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
-from k8s_ucp.gitops.manifests.sources import FIELDS, entries
+from k8s_ucp.gitops.manifests.sources import FIELDS, entries, loaded
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
 from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 
@@ -143,6 +143,28 @@ class Tree:
             for entry in entries(content)
         }
         return sorted(self.kustomizations.keys() - used)
+
+    def apps_using(self, paths: Collection[str]) -> set[str]:
+        """Apps whose overlays include one of these files, also through other folders."""
+        # A folder is changed by its kustomization; the other files are named one by one.
+        changed = {
+            path.rpartition("/")[0] or "." for path in paths if path.endswith(KUSTOMIZATIONS)
+        }
+        changed |= set(paths)
+        return {
+            app for folder, app, _ in self.overlays if not changed.isdisjoint(self._used(folder))
+        }
+
+    def _used(self, folder: str) -> set[str]:
+        """Files and folders that a kustomization loads, with itself."""
+        waiting, used = [folder], set[str]()
+        while waiting:
+            place = waiting.pop()
+            if place not in used:
+                used.add(place)
+                for entry in loaded(self.kustomizations.get(place, {})):
+                    waiting.append(posixpath.normpath(posixpath.join(place, entry)))
+        return used
 
     def exists(self, path: str) -> bool:
         start = path.rstrip("/") + "/"

@@ -115,18 +115,22 @@ def check(
     checkout: Checkout,
     only: Collection[str] | None = None,
     *,
+    changed: Collection[str] = (),
     also: Collection[str] = (),
     helm: Path | None = None,
     checks: Checks | None = None,
 ) -> CheckResult:
-    """Check the repositories. only: apps that changed; the others are not built.
+    """Check the repositories.
 
+    only: apps that changed; the others are not built, unless they use one of the files `changed`.
     helm: the program that renders charts. also: git transports besides https and ssh that overlays
     may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
     repository to read them from. What can't be checked is reported as a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
+    if only is not None and apps is not None:
+        only = {*only, *apps.apps_using(changed)}
     topology = _topology_of(core)
     unread: list[Fault] = []
     if checks is None:

@@ -437,6 +437,24 @@ def test_push_of_malformed_files_is_refused(checked: Repositories) -> None:
     assert checked.refs() == before
 
 
+@pytest.mark.parametrize("folder", ["shared", "backup", "apps/echo/base/shared"])
+def test_push_of_a_shared_base_is_checked_for_the_apps_that_use_it(
+    folder: str, checked: Repositories
+) -> None:
+    text = b"apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{port: 80}]}\n"
+    up = "../../../.."
+    checked.push(
+        "apps",
+        {
+            f"{folder}/kustomization.yaml": b"resources: [service.yaml]\n",
+            f"{folder}/service.yaml": text,
+            "apps/mine/overlays/stage/kustomization.yaml": f"resources: [{up}/{folder}]\n".encode(),
+        },
+    )
+    with pytest.raises(GitFailed, match="this push is rejected because it adds errors"):
+        checked.push("apps", {f"{folder}/service.yaml": text.replace(b"port: 80", b"port: x")})
+
+
 def words_of_the_hook(kustomize: Path, tmp_path: Path) -> list[str]:
     """Arguments of a check after a push that changed odd.yaml and the app web."""
     (tmp_path / "changed").write_text("odd.yaml\napps/web/overlays/stage/deployment.yaml\n")
@@ -476,6 +494,37 @@ def test_push_that_was_not_checked_says_so(
         ["git", "push", "origin", "main"], cwd=clone, check=True, capture_output=True, text=True
     )
     assert "this push was not checked" in pushed.stderr
+
+
+@pytest.mark.parametrize("name", ["..", ".git"])
+def test_push_of_files_that_can_not_be_written_is_refused(
+    name: str, checked: Repositories, tmp_path: Path
+) -> None:
+    """Argo CD can't check out such a commit, so no app would be deployed any more."""
+    bare = checked.folder.apps_remote
+    clone = tmp_path / "mine"
+    subprocess.run(["git", "clone", "-q", bare.as_uri(), str(clone)], check=True)
+
+    def git(*words: str, stdin: bytes = b"") -> str:
+        me = ("-c", "user.name=Me", "-c", "user.email=me@example.org")
+        done = subprocess.run(
+            ["git", *me, *words], cwd=clone, check=True, input=stdin, stdout=subprocess.PIPE
+        )
+        return done.stdout.decode().strip()
+
+    blob = git("hash-object", "-w", "--stdin", stdin=b"a: 1\n")
+    below = git("mktree", stdin=f"100644 blob {blob}\tconfig\n".encode())
+    entry = f"40000 {name}\0".encode() + bytes.fromhex(below)
+    words = ("hash-object", "-w", "--stdin", "-t", "tree", "--literally")
+    commit = git("commit-tree", git(*words, stdin=entry), "-p", "HEAD", "-m", "Mine")
+    pushed = subprocess.run(
+        ["git", "push", "origin", f"{commit}:refs/heads/main"],
+        cwd=clone,
+        capture_output=True,
+        text=True,
+    )
+    assert pushed.returncode == 1, pushed.stderr
+    assert f"invalid path '{name}/config'" in pushed.stderr
 
 
 def test_push_removes_files_of_killed_checks(

@@ -604,6 +604,22 @@ def test_variants_of_an_object_in_one_directory_are_found() -> None:
     assert list(find_repeated_faults(tree(sound))) == []
 
 
+def test_apps_are_checked_if_what_they_include_has_changed() -> None:
+    files = {
+        "apps/web/overlays/stage/kustomization.yaml": "resources: [../../base]\n",
+        "apps/web/base/kustomization.yaml": "resources: ['../../../shared//']\n",
+        "apps/api/overlays/stage/kustomization.yaml": "resources: [../../../web/base]\n",
+        "apps/own/overlays/stage/kustomization.yaml": "resources: [https://g/x?ref=v1, a.yaml]\n",
+        "shared/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: ../p.yaml}]\n",
+    }
+    found = tree(files)
+    assert found.apps_using(["shared/a.yaml"]) == {"web", "api"}
+    assert found.apps_using(["shared/kustomization.yaml"]) == {"web", "api"}
+    assert found.apps_using(["p.yaml", "README.md"]) == {"web", "api"}
+    assert found.apps_using(["apps/web/base/kustomization.yaml"]) == {"web", "api"}
+    assert found.apps_using(["a.yaml", "shared/other.yaml", "*"]) == set()
+
+
 def test_changed_apps_are_derived_from_the_changed_paths() -> None:
     assert changed_apps(["apps/web/base/x", "README.md", "apps/a/overlays/b/c"]) == {"web", "a"}
     assert changed_apps(["apps/web/x", "*"]) is None
