@@ -57,7 +57,9 @@ def test_an_archive_that_grows_is_refused(archive: bytes, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    "archive", [b"", b"\x1f\x8b", b"\x1f\x8b" + 50 * b"x", packed(("web/a", b"x"))[:-9], b"no tar"]
+    "archive",
+    [b"", b"\x1f\x8b", b"\x1f\x8b" + 50 * b"x", packed(("web/a", b"x"))[:-9], b"no tar"],
+    ids=["empty", "start", "no-gzip", "cut-off", "no-tar"],
 )
 def test_a_broken_archive_is_reported(archive: bytes) -> None:
     with pytest.raises(UcpError, match="the chart web can't be unpacked"):
