@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -33,9 +33,7 @@ PROVIDERS = {"embedded"}
 GOING = {"deletionTimestamp": "2030-03-17T17:46:40Z", "finalizers": [names.FINALIZER]}
 
 
-def settings(tmp: Any = None) -> Settings:
-    from pathlib import Path
-
+def settings() -> Settings:
     return Settings(kubeconfig=Path("core.yaml"), machine="here", topology="demo")
 
 

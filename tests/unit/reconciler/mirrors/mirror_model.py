@@ -89,7 +89,6 @@ class History:
         self.core = FakeApi()
         self.foreign: dict[tuple[str, str, str], Object] = {}
         """Foreign objects by (plural, namespace, name), as their owners last wrote them."""
-        self.allowed_to_adopt = False
         self.restart()
 
     # The reconciler.

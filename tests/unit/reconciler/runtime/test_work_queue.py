@@ -14,7 +14,7 @@ from k8s_ucp.reconciler.runtime.work_queue import BackOff, RateLimitedQueue, Ret
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 
 
-class BacklogModel(RuleBasedStateMachine):
+class QueueModel(RuleBasedStateMachine):
     """No key is lost, processed twice at a time, queued twice, or handed out early."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class BacklogModel(RuleBasedStateMachine):
         assert len(self.queue) == len(self.wanted) + len(self.hand)
 
 
-TestBacklog = BacklogModel.TestCase
+TestQueue = QueueModel.TestCase
 
 
 @given(
