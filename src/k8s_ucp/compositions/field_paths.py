@@ -20,7 +20,7 @@ _MOST_ITEMS = 1024
 
 
 class FieldMissing(Exception):
-    """There is no value at a path, which often is no error."""
+    """There is no value at a path, which often isn't an error."""
 
 
 def parse(path: str) -> list[Segment]:

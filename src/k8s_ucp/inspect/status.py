@@ -98,7 +98,7 @@ def collect(
     components: Callable[[], Sequence[ComponentStatus]],
     permit: FencePermit | None = None,
 ) -> ClusterSnapshot:
-    """Ask the core cluster, app clusters and components. Those that don't respond are no error.
+    """Ask the core cluster, app clusters and components. Those that don't respond aren't an error.
 
     kubeconfig: returns the file of a cluster, by name. permit: as in ClusterSnapshot.
     """

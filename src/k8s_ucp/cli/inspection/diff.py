@@ -37,7 +37,7 @@ COLUMNS = ("object", "topology", "repository", "cluster", "next")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """Compare ucp.yaml with the repositories and the clusters; changes nothing.
 
-    Exits with 1 where they differ. Tags and edits that people committed are no difference.
+    Exits with 1 where they differ. Tags and edits that people committed don't count.
     """
     call = invocation(ctx)
     context = chosen_view(call)

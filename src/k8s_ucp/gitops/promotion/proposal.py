@@ -139,7 +139,7 @@ class ProposalBranch:
             if merge and self._is_newest(commit):
                 self._forge.merge_when_green(request, proposal)
         except ForgeFailed:
-            # Concurrent changes by others are no failure: the caller checks again.
+            # Concurrent changes by others aren't a failure: the caller checks again.
             same = self._is_newest(commit) and self._base.fetch().commit == tip.base.commit
             if same and (not url or self._is_open()):
                 raise

@@ -98,7 +98,7 @@ def collect(
     app_clusters: Mapping[str, Path] | None = None,
     **more: Any,
 ) -> Examined:
-    """Ask the clusters for more than status does. Clusters that don't respond are no error.
+    """Ask the clusters for more than status does. Clusters that don't respond aren't an error.
 
     app_clusters: kubeconfig files of those that respond.
     """

