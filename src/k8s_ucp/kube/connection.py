@@ -159,14 +159,7 @@ class Connection:
         if response.status >= 400:
             text = self._read(method, path, response, limits)
             sent = headers.get("Authorization", "").removeprefix("Bearer ")
-            if sent:
-                # The server may echo the token, and its message ends up in logs and conditions.
-                text = text.replace(sent.encode(), b"***")
-            try:
-                answer = json.loads(text or b"{}")
-            except (ValueError, RecursionError):
-                answer = {}
-            raise refusal(method, path, response.status, answer)
+            raise refusal(method, path, response.status, _answer(text, sent))
         self.warnings.update(_warnings(response.headers.getlist("Warning")))
         return response
 
@@ -190,6 +183,17 @@ class Connection:
             return TooLarge(f"{where}: the response is larger than {limits.largest} bytes")
         words = plain(error, limits.seconds)
         return Unreachable(f"{self.server} is not responding: {words} ({method} {path})")
+
+
+def _answer(text: bytes, token: str) -> Any:
+    """The parsed body of an error, without the token; {} if it isn't valid JSON."""
+    if token:
+        # The server may echo the token, and its message ends up in logs and conditions.
+        text = text.replace(token.encode(), b"***")
+    try:
+        return json.loads(text or b"{}")
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _warnings(headers: Iterable[str]) -> Iterator[str]:
