@@ -513,7 +513,9 @@ spec:
     assert "its template can't be filled" in refused.reason and "kind" in refused.reason
 
 
-def test_many_environments_are_named_by_a_few_flags(workspace: Path, tmp_path: Path) -> None:
+def test_many_environments_are_named_by_a_few_flags(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
     files = {"web/base/kustomization.yaml": "resources: [web.yaml]\n"}
     files["web/base/web.yaml"] = DEPLOYMENT
     for number in range(30):
@@ -523,3 +525,8 @@ def test_many_environments_are_named_by_a_few_flags(workspace: Path, tmp_path: P
         ucp(workspace, "app", "import", str(write(tmp_path / "theirs", files)), "--all")
     assert "--map v11=ENV and so on (or --skip-env NAME)" in str(failed.value.next)
     assert "--app NAME" in str(failed.value.next) and "v12" not in str(failed.value.next)
+    assert "--skip-env '*'" in str(failed.value.next)
+    source, skip = str(tmp_path / "theirs"), ("--skip-env", "*", "--map", "v11=prod")
+    said = ucp(workspace, "app", "import", source, "--all", "--dry-run", *skip)
+    assert "web: stage has no overlay of its own and uses the common one" in said
+    assert "prod has no overlay" not in said

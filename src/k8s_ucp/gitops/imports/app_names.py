@@ -10,6 +10,9 @@ from dataclasses import replace
 from k8s_ucp.gitops.imports.findings import MOST_LETTERS, DiscoveredApp, app_name, named_by
 from k8s_ucp.gitops.manifests.forms import PARTS
 
+_LEAST_ABOVE = 15
+"""Minimum number of letters that a short name keeps of the folders above the app."""
+
 
 def with_distinct_names(findings: Sequence[DiscoveredApp]) -> list[DiscoveredApp]:
     """The apps with as many parent folders in their names as necessary.
@@ -61,7 +64,8 @@ def _shortened(name: str, finding: DiscoveredApp, findings: Sequence[DiscoveredA
     namesakes = [_folder(each).split("/") for each in findings if each.name == finding.name]
     shared = set.intersection(*map(set, namesakes)) if len(namesakes) > 1 else set()
     own = [each for each in _folder(finding).split("/") if each not in shared]
-    above = _text(own).removesuffix(finding.name)[: max(0, MOST_LETTERS - len(finding.name) - 1)]
+    room = max(_LEAST_ABOVE, MOST_LETTERS - len(finding.name) - 1)
+    above = _text(own).removesuffix(finding.name)[:room]
     return app_name(f"{above.strip('-')}-{finding.name}")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from k8s_ucp.cli.editing.imports.command import proposed_flags, refusal_rows
+from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RefusedApp
 from tests.unit.gitops.imports.test_detection import (
     CHART,
@@ -11,6 +12,7 @@ from tests.unit.gitops.imports.test_detection import (
     found,
     kustomized,
     overlay,
+    place,
     refusal,
 )
 
@@ -125,6 +127,9 @@ def test_names_that_are_too_long_leave_out_the_folders_of_all() -> None:
     [first, second] = found(deep).findings
     assert (first.name[:8], second.name[:8]) == ("one-yyyy", "two-yyyy")
     assert first.name.endswith("-web") and second.name.endswith("-web")
+    files = {f"{each}/all.yaml": CONFIG for each in ("manifests", "release")}
+    titled = detect(place(files), title=f"a-repository-with-a-name-of-{'m' * 12}").findings
+    assert [each.name[:11] for each in titled] == ["manifests-a", "release-a-r"]
     assert all(len(each) <= 40 for each in names.values())
 
 

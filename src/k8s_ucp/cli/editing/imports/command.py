@@ -65,6 +65,7 @@ _NAMED = 12
 """Maximum number of apps or environments that a message names."""
 _ALIKE = 3
 """Maximum number of apps that are listed one by one with the same reason why they are not added."""
+_OTHERS = "*"
 _LEFT_OUT = ""
 """Answer for an environment that is left out."""
 
@@ -97,7 +98,12 @@ def import_apps(
         ),
     ] = None,
     skip_env: Annotated[
-        list[str] | None, option("--skip-env", "THEIRS", "Environment to leave out; repeatable.")
+        list[str] | None,
+        option(
+            "--skip-env",
+            "THEIRS",
+            "Environment to leave out, or '*' for all that are not mapped; repeatable.",
+        ),
     ] = None,
     revision: RevisionOption = None,
     auth: AuthOption = None,
@@ -147,7 +153,8 @@ def import_apps(
     call = invocation(ctx)
     topology = load(call.workspace.topology_file)
     ours = [each.name for each in topology.spec.environments]
-    mapping = _mapping(map_ or (), skip_env or (), ours)
+    skips_others = _OTHERS in (skip_env or ())
+    mapping = _mapping(map_ or (), [each for each in skip_env or () if each != _OTHERS], ours)
     flags = {
         "clusterKinds": _by_app(cluster_kind or (), "--cluster-kind"),
         "fromOutside": _by_app(from_outside or (), "--from-outside"),
@@ -164,6 +171,8 @@ def import_apps(
     picked = _picked(
         found, tuple(renamed.get(each, each) for each in app or ()), every=every, dry_run=dry_run
     )
+    if skips_others:
+        mapping |= dict.fromkeys(unmapped(picked, ours, mapping))
     mapping = _ask_environments(picked, ours, mapping)
     with contextlib.ExitStack() as undone:
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
@@ -460,7 +469,10 @@ def _ask_environments(
     if missing and not can_ask():
         flags = proposed_flags(missing, ours, mapping, beside)
         shown = " ".join(flags[:_NAMED]) + (" and so on" if len(flags) > _NAMED else "")
-        fewer = "; or import single apps with --app NAME" if len(flags) > _NAMED else ""
+        fewer = (
+            "; or leave out all others with --skip-env '*', or import single apps with --app NAME"
+        )
+        fewer = fewer if len(flags) > _NAMED else ""
         raise UsageError(
             f"ucp.yaml has no environment {some_of(missing, _NAMED)}; it has {', '.join(ours)}",
             next=f"map them: {shown} (or --skip-env NAME){fewer}",
