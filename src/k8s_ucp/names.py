@@ -39,6 +39,8 @@ REGION = f"{GROUP}/region"
 VERSION = f"{GROUP}/version"
 PROTECTED = f"{GROUP}/protected"
 ACCESS = f"{GROUP}/access"
+HELD = f"{GROUP}/held"
+"""Annotation of a resource that Crossplane deletes only after the cluster that uses it."""
 DRAINING = f"{GROUP}/draining"
 """Replaces the environment label of a cluster Secret, so that ApplicationSets stop generating."""
 

@@ -72,6 +72,10 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
         half = Counter({kind: number // 2 for kind, number in by_kind(made).items()})
         assert by_kind(left(world)) == half, "removed means gone from the cloud"
         assert left(world).items() <= made.items()
+        calls = [each.operation for each in ledger_of(world) if each.succeeded]
+        assert calls.index("DeleteCluster") < calls.index("DeleteRole"), (
+            "the cluster needs its role"
+        )
         until("stage is well", lambda: world.is_well(clusters="registered", applications=9))
 
     def all_is_gone() -> None:
@@ -84,8 +88,7 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
         cut_somewhere(world, Plan("destroy", tuple(tasks)), *words)
         assert "none is left" in world.ucp(*words, timeout=300).stderr
         it_says_that_it_was_destroyed(world)
-        ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
-        entries = [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
+        entries = ledger_of(world)
         assert {id for _, _, id in remaining(entries)} == theirs
         assert all(each.caller.endswith(OTHERS) for each in entries if each.id in theirs)
 
@@ -102,6 +105,11 @@ def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workben
     assert " ready" in said["ucp claim list"]
     assert "demo was destroyed at" in said["ucp stop --yes"]
     assert "DeleteCluster" in said["ucp cloud ledger"]
+
+
+def ledger_of(world: Workbench) -> list[CloudLedgerEntry]:
+    ledger = (world.state / "components/cloud/ledger.jsonl").read_text("utf-8")
+    return [CloudLedgerEntry(**json.loads(line)) for line in ledger.splitlines()]
 
 
 def a_silent_core_is_destroyed_by_its_name_alone(world: Workbench) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp import names
@@ -10,7 +10,10 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.crossplane_objects import environment_resources
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object
+from k8s_ucp.managed.policies import PAUSED
+from k8s_ucp.providers import PROVIDERS
 
+_CLUSTER_GROUPS = {each.managed.group for each in PROVIDERS.values() if each.managed}
 CLUSTERS = "clusters"
 """The Application that contains the resources of environments' clusters."""
 
@@ -66,6 +69,37 @@ def remaining(kube: Kube, items: Iterable[Object]) -> list[Object]:
     return sorted(found, key=lambda now: _is_only_leaving(in_words(now)))
 
 
+def to_hold(resources: Sequence[Object]) -> list[Object]:
+    """Networks and roles of clusters that are about to be deleted with them, and must come after.
+
+    Argo CD deletes all at once, and AWS deletes a role although a cluster uses it, which then can't
+    be deleted.
+    """
+    if not any(map(is_of_cluster_service, resources)):
+        return []
+    return [
+        each
+        for each in resources
+        if not is_of_cluster_service(each) and PAUSED not in _annotations(each)
+    ]
+
+
+def to_release(left: Sequence[Object]) -> list[Object]:
+    """Those that were held, once no cluster is left."""
+    if any(map(is_of_cluster_service, left)):
+        return []
+    return [each for each in left if names.HELD in _annotations(each)]
+
+
+def is_of_cluster_service(item: Object) -> bool:
+    """A cluster in a cloud or a part of it, but not its network or a role."""
+    return str(item["apiVersion"]).partition("/")[0] in _CLUSTER_GROUPS
+
+
+def _annotations(item: Object) -> Mapping[str, str]:
+    return item["metadata"].get("annotations") or {}
+
+
 def in_words(item: Object) -> str:
     """An object that is to be deleted, and why it still exists."""
     return f"{item['kind']} {item['metadata']['name']} ({_state(item)})"
@@ -95,13 +129,16 @@ def cluster_resources(
 
 _LEAVING = "being deleted"
 _UNTOUCHED = "not deleted yet"
+_WAITING = "waits for the cluster"
 
 
 def _state(item: Object) -> str:
     leaving = "deletionTimestamp" in item["metadata"]
+    if names.HELD in _annotations(item):
+        return _WAITING
     return last_error(item) or (_LEAVING if leaving else _UNTOUCHED)
 
 
 def _is_only_leaving(words: str) -> bool:
     """False if it failed. Failures come first: the rest may only wait for them."""
-    return words.endswith((f"({_LEAVING})", f"({_UNTOUCHED})"))
+    return words.endswith((f"({_LEAVING})", f"({_UNTOUCHED})", f"({_WAITING})"))

@@ -1,7 +1,7 @@
 """Drains a cluster: deletes its Applications, and finds load balancers and volumes outside of it.
 
-`delete_applications`, `end_sync` and `request_refresh` write and are idempotent; `held_on` only
-reads; everything else is pure.
+`delete_applications`, `end_sync`, `request_refresh` and `set_held` write and are idempotent;
+`held_on` only reads; everything else is pure.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
+from k8s_ucp.managed.policies import PAUSED
 
 ASK_AGAIN = 5.0
 """Seconds."""
@@ -199,3 +200,17 @@ def in_words(words: list[str], noun: str) -> str:
     """`2 Applications left: a, b`; long lists are cut."""
     shown = ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
     return f"{len(words)} {noun}{'' if len(words) == 1 else 's'} left: {shown}"
+
+
+def set_held(kube: Kube, item: Object, *, held: bool) -> None:
+    """Have Crossplane leave a resource as it is, or not any more. Raises KubeError."""
+    about = item["metadata"]
+    kind = kube.kind_of(item["apiVersion"], item["kind"])
+    value = "true" if held else None
+    with suppress(NotFound):
+        kube.patch(
+            kind,
+            about["name"],
+            about.get("namespace"),
+            {"metadata": {"annotations": {PAUSED: value, names.HELD: value}}},
+        )

@@ -5,10 +5,21 @@ from __future__ import annotations
 import copy
 from typing import Any, cast
 
-from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
+import pytest
+
+from k8s_ucp.cli.editing.deletion import await_cluster_deleted, clusters_first
+from k8s_ucp.inspect.cluster_deletion import (
+    ClusterDeletion,
+    cluster_resources,
+    to_hold,
+    to_release,
+)
 from k8s_ucp.kube import Kind, Kube, Object
+from k8s_ucp.managed.policies import PAUSED
+from k8s_ucp.names import HELD
 
 EKS, EC2 = "eks.aws.m.upbound.io/v1beta1", "ec2.aws.m.upbound.io/v1beta1"
+IAM = "iam.aws.m.upbound.io/v1beta1"
 
 
 class Core:
@@ -16,6 +27,7 @@ class Core:
 
     def __init__(self, *items: Object) -> None:
         self.items = list(items)
+        self.deleted: list[str] = []
 
     def kind_of(self, api_version: str, kind: str) -> Kind:
         return Kind(api_version, kind, f"{kind.lower()}s")
@@ -26,6 +38,30 @@ class Core:
 
     def list_all(self, kind: Kind, *_: Any, **__: Any) -> list[Object]:
         return [each for each in self.items if each["kind"] == kind.kind]
+
+    def patch(self, kind: Kind, name: str, _: str | None, change: Object) -> None:
+        """Apply a change of annotations; then Crossplane deletes what is leaving."""
+        item = self.find(kind, name)
+        assert item is not None
+        annotations = {
+            **item["metadata"].get("annotations", {}),
+            **change["metadata"]["annotations"],
+        }
+        annotations = {key: value for key, value in annotations.items() if value is not None}
+        item["metadata"]["annotations"] = annotations
+        self.delete_in_clouds()
+
+    def prune(self) -> None:
+        """Delete all, as Argo CD does after a commit."""
+        self.items = [leaving(each) for each in self.items]
+        self.delete_in_clouds()
+
+    def delete_in_clouds(self) -> None:
+        for each in self.items.copy():
+            about = each["metadata"]
+            if "deletionTimestamp" in about and PAUSED not in about.get("annotations", {}):
+                self.deleted.append(each["kind"])
+                self.items.remove(each)
 
 
 def resource(api_version: str, kind: str, name: str = "demo-prod", said: str = "") -> Object:
@@ -101,3 +137,43 @@ def test_a_deletion_in_progress_is_detected() -> None:
     assert deletion(Core(), leaving(vpc)).has_begun()
     assert deletion(Core(local)).has_begun()
     assert "still exists" in deletion(Core(local)).left()
+
+
+def held(item: Object) -> Object:
+    metadata = {**item["metadata"], "annotations": {PAUSED: "true", HELD: "true"}}
+    return {**item, "metadata": metadata}
+
+
+def test_networks_and_roles_are_held_until_the_clusters_are_gone() -> None:
+    cluster, nodes = resource(EKS, "Cluster"), resource(EKS, "NodeGroup")
+    vpc, role = resource(EC2, "VPC"), resource(IAM, "Role")
+    by_a_person = resource(EC2, "Subnet")
+    by_a_person["metadata"]["annotations"] = {PAUSED: "true"}
+    assert to_hold([vpc, cluster, by_a_person, role, nodes]) == [vpc, role]
+    assert to_hold([vpc, role]) == []
+    assert to_release([leaving(nodes), held(vpc)]) == []
+    assert to_release([held(vpc), by_a_person, held(role)]) == [held(vpc), held(role)]
+
+
+def test_the_cluster_of_an_environment_is_deleted_before_its_network_and_roles() -> None:
+    parts = [resource(IAM, "Role"), resource(EC2, "VPC"), resource(EKS, "Cluster")]
+    core = Core(*parts)
+    removal = deletion(core, *parts)
+    with clusters_first([removal]):
+        core.prune()
+    assert core.deleted == ["Cluster"]
+    assert (
+        removal.left()
+        == "Role demo-prod (waits for the cluster), VPC demo-prod (waits for the cluster)"
+    )
+    await_cluster_deleted(removal, "ucp env remove prod", seconds=5)
+    assert core.deleted == ["Cluster", "Role", "VPC"]
+
+
+def test_nothing_stays_held_if_the_commit_fails() -> None:
+    parts = [resource(IAM, "Role"), resource(EKS, "Cluster")]
+    core = Core(*parts)
+    with pytest.raises(KeyboardInterrupt), clusters_first([deletion(core, *parts)]):
+        assert core.items[0]["metadata"]["annotations"] == {PAUSED: "true", HELD: "true"}
+        raise KeyboardInterrupt
+    assert core.items[0]["metadata"]["annotations"] == {}

@@ -13,10 +13,16 @@ from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.record import FenceRecord
-from k8s_ucp.inspect.cluster_deletion import ClusterDeletion, cluster_resources
+from k8s_ucp.inspect.cluster_deletion import (
+    ClusterDeletion,
+    cluster_resources,
+    remaining,
+    to_hold,
+    to_release,
+)
 from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
 from k8s_ucp.names import APP, ARGOCD_NAMESPACE, PROTECTED, TOPOLOGY, TRACKING_ID
-from k8s_ucp.reconciler.draining import end_sync
+from k8s_ucp.reconciler.draining import end_sync, set_held
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Environment, Topology
@@ -37,14 +43,40 @@ def deletion_of(call: Invocation, topology: Topology, environment: str) -> Clust
     return ClusterDeletion(kube, topology.app_cluster(environment), resources)
 
 
+@contextlib.contextmanager
+def clusters_first(deletions: Iterable[ClusterDeletion]) -> Iterator[None]:
+    """Hold networks and roles of the clusters that a commit inside of the block removes.
+
+    `await_cluster_deleted` has them deleted once the clusters are gone. Raises KubeError.
+    """
+    held: list[tuple[Kube, Object]] = []
+    try:
+        for each in deletions:
+            for item in to_hold(remaining(each.kube, each.resources)):
+                held.append((each.kube, item))
+                set_held(each.kube, item, held=True)
+        yield
+    except BaseException:
+        for kube, item in held:
+            with contextlib.suppress(KubeError):
+                set_held(kube, item, held=False)
+        raise
+
+
 def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:
     """Wait until an environment's cluster is drained and deleted. Raises DeadlineExceeded.
 
     again: the command that continues the wait.
     """
+
+    def look() -> str:
+        for each in to_release(remaining(deletion.kube, deletion.resources)):
+            set_held(deletion.kube, each, held=False)
+        return deletion.left()
+
     wait_for(
         f"deletion of cluster {deletion.cluster}",
-        deletion.left,
+        look,
         seconds=seconds,
         next=f"fix the cause, then run {again} again: it continues",
     )

@@ -21,6 +21,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.deletion import (
     await_cluster_deleted,
+    clusters_first,
     deletion_of,
     how_far,
     refuse_lost_core,
@@ -294,7 +295,9 @@ def remove(
             edit(read_topology(file), file)
             what = f"the environment {name} with its apps and its cluster"
             confirm_removal(call, before, what, yes=yes)
-            edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
+            # Without a wait, nobody would have the rest deleted.
+            with clusters_first([deletion] if deletion and wait else []):
+                edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
         if deletion is None:
             how = "; the core cluster is not running: its cluster is deleted at the next start"
         elif not wait:

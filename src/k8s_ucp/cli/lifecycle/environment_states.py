@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.editing.deletion import (
     await_cluster_deleted,
+    clusters_first,
     deletion_of,
     refuse_lost_core,
     refuse_protected,
@@ -63,8 +64,10 @@ def stop_environments(
             question = f"Stop {', '.join(each.name for each in leaving)}?"
             confirm_loss(call, planned, question, yes=yes)
         if leaving or continues(parts, again):
-            # An interrupted run may have written ucp.yaml without pushing it.
-            commit_state(call, chosen, "stopped", parts)
+            # An interrupted run may have written ucp.yaml without pushing it. Without a wait,
+            # nobody would have networks and roles deleted.
+            with clusters_first(deletions.values() if wait else ()):
+                commit_state(call, chosen, "stopped", parts)
         clusters = "its cluster is" if len(chosen) == 1 else "their clusters are"
         if len(deletions) < len(chosen):
             how = f"; the core cluster is not running: {clusters} deleted at the next start"

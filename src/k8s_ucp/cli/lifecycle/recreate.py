@@ -20,7 +20,12 @@ from k8s_ucp.cli.command import (
     invocation,
     option,
 )
-from k8s_ucp.cli.editing.deletion import open_core, refuse_lost_core, refuse_protected
+from k8s_ucp.cli.editing.deletion import (
+    clusters_first,
+    open_core,
+    refuse_lost_core,
+    refuse_protected,
+)
 from k8s_ucp.cli.editing.topology_edit import (
     context_of,
     continues,
@@ -149,7 +154,8 @@ def _recreate_environments(
             confirm_loss(call, planned, question, yes=yes)
         if leaving or (returning and continues(parts, again)):
             # An interrupted run may have written ucp.yaml without pushing it.
-            commit_state(call, returning, "stopped", parts)
+            with clusters_first(deletions.values()):
+                commit_state(call, returning, "stopped", parts)
         await_clusters_deleted(deletions, again, parts, seconds=wait)
         if returning:
             _bring_back(call, topology, returning, parts)

@@ -11,7 +11,11 @@ from k8s_ucp import names
 from k8s_ucp.components import crossplane
 from k8s_ucp.components.ownership.tracking import tracker
 from k8s_ucp.context import StartContext
-from k8s_ucp.inspect.cluster_deletion import CLUSTERS, cluster_resources
+from k8s_ucp.inspect.cluster_deletion import (
+    CLUSTERS,
+    cluster_resources,
+    is_of_cluster_service,
+)
 from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object
 from k8s_ucp.names import CLUSTERS_NAMESPACE, ENVIRONMENT, GROUP, TOPOLOGY
@@ -22,7 +26,6 @@ from k8s_ucp.topology.placement import runs_in_cluster
 
 CLOUD = f"{GROUP}/cloud"
 """Label with which a claim selects its Composition."""
-_CLUSTER_GROUPS = {each.managed.group for each in PROVIDERS.values() if each.managed}
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class OwnedObjects:
     @cached_property
     def cloud_clusters(self) -> list[Object]:
         """Clusters in clouds: resources of the provider's cluster service."""
-        return [each for each in self._resources if _group(each) in _CLUSTER_GROUPS]
+        return [each for each in self._resources if is_of_cluster_service(each)]
 
     @cached_property
     def networks(self) -> list[Object]:
@@ -64,7 +67,7 @@ class OwnedObjects:
         return [
             each
             for each in self._resources
-            if _group(each) not in _CLUSTER_GROUPS and not _is_used(each, used)
+            if not is_of_cluster_service(each) and not _is_used(each, used)
         ]
 
     @cached_property
