@@ -636,7 +636,7 @@ can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
 Files that can't be read or built can't be ignored either, since nothing in them was checked.
 
 Objects rendered from jsonnet are not checked: only Argo CD can render it, with its own libraries
-and arguments. The check lists these apps.
+and arguments. Neither are Git submodules, which only Argo CD fetches. The check lists both.
 
 A pipeline that checks the app repository alone (`ucp check --apps .`) does not know ucp.yaml. It
 reads `checks.yaml` there, which is rendered from `checks` of ucp.yaml; if the core repository is

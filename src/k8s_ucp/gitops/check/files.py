@@ -30,6 +30,7 @@ _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.ya
 """Hidden folders, manifests of engines (which are pinned as a whole), ucp.yaml."""
 _PIPELINE = re.compile(r"(\.github/workflows|ci)/[^/]+\.ya?ml")
 _LOCAL_TARGET = re.compile(r"^[ \t]*+UCP_PROMOTE_REPO:\s*[\"']?(file:[^\s\"']+)", re.MULTILINE)
+_SUBMODULE = re.compile(r"^[ \t]*+path[ \t]*+=(.*)$", re.MULTILINE)
 _ACTION = re.compile(r"^[ \t]*+(?:-[ \t]++)?uses:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -133,6 +134,13 @@ class Tree:
         others = {folder for folder, _, _ in (*self.overlays, *self.chart_overlays)}
         found = (_JSONNET.match(path) for path in self.files)
         return sorted({each[2] for each in found if each and each[1] not in others})
+
+    @cached_property
+    def submodules(self) -> list[str]:
+        """Folders of apps that are in another repository, which Argo CD fetches."""
+        text = self.files.get(".gitmodules", b"").decode("utf-8", "replace")
+        paths = (posixpath.normpath(each.strip('" \t\r')) for each in _SUBMODULE.findall(text))
+        return sorted({each for each in paths if each.startswith("apps/")})
 
     @cached_property
     def roots(self) -> list[str]:

@@ -158,6 +158,10 @@ def check(
             for app in apps.jsonnet
             if only is None or app in only
         ]
+        unjudged += [
+            f"apps: {folder}: not checked: only Argo CD fetches this submodule"
+            for folder in apps.submodules
+        ]
     is_complete = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),

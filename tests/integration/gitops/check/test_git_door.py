@@ -340,6 +340,14 @@ def test_links_to_devices_are_not_read(name: str, kustomize: Path, tmp_path: Pat
     assert {each.rule for each in found} == {"build-failed"}
 
 
+def test_an_app_in_a_submodule_is_listed_as_unchecked(kustomize: Path, tmp_path: Path) -> None:
+    overlay(tmp_path, "resources: []\n")
+    text = '[submodule "a"]\n\tpath = apps/far\n\turl = https://git.example.org/far\n'
+    (tmp_path / "apps" / ".gitmodules").write_text(text)
+    notes = check(kustomize, Checkout(apps=tmp_path / "apps")).notes
+    assert notes == ["apps: apps/far: not checked: only Argo CD fetches this submodule"]
+
+
 @pytest.fixture
 def checked(world: Repositories, kustomize: Path) -> Repositories:
     world.start()

@@ -620,6 +620,14 @@ def test_apps_are_checked_if_what_they_include_has_changed() -> None:
     assert found.apps_using(["a.yaml", "shared/other.yaml", "*"]) == set()
 
 
+def test_submodules_with_apps_are_listed() -> None:
+    text = '[submodule "a"]\n\tpath = apps/web/overlays/stage\n\turl = https://g/x\n'
+    text += '[submodule "b"]\n  path="./apps/api"\r\n[submodule "c"]\n  path = docs\n'
+    found = tree({".gitmodules": text}).submodules
+    assert found == ["apps/api", "apps/web/overlays/stage"]
+    assert tree({}).submodules == []
+
+
 def test_changed_apps_are_derived_from_the_changed_paths() -> None:
     assert changed_apps(["apps/web/base/x", "README.md", "apps/a/overlays/b/c"]) == {"web", "a"}
     assert changed_apps(["apps/web/x", "*"]) is None
