@@ -143,7 +143,7 @@ def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
     name = next((each for each in kinds if each in generator), None)
     if name is None:
         raise NotImportable(
-            f"its generator {', '.join(generator) or '{}'} is not supported", _ADVICE
+            f"its generator {', '.join(map(str, generator)) or '{}'} is not supported", _ADVICE
         )
     own = part(generator, name)
     if part(own, "template"):
@@ -160,7 +160,7 @@ def _selects(selector: Mapping[str, Any], parameters: Parameters) -> bool:
             return False
     for rule in maps(selector, "matchExpressions"):
         value, operator = texts.get(str(rule.get("key"))), rule.get("operator")
-        wanted = [str(each) for each in rule.get("values") or ()]
+        wanted = _texts(rule, "values")
         outcomes = {
             "In": value is not None and value in wanted,
             "NotIn": value is None or value not in wanted,
@@ -199,7 +199,7 @@ def _of_clusters(generator: Mapping[str, Any], around: SetContext) -> list[Param
     chosen = [*labels.values()]
     left_out: list[str] = []
     for rule in maps(selector, "matchExpressions"):
-        listed = [str(each) for each in rule.get("values") or ()]
+        listed = _texts(rule, "values")
         if rule.get("key") == SECRET_TYPE:
             continue
         if rule.get("operator") == "NotIn":
@@ -269,7 +269,7 @@ def _product(generator: Mapping[str, Any], around: SetContext) -> list[Parameter
 
 def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters]:
     """The first generator's parameters, merged with those of the others that have the same keys."""
-    keys = [str(each) for each in generator.get("mergeKeys") or ()]
+    keys = _texts(generator, "mergeKeys")
     first, *others = [_generate(each, around) for each in maps(generator, "generators")] or [[]]
 
     def key(parameters: Parameters) -> tuple[str, ...]:
@@ -281,6 +281,12 @@ def _merged(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
         if key(each) in found:
             found[key(each)] = merge(found[key(each)], each)
     return list(found.values())
+
+
+def _texts(content: Mapping[str, Any], key: str) -> list[str]:
+    """The list at a key as texts; empty if it is none."""
+    found = content.get(key)
+    return [str(each) for each in found] if isinstance(found, list) else []
 
 
 def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:

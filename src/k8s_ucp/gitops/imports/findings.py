@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
@@ -162,11 +161,9 @@ def sources_of(application: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def app_name(text: str) -> str:
-    """A valid app name for ucp.yaml, as close to the text as possible. Raises UsageError."""
+    """A valid app name for ucp.yaml, as close to the text as possible."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:MOST_LETTERS].strip("-")
-    if not name:
-        raise UsageError(f"{text!r} is not a valid app name")
-    return name
+    return name or "app"
 
 
 def named_by(folder: str, title: str) -> tuple[list[str], str]:

@@ -87,7 +87,8 @@ def _written(
         components = [str(each) for each in _list("components", listed)]
         if missing := [each for each in components if not has(each)]:
             raise NotImportable(f"its component {missing[0]} does not exist here", _ADVICE)
-        known = existing.get("components") or []
+        known = existing.get("components")
+        known = known if isinstance(known, list) else []
         new["components"] = [*known, *(each for each in components if each not in known)]
     return new
 

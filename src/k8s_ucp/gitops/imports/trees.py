@@ -27,7 +27,7 @@ from k8s_ucp.names import SECRET_TYPE
 
 _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
-_APPLICATION = re.compile(r"^\s*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
+_APPLICATION = re.compile(r"^[ \t]*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that stand for the newest commit."""

@@ -321,8 +321,8 @@ def chart_file(files: Files) -> ChartFile:
     listed = content.get("dependencies")
     if listed is None and "requirements.yaml" in files:
         listed = first_map(files["requirements.yaml"], "requirements.yaml").get("dependencies")
-    needed = [each for each in listed or () if isinstance(each, dict)]
-    return ChartFile(name, str(version), tuple(needed))
+    needed = listed if isinstance(listed, list) else []
+    return ChartFile(name, str(version), tuple(each for each in needed if isinstance(each, dict)))
 
 
 def _detected(files: Files) -> AppForm | None:

@@ -1472,3 +1472,30 @@ def test_folders_of_idpbuilder_are_relative_to_the_application() -> None:
 
 def source_beside(path: str, *, url: str = "cnoe://") -> dict[str, str]:
     return {"repoURL": url, "path": path}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"web/Chart.yaml": f"{CHART}dependencies: 5\n"},
+        {"all.yaml": application_set("all", {3: {}}, {"spec": {}})},
+        {"all.yaml": application("../..", {"chart": "web", "repoURL": "https://c.example.org"})},
+        {
+            "all.yaml": application_set(
+                "all",
+                {"clusters": {"selector": {"matchExpressions": [{"operator": "In", "values": 1}]}}},
+                {"metadata": {"name": "web"}, "spec": {"source": {"repoURL": URL, "path": "web"}}},
+            ),
+            "web/all.yaml": CONFIG,
+        },
+        {
+            "all.yaml": application("web", {"path": "web", "kustomize": {"components": ["x"]}}),
+            "web/kustomization.yaml": "components: 1\nresources: [all.yaml]\n",
+            "web/x/kustomization.yaml": "kind: Component\n",
+            "web/all.yaml": CONFIG,
+        },
+    ],
+)
+def test_fields_of_a_wrong_type_end_no_import(files: Mapping[str, str]) -> None:
+    there = found(files)
+    assert there.findings or there.refusals

@@ -189,7 +189,8 @@ def _laid_over(content: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str,
     found = dict(content)
     for key in ("components", "patches", "images"):
         if isinstance(more := spec.get(key), list):
-            found[key] = [*(found.get(key) or ()), *more]
+            own = found.get(key)
+            found[key] = [*(own if isinstance(own, list) else ()), *more]
     for key, name in (("namePrefix",) * 2, ("nameSuffix",) * 2, ("targetNamespace", "namespace")):
         if spec.get(key):
             found[name] = spec[key]

@@ -43,7 +43,7 @@ _CONTENT = frozenset(
 )
 """Keys that add objects to a kustomization."""
 _FOREIGN = re.compile(
-    rb"^\s*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
+    rb"^[ \t]*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
 )
 """Objects that belong to no app: Argo CD's own, which are read separately, and those of Flux."""
 _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
