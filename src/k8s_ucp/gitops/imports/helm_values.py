@@ -26,7 +26,7 @@ _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 def check_settings(helm: Mapping[str, Any]) -> None:
     """Raise NotImportable for settings that an app in ucp.yaml can't have."""
-    others = sorted(key for key, value in helm.items() if value and key not in _TAKEN)
+    others = sorted(str(key) for key, value in helm.items() if value and key not in _TAKEN)
     if others:
         raise NotImportable(
             f"the Application sets helm.{', helm.'.join(others)}",

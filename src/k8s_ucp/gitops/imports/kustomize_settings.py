@@ -33,7 +33,7 @@ _ADVICE = "write it to the kustomization of the overlay, then import again"
 def used_settings(kustomize: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that have an effect. Raises NotImportable for those that can't be written."""
     used = {key: value for key, value in kustomize.items() if value}
-    if others := sorted(used.keys() - _TAKEN):
+    if others := sorted(str(key) for key in used.keys() - _TAKEN):
         raise NotImportable(
             f"the Application sets kustomize.{', kustomize.'.join(others)}", _ADVICE
         )

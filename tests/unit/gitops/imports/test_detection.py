@@ -1479,6 +1479,8 @@ def source_beside(path: str, *, url: str = "cnoe://") -> dict[str, str]:
     [
         {"web/Chart.yaml": f"{CHART}dependencies: 5\n"},
         {"all.yaml": application_set("all", {3: {}}, {"spec": {}})},
+        {"all.yaml": application("web", {"path": "web", "helm": {2: 1}}), "web/Chart.yaml": CHART},
+        {"all.yaml": application("web", {"path": "web", "kustomize": {2: 1}}), "web/a.yaml": ""},
         {"all.yaml": application("../..", {"chart": "web", "repoURL": "https://c.example.org"})},
         {
             "all.yaml": application_set(
