@@ -208,9 +208,11 @@ def dump_all(documents: Iterable[Any]) -> str:
 
 
 def _load(text: str, path: str = "") -> list[Any]:
+    # Not in `except`: if Ctrl-C interrupts the import, the second one fails with another error.
+    invalid = unreadable()
     try:
         return load_all(text)
-    except unreadable() as error:
+    except invalid as error:
         raise UsageError(
             f"{path} is not valid YAML: {_reason(error)}", next=f"correct {path}"
         ) from error
