@@ -185,7 +185,12 @@ class Piece:
         """Check everything that must be true for a topology."""
         found = rendered(topology, text)
         assert found == rendered(topology, text), f"other bytes\n{text.decode()}"
-        wrong = check_rendered(self.kustomize, found).findings
+        # A git repository on this machine with a pipeline is a choice, of which the check warns.
+        wrong = [
+            each
+            for each in check_rendered(self.kustomize, found).findings
+            if each.rule != "pipeline-local-repository"
+        ]
         assert not wrong, f"{wrong}\n{text.decode()}"
         self.counts["topologies"] += 1
         self.counts["files_with_the_same_bytes_twice"] += len(found.core) + len(found.apps)
