@@ -121,9 +121,10 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
             continue
         seen.add(each)
         for file in (each / name for name in KUSTOMIZATIONS):
-            kustomization = _read(file)
+            content = _content(file)
+            kustomization = _first_map(content, file)
             # Each inline patch is a text of its own.
-            for text in (_text(file), *_strings(kustomization)):
+            for text in (_text(content, file), *_strings(kustomization)):
                 if why := multiplied(text):
                     yield file, why
             for entry in loaded(kustomization):
@@ -133,20 +134,20 @@ def find_refused(folder: Path, also: Collection[str] = ()) -> Iterator[tuple[Pat
                     continue
                 elif (each / entry).is_dir():
                     waiting.append(each / entry)
-                elif why := multiplied(_text(each / entry)):
+                elif why := multiplied(_text(_content(each / entry), each / entry)):
                     yield each / entry, why
 
 
-def _read(file: Path) -> Mapping[str, Any]:
+def _first_map(content: bytes, file: Path) -> Mapping[str, Any]:
     try:
-        return first_map(_content(file), str(file))
+        return first_map(content, str(file))
     except UsageError:
         return {}
 
 
-def _text(file: Path) -> str:
+def _text(content: bytes, file: Path) -> str:
     try:
-        return plain_text(_content(file), str(file))
+        return plain_text(content, str(file))
     except UsageError:
         return ""
 
