@@ -148,6 +148,34 @@ def namespace(name: str) -> dict[str, object]:
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 
 
+def kind_of_any_fields(group: str, kind: str, version: str) -> dict[str, object]:
+    """The CRD of a namespaced kind whose spec can have any fields."""
+    spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    plural = f"{kind.lower()}s"
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            # Required for the groups below k8s.io.
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                }
+            ],
+        },
+    }
+
+
 def deployment(name: str, image: str = PAUSE_IMAGE) -> dict[str, object]:
     """A Deployment with two replicas in namespace default."""
     labels = {"app": name}

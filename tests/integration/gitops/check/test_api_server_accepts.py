@@ -21,7 +21,7 @@ from k8s_ucp.kube import SECRET, Kube, KubeError
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Topology
 from tests import provider_fields
-from tests.control_planes import eventually, namespace
+from tests.control_planes import eventually, kind_of_any_fields, namespace
 from tests.unit.compositions.platform import claim, composed, machine
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
@@ -262,31 +262,7 @@ SERVICE = {
     "spec": {"ports": [{"port": 80}]},
 }
 TRAEFIK = "traefik.io"
-INGRESS_ROUTES = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": f"ingressroutes.{TRAEFIK}"},
-    "spec": {
-        "group": TRAEFIK,
-        "scope": "Namespaced",
-        "names": {"kind": "IngressRoute", "plural": "ingressroutes"},
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
+INGRESS_ROUTES = kind_of_any_fields(TRAEFIK, "IngressRoute", "v1alpha1")
 
 
 def ingress_route(*matches: str, place: str = "apps") -> dict[str, Any]:

@@ -21,7 +21,7 @@ from k8s_ucp.gitops.render.values.claims import ClaimRequest, claim
 from k8s_ucp.kube import Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Team, Topology
-from tests.control_planes import control_planes, eventually, made, namespace
+from tests.control_planes import control_planes, eventually, kind_of_any_fields, made, namespace
 from tests.unit.gitops.topologies import FACTS, demo
 
 pytestmark = pytest.mark.engines
@@ -223,35 +223,7 @@ PORTS: dict[str, Any] = {"ports": [{"port": 80}], "selector": {"app": "web"}}
 
 OWN_HOST = "web.shop.stage.example.org"
 GATEWAY_API = "gateway.networking.k8s.io"
-ROUTES: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": f"httproutes.{GATEWAY_API}",
-        "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-    },
-    "spec": {
-        "group": GATEWAY_API,
-        "scope": "Namespaced",
-        "names": {"kind": "HTTPRoute", "plural": "httproutes"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {
-                            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                        },
-                    }
-                },
-            }
-        ],
-    },
-}
-"""Of the Gateway API, with any fields."""
+ROUTES = kind_of_any_fields(GATEWAY_API, "HTTPRoute", "v1")
 
 
 def route(host: str, **backend: Any) -> Object:
