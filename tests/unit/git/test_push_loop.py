@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git.failures import GitFailed, Interrupted, Rejected
-from k8s_ucp.git.push_loop import FEW, push_until_accepted
+from k8s_ucp.git.push_loop import FEW, LONG_PAUSE, Pace, push_until_accepted
 
 
 @pytest.mark.parametrize("others", [0, 1, FEW.tries - 1])
@@ -23,6 +23,27 @@ def test_a_rejected_push_is_retried_until_the_remote_accepts_it(others: int) -> 
     assert push_until_accepted(attempt, replace(FEW, sleep=pauses.append)) == others + 1
     assert len(pauses) == others
     assert all(0 <= pause <= FEW.longest_pause for pause in pauses)
+
+
+def test_pauses_after_slow_attempts_have_room_for_several_of_them() -> None:
+    """Otherwise fifty slow promotions on one branch would keep colliding."""
+    now, took, pauses = 0.0, 5.0, list[float]()
+
+    def attempt(number: int) -> None:
+        nonlocal now
+        now += took
+        raise Rejected("the branch has moved")
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        pauses.append(seconds)
+        now += seconds
+
+    pace = Pace(deadline=400, clock=lambda: now, sleep=sleep, random=lambda: 0.99)
+    with pytest.raises(DeadlineExceeded):
+        push_until_accepted(attempt, pace)
+    assert max(pauses) == pytest.approx(0.99 * LONG_PAUSE * took)
+    assert now <= pace.deadline + took, "an attempt has a deadline of its own"
 
 
 @pytest.mark.parametrize(
