@@ -1,9 +1,12 @@
-"""Pins the charts that apps are added from: to an exact version, with the digest of its content."""
+"""Pins the charts that apps are added from: to an exact version, with the digest of its content.
+
+Charts in folders have dependencies instead, which are fetched at the same time, too.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
     from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
+    from k8s_ucp.gitops.manifests.forms import Files
+    from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
 
 AT_ONCE = 8
@@ -75,3 +80,43 @@ def pinned_at_once(
     finally:
         programs.end()
         pool.shutdown(cancel_futures=True)
+
+
+def dependencies_at_once(
+    call: Invocation, topology: Topology, place: FolderTree, charts: Mapping[str, str]
+) -> dict[str, UcpError]:
+    """Fetch the dependencies of charts at the same time: {app: error} of those that fail.
+
+    Whoever reads one of the charts later has them. charts: {app: folder}.
+    """
+    from k8s_ucp.cli.app_sources import pinned_helm
+    from k8s_ucp.gitops.manifests.chart_source import missing_dependencies, with_dependencies
+    from k8s_ucp.gitops.manifests.forms import chart_file
+    from k8s_ucp.gitops.render.app_manifests import charts_beside
+    from k8s_ucp.process import RunningPrograms
+
+    lacking: dict[str, tuple[Files, Mapping[str, Files]]] = {}
+    for app, folder in charts.items():
+        with contextlib.suppress(UcpError):  # Said of each app.
+            files = place.below(folder)
+            if missing_dependencies(files):
+                lacking[app] = files, charts_beside(place, folder, chart_file(files))
+    if len(lacking) < 2:
+        return {}
+    programs, failures = RunningPrograms(), dict[str, UcpError]()
+    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
+    try:
+        helm = pinned_helm(call, topology)
+        waiting = {
+            app: pool.submit(with_dependencies, helm, files, beside, programs)
+            for app, (files, beside) in lacking.items()
+        }
+        for app, fetched in waiting.items():
+            try:
+                fetched.result()
+            except UcpError as error:
+                failures[app] = error
+    finally:
+        programs.end()
+        pool.shutdown(cancel_futures=True)
+    return failures

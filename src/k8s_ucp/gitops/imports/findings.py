@@ -107,18 +107,21 @@ class RefusedApp:
     advice: str
     folder: str | None = None
     """Folder in the tree if it deploys nothing else: not reported if apps in it were found."""
+    for_many: str = ""
+    """The advice for many apps with this reason, if `advice` is for this app alone."""
 
 
 class NotImportable(Exception):
     """Stops reading an app, which becomes a RefusedApp."""
 
-    def __init__(self, reason: str, advice: str) -> None:
+    def __init__(self, reason: str, advice: str, *, for_many: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.advice = advice
+        self.for_many = for_many
 
     def refusal(self, name: str, where: str) -> RefusedApp:
-        return RefusedApp(name, where, self.reason, self.advice)
+        return RefusedApp(name, where, self.reason, self.advice, for_many=self.for_many)
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,8 @@ class Discovery:
 
     findings: tuple[DiscoveredApp, ...] = ()
     refusals: tuple[RefusedApp, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Information on the whole repository."""
 
 
 @dataclass(frozen=True)
@@ -183,9 +188,16 @@ def named_by(folder: str, title: str) -> tuple[list[str], str]:
 
 
 def without_environment(name: str, environment: str | None) -> str:
-    """`web` from `web-prod` and `prod-web`; the name itself if nothing would remain."""
+    """`web` from `web-prod` and `prod-web`, `shop-web` from `shop-prod-web`.
+
+    The name itself if nothing would remain.
+    """
     if environment:
-        for shorter in (name.removesuffix(f"-{environment}"), name.removeprefix(f"{environment}-")):
+        for shorter in (
+            name.removesuffix(f"-{environment}"),
+            name.removeprefix(f"{environment}-"),
+            name.replace(f"-{environment}-", "-", 1),
+        ):
             if shorter != name:
                 return shorter
     return name

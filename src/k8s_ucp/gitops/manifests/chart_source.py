@@ -10,12 +10,15 @@ import gzip
 import hashlib
 import io
 import os
+import re
+import shlex
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError
@@ -29,6 +32,7 @@ MOST_BYTES = 64_000_000
 """Maximum size of the files of a chart."""
 MOST_UNPACKED = 2 * MOST_BYTES
 """Maximum size of its archive without compression."""
+_REFUSED = re.compile(r"\b40[13]\b|unauthorized|forbidden|denied", re.IGNORECASE)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -192,23 +196,55 @@ def _is_inside(path: str) -> bool:
     return {"", "..", "."}.isdisjoint(path.split("/"))
 
 
-def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> dict[str, bytes]:
-    """A chart's files including its dependencies. beside: local ones, by `file://` URL.
-
-    Raises UcpError.
-    """
-    chart = chart_file(files)
+def missing_dependencies(files: Files) -> list[Mapping[str, Any]]:
+    """The dependencies of a chart that aren't in its charts/ folder. Raises UsageError."""
     vendored = {path.split("/")[1] for path in files if path.startswith("charts/")}
-    missing = [
+    return [
         each
-        for each in chart.dependencies
+        for each in chart_file(files).dependencies
         if each.get("repository")
         and not any(
             name == each.get("name") or name.startswith(f"{each.get('name')}-") for name in vendored
         )
     ]
-    if not missing:
+
+
+def with_dependencies(
+    helm: Path,
+    files: Files,
+    beside: Mapping[str, Files],
+    programs: RunningPrograms | None = None,
+) -> dict[str, bytes]:
+    """A chart's files including its dependencies. beside: local ones, by `file://` URL.
+
+    An edit reads an app several times: what was fetched for the same files is kept while the
+    command runs. programs: tracks helm while it runs. Raises UcpError.
+    """
+    if not missing_dependencies(files):
         return dict(files)
+    key = _content_key(files, beside)
+    if key not in _FETCHED:
+        _FETCHED[key] = _fetch_dependencies(helm, files, beside, programs)
+    return dict(_FETCHED[key])
+
+
+_FETCHED: dict[str, dict[str, bytes]] = {}
+"""{key of a chart's files: its files with its dependencies}"""
+
+
+def _content_key(files: Files, beside: Mapping[str, Files]) -> str:
+    found = hashlib.sha256()
+    for name, listed in (("", files), *sorted(beside.items())):
+        for path, content in sorted(listed.items()):
+            digest = hashlib.sha256(content).hexdigest()
+            found.update(f"{name}\0{path}\0{digest}\n".encode("utf-8", "surrogateescape"))
+    return found.hexdigest()
+
+
+def _fetch_dependencies(
+    helm: Path, files: Files, beside: Mapping[str, Files], programs: RunningPrograms | None
+) -> dict[str, bytes]:
+    chart, missing = chart_file(files), missing_dependencies(files)
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         # Deep enough that `../..` in a dependency's path stays inside.
         root = Path(home, "a", "b", "c", "d", "chart")
@@ -221,14 +257,15 @@ def with_dependencies(helm: Path, files: Files, beside: Mapping[str, Files]) -> 
                     f"the chart {chart.name} depends on {address}, outside of its repository"
                 )
             write_files(target, others)
+        runner = _Helm(helm, Path(home), programs)
         remote = {str(each["repository"]) for each in missing}
         for number, url in enumerate(sorted(remote)):
             if url.startswith(("http://", "https://")):
-                _depend(helm, ["repo", "add"], [f"dependency-{number}", url], chart, home)
+                _depend(runner, ["repo", "add"], [f"dependency-{number}", url], chart)
         locked = any(name in files for name in ("Chart.lock", "requirements.lock"))
         plain = any(ChartRef(url, chart.name).plain for url in remote)
         words = ["dependency", "build" if locked else "update"]
-        _depend(helm, [*words, *(["--plain-http"] if plain else [])], [str(root)], chart, home)
+        _depend(runner, [*words, *(["--plain-http"] if plain else [])], [str(root)], chart)
         return {
             each.relative_to(root).as_posix(): each.read_bytes()
             for each in sorted(root.rglob("*"))
@@ -283,12 +320,31 @@ def _call(helm: _Helm, words: list[str], place: ChartRef, credential: Credential
             return helm.run(words, [f"ucp/{place.name}"])
         return helm.run([*words, "--repo", place.repository], [place.name])
     except HelmFailed as error:
-        raise UcpError(f"the chart {place}: {error.message}") from error
+        raise UcpError(
+            f"the chart {place}: {error.message}", next=_advice(error.message, place)
+        ) from error
 
 
-def _depend(helm: Path, words: list[str], names: list[str], chart: ChartFile, home: str) -> None:
+def _advice(words: str, place: ChartRef) -> str:
+    """What to do if helm can't fetch a chart, from helm's words."""
+    if _REFUSED.search(words):
+        return (
+            "declare its credential in ucp.yaml and name it (--auth NAME of `ucp app add`; "
+            "docs/apps.md, Private sources)"
+        )
+    if "not found" in words:
+        words_of_helm = [place.name, "--repo", place.repository] if not place.oci else [str(place)]
+        return (
+            f"check its name and version: {shlex.join(['helm', 'show', 'chart', *words_of_helm])}"
+        )
+    return (
+        "check its address and the network (HTTPS_PROXY sets a proxy), then run the command again"
+    )
+
+
+def _depend(helm: _Helm, words: list[str], names: list[str], chart: ChartFile) -> None:
     try:
-        _Helm(helm, Path(home)).run(words, names)
+        helm.run(words, names)
     except HelmFailed as error:
         raise UcpError(
             f"failed to fetch the charts that the chart {chart.name} depends on: {error.message}",

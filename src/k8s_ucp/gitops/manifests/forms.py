@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.manifests.other_tools import find_tools
 from k8s_ucp.gitops.manifests.yaml_text import (
+    ENCRYPTED,
+    UNLOCK,
     documents,
     first_map,
     part,
@@ -45,10 +47,13 @@ _LARGE = 200_000
 _INVALID = " is not valid YAML: "
 """How a message on a file without a path begins."""
 _TOOL = re.compile(
-    r"skaffold/|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl|kubeadm\.k8s"
-    r"|kubelet\.config\.k8s|kustomize\.config\.k8s|tanka)\.(?:io|dev)/"
+    r"skaffold/|v1alpha1$|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl"
+    r"|(?:kubeadm|audit|kops|client\.authentication|[a-z.-]+\.config)\.k8s|k0sctl\.k0sproject"
+    r"|kuttl|(?:chainsaw|cli)\.kyverno|tanka)\.(?:io|dev)/"
 )
 """API versions of files that look like objects but are configuration of tools."""
+
+_KUBECONFIG = re.compile(rb"^kind:[ \t]*[\"']?Config\b", re.MULTILINE)
 
 
 class SeveralFolders(UsageError):
@@ -118,6 +123,12 @@ def find_form(
     if not manifest_files(files):
         if tools := find_tools(files):
             raise UsageError(f"no manifests, and {tools[0].words}", next=tools[0].advice())
+        if login := next((each for each in sorted(files) if _is_kubeconfig(files[each])), None):
+            raise UsageError(
+                f"no manifests, and {login} is a kubeconfig",
+                next="for an environment on its cluster: KUBECONFIG=FILE ucp env add NAME "
+                "--cluster existing",
+            )
         raise UsageError(
             f"no manifests: {_candidates(files)}",
             next="choose a folder with manifests, a kustomization, a Helm chart or jsonnet "
@@ -219,7 +230,8 @@ def _outline(data: bytes, path: str) -> _Outline:
     """Raises UsageError."""
     found = _outline_of(data)
     if found.problem:
-        raise UsageError(f"{path} is not valid YAML: {found.problem}", next=f"correct {path}")
+        advice = UNLOCK if found.problem == ENCRYPTED else f"correct {path}"
+        raise UsageError(f"{path} is not valid YAML: {found.problem}", next=advice)
     return found
 
 
@@ -231,11 +243,21 @@ def _outline_of(data: bytes) -> _Outline:
     except UsageError as error:
         return _Outline(False, problem=error.message.removeprefix(_INVALID))
     if not content or not all(
-        isinstance(each, dict) and "kind" in each and not _TOOL.match(str(each.get("apiVersion")))
+        isinstance(each, dict) and "kind" in each and not _is_configuration(each)
         for each in content
     ):
         return _Outline(False)
     return _Outline(True, tuple(map(_object, objects(content))))
+
+
+def _is_configuration(content: Mapping[str, Any]) -> bool:
+    """What looks like an object, but configures a tool, such as a kubeconfig."""
+    version = str(content.get("apiVersion"))
+    return bool(_TOOL.match(version)) or (version, content["kind"]) == ("v1", "Config")
+
+
+def _is_kubeconfig(content: bytes) -> bool:
+    return b"clusters:" in content and bool(_KUBECONFIG.search(content))
 
 
 @functools.lru_cache(maxsize=2048)

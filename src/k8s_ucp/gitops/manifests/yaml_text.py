@@ -20,7 +20,9 @@ _BLANK_WITH_TABS = re.compile(r"^ *+\t[ \t]*+$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
 _DEEPEST = 1000
 """Limit of nested mappings and lists, higher than any Kubernetes object needs."""
-
+_GIT_CRYPT = b"\0GITCRYPT"
+ENCRYPTED = "git-crypt encrypts it"
+UNLOCK = "git-crypt unlock in its repository, then run the command again"
 
 _WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,2}|[12]\d\d)$")
 """Numbers that PyYAML reads as strings; too large ones, such as commit ids, stay strings."""
@@ -61,6 +63,8 @@ def maps(content: Any, key: str) -> list[Mapping[str, Any]]:
 
 def plain_text(content: bytes, path: str) -> str:
     """A file's text without a byte order mark and with \n line endings. Raises UsageError."""
+    if content.startswith(_GIT_CRYPT):
+        raise UsageError(f"{path} is not valid YAML: {ENCRYPTED}", next=UNLOCK)
     marks = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
     encoding = marks.get(content[:2], "utf-8-sig")
     try:

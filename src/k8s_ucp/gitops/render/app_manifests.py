@@ -149,13 +149,18 @@ def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[
     chart = chart_file(files)
     if not chart.dependencies or fetcher is None:
         return files
-    beside = {}
+    return with_dependencies(fetcher.helm(), files, charts_beside(place, path, chart))
+
+
+def charts_beside(place: FolderTree, path: str, chart: ChartFile) -> dict[str, Files]:
+    """The files of the charts that a chart depends on by `file://` URLs. Raises UsageError."""
+    beside: dict[str, Files] = {}
     for address, relative in chart.neighbours.items():
         folder = resolve(path, relative)
         if folder is None or not place.names(folder):
             raise UsageError(f"the chart {chart.name} depends on {address}, which does not exist")
         beside[address] = place.below(folder)
-    return with_dependencies(fetcher.helm(), files, beside)
+    return beside
 
 
 def _local(app: App, folder: Path) -> FolderTree:

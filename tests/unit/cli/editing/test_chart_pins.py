@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, pinned_at_once
+from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, dependencies_at_once, pinned_at_once
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
+from k8s_ucp.gitops.manifests.forms import Files
+from k8s_ucp.gitops.manifests.reachable import FolderTree
 
 CALL = cast("Any", None)
 
@@ -50,3 +52,30 @@ def test_without_helm_the_reason_is_given_for_each_chart(monkeypatch: pytest.Mon
         for each in ("web", "api"):
             with pytest.raises(UcpError, match="helm can't be installed"):
                 pinned(wanted(each))
+
+
+def test_dependencies_of_charts_in_folders_are_fetched_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both_run = threading.Barrier(2)
+
+    def fetched(_: Path, files: Files, *_more: object) -> dict[str, bytes]:
+        if b"name: lost" in files["Chart.yaml"]:
+            raise UcpError("failed to fetch the charts")
+        both_run.wait(timeout=20)
+        return {}
+
+    monkeypatch.setattr("k8s_ucp.cli.app_sources.pinned_helm", lambda *_: Path("helm"))
+    monkeypatch.setattr("k8s_ucp.gitops.manifests.chart_source.with_dependencies", fetched)
+    needs = 'version: 1.0.0\ndependencies: [{name: db, repository: "https://c.example.org"}]\n'
+    charts = {each: f"name: {each}\n{needs}" for each in ("web", "api", "lost")}
+    charts |= {"alone": "name: alone\nversion: 1.0.0\n", "broken": "name: [\n"}
+    files = {f"{each}/Chart.yaml": text.encode() for each, text in charts.items()}
+    place = FolderTree(
+        lambda below: [each.partition("/")[2] for each in files if each.startswith(f"{below}/")],
+        files.get,
+    )
+    failures = dependencies_at_once(CALL, CALL, place, {each: each for each in charts})
+    assert {app: error.message for app, error in failures.items()} == {
+        "lost": "failed to fetch the charts"
+    }

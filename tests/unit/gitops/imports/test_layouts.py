@@ -158,3 +158,12 @@ def test_many_with_the_same_reason_are_one_row() -> None:
         ["web", "web.yaml:1", "a plugin renders it", "commit what it renders"],
     ]
     assert len(refusal_rows(same[:3])) == 3
+
+
+def test_many_refusals_with_advice_of_their_own_are_one_row_with_the_common_advice() -> None:
+    refused = [
+        RefusedApp(name, f"{name}.yaml", "old", f"see {name}", for_many="see all")
+        for name in "abcd"
+    ]
+    assert refusal_rows(refused) == [["a, b, c and 1 more", "a.yaml and 3 more", "old", "see all"]]
+    assert [each[3] for each in refusal_rows(refused[:3])] == ["see a", "see b", "see c"]

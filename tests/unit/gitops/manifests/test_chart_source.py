@@ -1,4 +1,4 @@
-"""A packed chart from a hostile registry is unpacked inside its folder, within limits."""
+"""Charts are fetched once, and unpacked inside of their folders, within limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import pytest
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests import chart_source
-from k8s_ucp.gitops.manifests.chart_source import unpack, write_files
+from k8s_ucp.gitops.manifests.chart_source import (
+    ChartRef,
+    pin,
+    unpack,
+    with_dependencies,
+    write_files,
+)
 
 
 def packed(*files: tuple[str, bytes], pax: str = "") -> bytes:
@@ -71,3 +77,48 @@ def test_a_broken_compression_is_reported() -> None:
     archive[12:20] = b"\xff" * 8
     with pytest.raises(UcpError, match="the chart web can't be unpacked"):
         unpack(bytes(archive), "web")
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        ("dial tcp: lookup charts.example.org: no such host", "check its address and the network"),
+        ('chart "web" version "9" not found', "helm show chart web --repo https://c.example.org"),
+        ("failed to authorize: 401 Unauthorized", "declare its credential in ucp.yaml"),
+    ],
+)
+def test_a_chart_that_cannot_be_fetched_has_a_next_step(
+    words: str, advice: str, tmp_path: Path
+) -> None:
+    helm = tmp_path / "helm"
+    helm.write_text(f"#!/bin/sh\necho 'Error: {words}' >&2\nexit 1\n")
+    helm.chmod(0o755)
+    with pytest.raises(UcpError) as caught:
+        pin(helm, ChartRef("https://c.example.org", "web"), None, tmp_path / "cache", None)
+    assert words in caught.value.message
+    assert caught.value.next
+    assert advice in caught.value.next
+
+
+def test_dependencies_of_the_same_files_are_fetched_once(tmp_path: Path) -> None:
+    helm, log = tmp_path / "helm", tmp_path / "log"
+    helm.write_text(
+        f"""#!/bin/sh
+echo "$1 $2" >> {log}
+for last; do :; done
+[ "$1" = dependency ] && mkdir "$last/charts" && echo x > "$last/charts/db-1.0.0.tgz"
+exit 0
+"""
+    )
+    helm.chmod(0o755)
+    chart = b"""
+name: web
+version: 1.0.0
+dependencies: [{name: db, version: 1.0.0, repository: "https://c.example.org"}]
+"""
+    for _ in range(2):
+        found = with_dependencies(helm, {"Chart.yaml": chart}, {})
+        assert found["charts/db-1.0.0.tgz"] == b"x\n"
+    assert log.read_text() == "repo add\ndependency update\n"
+    with_dependencies(helm, {"Chart.yaml": chart, "values.yaml": b""}, {})
+    assert log.read_text().count("dependency update") == 2

@@ -186,12 +186,33 @@ def test_data_beside_manifests_need_not_be_yaml() -> None:
         "scaffolder.backstage.io/v1beta3",
         "k3d.io/v1",
         "tanka.dev/v1alpha1",
+        "v1",
+        "v1alpha1",
+        "audit.k8s.io/v1",
+        "apiserver.config.k8s.io/v1",
+        "kops.k8s.io/v1alpha2",
     ],
 )
 def test_configuration_files_of_tools_are_not_manifests(version: str) -> None:
     files = {"web.yaml": SERVICE, "tool.yaml": f"apiVersion: {version}\nkind: Config\n".encode()}
     assert manifest_files(files) == ["web.yaml"]
     assert find_form(files).form == "kustomize"
+
+
+@pytest.mark.parametrize("name", ["config", "kubeconfig.yaml"])
+def test_a_kubeconfig_is_no_app_but_the_cluster_of_an_environment(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is a kubeconfig") as caught:
+        find_form({name: b"apiVersion: v1\nclusters: []\nkind: Config\nusers: []\n"})
+    assert caught.value.next
+    assert "ucp env add NAME --cluster existing" in caught.value.next
+
+
+@pytest.mark.parametrize("name", ["web.yaml", "web.json"])
+def test_a_file_that_git_crypt_encrypts_is_reported_as_that(name: str) -> None:
+    with pytest.raises(UsageError, match="git-crypt encrypts it") as caught:
+        manifest_files({name: b"\0GITCRYPT\0\xf9\xad"})
+    assert caught.value.next
+    assert caught.value.next.startswith("git-crypt unlock")
 
 
 def test_local_dependencies_of_a_chart_are_resolved_as_helm_does() -> None:

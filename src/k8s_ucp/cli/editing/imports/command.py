@@ -6,6 +6,7 @@ import contextlib
 import json
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,12 @@ from k8s_ucp.cli.editing.app_adding import (
     read_item,
     unpinned_chart,
 )
-from k8s_ucp.cli.editing.chart_pins import Pin, UnpinnedChart, pinned_at_once
+from k8s_ucp.cli.editing.chart_pins import (
+    Pin,
+    UnpinnedChart,
+    dependencies_at_once,
+    pinned_at_once,
+)
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.selection import ChosenApp, Selection, refused
@@ -194,8 +200,11 @@ def import_apps(
         pin = undone.enter_context(
             pinned_at_once(call, topology, _charts(call, topology, [each[2] for each in ready]))
         )
+        failures = dependencies_at_once(call, topology, opened.place, _local_charts(ready))
         for finding, request, wanted in ready:
             try:
+                if failed := failures.get(finding.name):
+                    raise failed
                 _choose(call, topology, selection, finding, request, wanted, pin, undone)
             except (NotImportable, UcpError) as error:
                 selection.leave_out(finding, error)
@@ -281,6 +290,15 @@ def _charts(call: Invocation, topology: Topology, apps: Sequence[AppFlags]) -> l
         with contextlib.suppress(UcpError):
             found += [unpinned_chart(call, topology, each)] if each.chart else []
     return found
+
+
+def _local_charts(ready: Sequence[tuple[DiscoveredApp, ImportRequest, AppFlags]]) -> dict[str, str]:
+    """{app: folder of its chart} of those in the repository itself."""
+    return {
+        finding.name: request.path
+        for finding, request, _ in ready
+        if finding.form == "helm" and finding.remote is None
+    }
 
 
 def _inspect(call: Invocation, edit: Edit, selection: Selection, origin: Origin) -> Inspection:
@@ -586,6 +604,8 @@ def _show(call: Invocation, found: Discovery) -> None:
     if rows:
         columns = ("app", "form", "environments", "namespace", "from")
         call.console.data(table(columns, rows, width=call.console.width))
+    for note in found.notes:
+        call.console.say(f"note: {note}")
     for finding in found.findings:
         for note in finding.notes:
             call.console.say(f"note: {finding.name}: {note}")
@@ -597,9 +617,11 @@ def _show(call: Invocation, found: Discovery) -> None:
 
 def refusal_rows(refusals: Sequence[RefusedApp]) -> list[list[str]]:
     """A row for each app that can't be added; one for many with the same reason."""
+    counted = Counter((each.reason, each.for_many) for each in refusals)
     alike: dict[tuple[str, str], list[RefusedApp]] = {}
     for each in refusals:
-        alike.setdefault((each.reason, each.advice), []).append(each)
+        many = each.for_many if counted[each.reason, each.for_many] > _ALIKE else ""
+        alike.setdefault((each.reason, many or each.advice), []).append(each)
     rows = []
     for (reason, advice), apps in alike.items():
         if len(apps) > _ALIKE:
@@ -635,6 +657,7 @@ def _data(found: Discovery) -> dict[str, Any]:
             {"name": each.name, "from": each.where, "reason": each.reason, "advice": each.advice}
             for each in found.refusals
         ],
+        "notes": list(found.notes),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from k8s_ucp.cli.editing.app_adding import AppFlags
@@ -44,7 +44,8 @@ class Selection:
 
     def leave_out(self, finding: DiscoveredApp, error: NotImportable | UcpError) -> None:
         """List an app with the reason, and remove its copies. Raises UsageError if it was named."""
-        why = why_not(error)
+        rest = "--app for the others" if self.explicit else "--app NAME, once corrected"
+        why = why_not(error, f"the same command with {rest}")
         if self.explicit:
             raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
         self.found = refused(self.found, finding, why)
@@ -65,17 +66,20 @@ class Selection:
         return lines
 
 
-def why_not(error: NotImportable | UcpError) -> NotImportable:
-    """Why an app can't be taken that was found: what it is made of can't be fetched, or read."""
+def why_not(error: NotImportable | UcpError, usual: str) -> NotImportable:
+    """Why an app can't be taken that was found: what it is made of can't be fetched, or read.
+
+    usual: the advice if the error has none.
+    """
     if isinstance(error, NotImportable):
         return error
-    advice = error.next or "the same command with --app for the others"
-    return NotImportable(" ".join(error.message.split()), advice)
+    return NotImportable(" ".join(error.message.split()), error.next or usual)
 
 
 def refused(found: Discovery, finding: DiscoveredApp, error: NotImportable) -> Discovery:
     """The discovery with an app among those that can't be added."""
-    return Discovery(
-        tuple(each for each in found.findings if each is not finding),
-        (*found.refusals, error.refusal(finding.name, finding.where)),
+    return replace(
+        found,
+        findings=tuple(each for each in found.findings if each is not finding),
+        refusals=(*found.refusals, error.refusal(finding.name, finding.where)),
     )
