@@ -5,6 +5,7 @@ Pure, except for kustomize, which is passed in.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,8 @@ CHANGES = (
 """Keys of a kustomization that can change a release."""
 _ADDS = ("namespace", "configMapGenerator", "secretGenerator")
 """Keys that don't change a release itself, but its namespace or the objects beside it."""
+_OF_LISTS = frozenset(["apiVersion", "kind", "metadata", "resources"])
+"""Keys of a kustomization that only lists others."""
 LAID_OVER = ("components", "patches", "images", "namePrefix", "nameSuffix", "targetNamespace")
 """Keys of Flux's Kustomization that it merges into the kustomization in the folder."""
 
@@ -83,13 +86,16 @@ def build_releases(
     """
     releases = {each.path for each in of_flux if each.kind == "HelmRelease"}
     found: list[FluxBuild] = []
-    for each in [*_deployed(tree, of_flux, elsewhere), *_roots(tree)]:
+    deployed = set[str]()
+    for each in [*_deployed(tree, of_flux, elsewhere), *_roots(tree, environments)]:
         made_of = tree.closure([each.folder])
-        covered = {path for one in found for path in one.read}
         mine = releases & made_of.keys()
-        if not mine or (each.by is None and mine <= covered):
+        if not mine or (each.by is None and mine <= deployed):
             continue
-        if _makes_others(made_of, each):
+        makes_others = _makes_others(made_of, each)
+        if each.by or makes_others:
+            deployed |= mine
+        if makes_others:
             found.append(_built(tree, each, environments, build))
     return found
 
@@ -134,17 +140,42 @@ def _deployed(
     tree: RepositoryTree, of_flux: Sequence[ArgoDocument], elsewhere: Callable[[ArgoDocument], bool]
 ) -> Iterator[_Overlaid]:
     for each in of_flux:
-        folder = resolve("", str(part(each.content, "spec").get("path") or ""))
+        spec = part(each.content, "spec")
+        folder = str(resolve("", str(spec.get("path") or "")))
         if each.kind == "Kustomization" and folder in tree.kustomizations and not elsewhere(each):
-            yield _Overlaid(str(folder), each)
+            changed = any(spec.get(key) for key in LAID_OVER)
+            for one in [folder] if changed else _without_lists(tree, folder):
+                yield _Overlaid(one, each)
 
 
-def _roots(tree: RepositoryTree) -> Iterator[_Overlaid]:
+def _roots(tree: RepositoryTree, environments: Collection[str]) -> Iterator[_Overlaid]:
     """Kustomizations that no other one includes."""
     taken = {other for each in tree.kustomizations for other in tree.taken_in(each)}
     for each in sorted(tree.kustomizations - taken):
         if tree.kustomization(each).get("kind") != "Component":
-            yield _Overlaid(each)
+            # What an environment's list includes doesn't say which environment it is.
+            whole = in_path(each, environments) is not None
+            yield from map(_Overlaid, [each] if whole else _without_lists(tree, each))
+
+
+def _without_lists(tree: RepositoryTree, folder: str) -> Iterator[str]:
+    """The folder, or if its kustomization only lists others, the folders of those.
+
+    Otherwise one that can't be built would hold up all, and apps beside a release would be taken
+    for its objects.
+    """
+    waiting, seen = [folder], set[str]()
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        content = tree.kustomization(each)
+        listed = tree.taken_in(each) if content.keys() <= _OF_LISTS else []
+        if listed and len(listed) == len(entries(content)):
+            waiting += reversed(listed)
+        else:
+            yield each
 
 
 def _makes_others(made_of: Mapping[str, bytes], overlaid: _Overlaid) -> bool:
@@ -236,15 +267,26 @@ def documents_of(
             yield replace(made, path=path, line=line)
 
 
-def value_of_config_map(content: Mapping[str, Any], key: str) -> str | None:
-    """The text in a key of a ConfigMap; None if there is none."""
-    text = part(content, "data").get(key)
-    return text if isinstance(text, str) else None
+def value_of(held: Mapping[str, Any], key: str) -> str | None:
+    """The text in a key of a ConfigMap or a Secret; None if there is none."""
+    text = part(held, "data").get(key)
+    if held.get("kind") != "Secret":
+        return text if isinstance(text, str) else None
+    plain = part(held, "stringData").get(key)
+    if isinstance(plain, str):
+        return plain
+    if not isinstance(text, str):
+        return None
+    try:
+        # Long ones are written in several lines.
+        return base64.b64decode("".join(text.split()), validate=True).decode()
+    except ValueError:
+        return None
 
 
-def values_of_config_map(content: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
-    """The values in a key of a ConfigMap; None if there are none."""
-    text = value_of_config_map(content, key)
+def values_of(held: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:
+    """The values in a key of a ConfigMap or a Secret; None if there are none."""
+    text = value_of(held, key)
     if text is None:
         return None
     try:

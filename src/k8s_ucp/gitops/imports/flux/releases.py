@@ -32,8 +32,8 @@ from k8s_ucp.gitops.imports.flux.builds import (
     build_releases,
     documents_of,
     has_hash,
-    value_of_config_map,
-    values_of_config_map,
+    value_of,
+    values_of,
     with_kustomizations,
 )
 from k8s_ucp.gitops.imports.flux.charts import (
@@ -255,7 +255,9 @@ def _release(
 
 
 def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
-    """Values of files, of ConfigMaps in their order, then the release's own. Raises NotAlone.
+    """Values of files, of ConfigMaps and Secrets in their order, then its own. Raises NotAlone.
+
+    Of Secrets, those that are plain in the repository, such as generated ones.
 
     Source: https://fluxcd.io/flux/components/helm/helmreleases/#values-references
     """
@@ -263,29 +265,28 @@ def _values(release: ArgoDocument, tree: RepositoryTree) -> Mapping[str, Any]:
     found = values_of_files(release, tree)
     for each in maps(spec, "valuesFrom"):
         kind, name = str(each.get("kind")), str(each.get("name"))
-        if kind == "ConfigMap":
-            config_map = _config_map(release, name, tree)
-            if config_map is not None:
-                found = _with_values(found, each, config_map)
-            elif not each.get("optional"):
-                raise NotAlone(
-                    f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
-                )
+        held = _held(release, kind, name, tree)
+        if held is not None:
+            found = _with_values(found, each, held)
         elif not each.get("optional"):
-            raise NotAlone(f"HelmRelease of Flux uses valuesFrom {kind} {name}, which is not read")
+            raise NotAlone(
+                f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom does not exist"
+                if kind == "ConfigMap"
+                else f"HelmRelease of Flux uses valuesFrom {kind} {name}, which is not read"
+            )
     return merge(found, part(spec, "values"))
 
 
 def _with_values(
-    values: dict[str, Any], reference: Mapping[str, Any], config_map: Mapping[str, Any]
+    values: dict[str, Any], reference: Mapping[str, Any], held: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The values with those of a ConfigMap, at the reference's targetPath. Raises NotAlone."""
+    """The values with those that are held, at the reference's targetPath. Raises NotAlone."""
     key, target = str(reference.get("valuesKey") or "values.yaml"), reference.get("targetPath")
-    text = value_of_config_map(config_map, key)
-    of_file = values_of_config_map(config_map, key)
+    text = value_of(held, key)
+    of_file = values_of(held, key)
     if text is None or (of_file is None and not target):
-        name = str(reference.get("name"))
-        raise NotAlone(f"HelmRelease of Flux: the ConfigMap {name} of its valuesFrom has no values")
+        what = f"{held.get('kind')} {reference.get('name')}"
+        raise NotAlone(f"HelmRelease of Flux: the {what} of its valuesFrom has no values")
     if not target:
         return merge(values, of_file or {})
     found = dict(values)
@@ -300,20 +301,22 @@ def _with_values(
     return found
 
 
-def _config_map(release: ArgoDocument, name: str, tree: RepositoryTree) -> Mapping[str, Any] | None:
-    """The ConfigMap in the release's build, or in its folder."""
+def _held(
+    release: ArgoDocument, kind: str, name: str, tree: RepositoryTree
+) -> Mapping[str, Any] | None:
+    """The ConfigMap or Secret in the release's build, or in its folder, if it is not encrypted."""
     if isinstance(release, BuiltDocument):
         objects = [*release.build.objects]
     else:
         objects = [each for _, each in objects_beside(release, tree)]
-    maps_by_name = {
+    by_name = {
         str(part(each, "metadata").get("name")): each
         for each in objects
-        if each.get("kind") == "ConfigMap"
+        if each.get("kind") == kind and "sops" not in each
     }
-    if name in maps_by_name:
-        return maps_by_name[name]
-    found = [each for own, each in maps_by_name.items() if has_hash(own, name)]
+    if name in by_name:
+        return by_name[name]
+    found = [each for own, each in by_name.items() if has_hash(own, name)]
     return found[0] if len(found) == 1 else None
 
 
@@ -342,7 +345,7 @@ def _notes(
             f"Flux deploys it to the cluster in the Secret {', '.join(hubs)} (kubeConfig); here it "
             "is deployed to the clusters of its environments"
         )
-    if secrets := sorted({each for one in releases for each in _optional_secrets(one)}):
+    if secrets := sorted({each for one in releases for each in _optional_secrets(one, tree)}):
         yield f"Flux would add the values in the Secret {', '.join(secrets)}, if it exists"
     builds = [each.build for each in releases if isinstance(each, BuiltDocument)]
     if sops := encrypted(builds):
@@ -362,10 +365,12 @@ def _notes(
         yield f"its release {release} will be called {app_name(name)}"
 
 
-def _optional_secrets(release: ArgoDocument) -> Iterator[str]:
+def _optional_secrets(release: ArgoDocument, tree: RepositoryTree) -> Iterator[str]:
+    """Names of Secrets that a release would use if they existed, and that only clusters have."""
     for each in maps(part(release.content, "spec"), "valuesFrom"):
-        if each.get("kind") == "Secret" and each.get("optional"):
-            yield str(each.get("name"))
+        name, kind = str(each.get("name")), each.get("kind")
+        if kind == "Secret" and each.get("optional") and not _held(release, kind, name, tree):
+            yield name
 
 
 def _kubeconfig(release: ArgoDocument) -> str:

@@ -143,7 +143,7 @@ def test_values_are_read_from_configmaps_and_never_from_secrets() -> None:
             {**named, "valuesKey": "no"},
             "the ConfigMap web-values-1a2b of its valuesFrom has no values",
         ),
-        ({**named, "targetPath": "a[0]"}, "the targetPath a[0] of its valuesFrom is not read"),
+        ({**named, "targetPath": "a[x]"}, "the targetPath a[x] of its valuesFrom is not read"),
     ):
         built = release({}, valuesFrom=[other])
         there = found(files, build=makes({"apps/stage": [generated, built]}))
@@ -162,6 +162,26 @@ def test_a_value_of_a_configmap_is_set_at_its_target_path() -> None:
     assert isinstance(web.values, dict)
     [values] = documents(web.values["stage"], "values")
     assert values["image"] == {"name": "web", "size": 3, "tag": "3"}
+
+
+def test_values_in_a_secret_that_is_plain_in_the_repository_are_read() -> None:
+    plain = {**config_map("plain"), "kind": "Secret", "data": {"values.yaml": "YTogMQo="}}
+    text = {**config_map("text"), "kind": "Secret", "stringData": {"b": "2"}}
+    references = [
+        {"kind": "Secret", "name": "plain"},
+        {"kind": "Secret", "name": "text", "valuesKey": "b", "targetPath": "b", "optional": True},
+    ]
+    built = release({"host": "own"}, valuesFrom=references)
+    there = found(patched("stage"), build=makes({"apps/stage": [plain, text, built]}))
+    [web] = there.findings
+    assert web.values == {"stage": b"a: 1\nb: 2\nhost: own\nreplicas: 1\n"}
+    assert not [each for each in web.notes if "Secret" in each]
+    sealed = {**plain, "sops": {}}
+    there = found(patched("stage"), build=makes({"apps/stage": [sealed, text, built]}))
+    assert "uses valuesFrom Secret plain, which is not read" in refusal(there, "web").reason
+    broken = {**plain, "data": {"values.yaml": "%"}}
+    there = found(patched("stage"), build=makes({"apps/stage": [broken, text, built]}))
+    assert "the Secret plain of its valuesFrom has no values" in refusal(there, "web").reason
 
 
 def test_absent_optional_values_do_not_prevent_an_import() -> None:
@@ -468,3 +488,45 @@ def test_values_files_of_a_chart_in_the_repository_are_merged() -> None:
     there = found({**files, "own.yaml": CHARTS, "release.yaml": release_of()})
     reason = "HelmRelease of Flux uses valuesFiles of a chart in another place"
     assert refusal(there, "web").reason == reason
+
+
+def listed_beside_an_app() -> dict[str, str]:
+    """A kustomization that only lists a folder with a release, and an app with a namespace."""
+    api = {"namespace": "api", "resources": ["all.yaml"]}
+    return {
+        "all/kustomization.yaml": overlay("charts", "../api"),
+        "all/charts/kustomization.yaml": overlay("charts.yaml", "release.yaml"),
+        "all/charts/charts.yaml": CHARTS,
+        "all/charts/release.yaml": flux("HelmRelease", "web", RELEASE),
+        "api/kustomization.yaml": dump_all([api]),
+        "api/all.yaml": CONFIG,
+    }
+
+
+def test_apps_listed_beside_a_release_are_not_its_objects_too() -> None:
+    there = found(listed_beside_an_app(), build=makes({}))
+    assert [each.name for each in there.findings] == ["api", "web"]
+    assert not there.refusals
+
+
+def test_a_root_is_not_built_if_flux_deploys_the_release_in_it() -> None:
+    files = listed_beside_an_app()
+    files["all/kustomization.yaml"] = overlay("charts", "../api", "more.yaml")
+    files["all/more.yaml"] = CONFIG
+    files["flux.yaml"] = of_flux("charts", {"path": "./all/charts"})
+    there = found(files, build=makes({}))
+    assert "web" in [each.name for each in there.findings]
+    assert "web-more" not in [each.name for each in there.findings]
+
+
+def test_an_app_that_cannot_be_built_holds_up_no_release_in_the_same_list() -> None:
+    files = listed_beside_an_app()
+    files["api/kustomization.yaml"] = overlay("https://git.example.org/api//base?ref=v1")
+    files["all/charts/kustomization.yaml"] = dump_all(
+        [{"namespace": "shop", "resources": ["charts.yaml", "release.yaml"]}]
+    )
+    files["flux.yaml"] = of_flux("all", {"path": "./all", "postBuild": {"substitute": {"A": "b"}}})
+    there = found(files, build=makes({"all/charts": [release({"host": "${A}"})]}))
+    [web] = [each for each in there.findings if each.name == "web"]
+    assert web.values == {"": b"host: b\nreplicas: 1\n"}
+    assert "web" not in [each.name for each in there.refusals]
