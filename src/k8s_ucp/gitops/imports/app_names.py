@@ -7,7 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from k8s_ucp.gitops.imports.findings import MOST_LETTERS, DiscoveredApp, app_name, named_by
+from k8s_ucp.gitops.imports.findings import (
+    MOST_LETTERS,
+    NAMES,
+    DiscoveredApp,
+    app_name,
+    named_by,
+)
 from k8s_ucp.gitops.manifests.forms import PARTS
 
 _LEAST_ABOVE = 15
@@ -39,13 +45,20 @@ def with_distinct_names(findings: Sequence[DiscoveredApp]) -> list[DiscoveredApp
 
 def _with_parents(findings: Sequence[DiscoveredApp]) -> list[str]:
     names = [each.name for each in findings]
-    above = [named_by(_folder(each), "")[0] for each in findings]
+    above = [_above(each) for each in findings]
     for depth in range(1, max(map(len, above), default=0) + 1):
         counted = Counter(names)
         for at, each in enumerate(findings):
             if counted[names[at]] > 1:
                 names[at] = _text([*above[at][-depth:], each.name])
     return names
+
+
+def _above(finding: DiscoveredApp) -> list[str]:
+    """Parent folders that may be in its name: no environment, if it is in several."""
+    found, _ = named_by(_folder(finding), "")
+    several = len(finding.environments) > 1
+    return [each for each in found if not (several and each in NAMES)]
 
 
 def _all(finding: DiscoveredApp) -> str:

@@ -24,7 +24,7 @@ from k8s_ucp.gitops.imports.kustomize_settings import used_settings
 from k8s_ucp.gitops.imports.templates import refuse_unfilled
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files
-from k8s_ucp.gitops.manifests.reachable import FolderTree, resolve
+from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
 
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
@@ -287,10 +287,11 @@ def _remote(
             "correct the Application, or import another commit",
         )
     if revision not in MOVING and revision != around.revision:
+        whole = f"import with --ref {quote(revision)}"
         raise NotImportable(
             f"its targetRevision is {revision} of this repository",
-            f"import with --ref {quote(revision)}, or "
-            f"{RemoteSource(url, revision).command(app_name(name), path)}",
+            f"{whole}, or {RemoteSource(url, revision).command(app_name(name), path)}",
+            for_many=whole,
         )
     return None
 
@@ -311,12 +312,14 @@ def _environment(
         found = in_text(stem.removeprefix("values-").removeprefix("values."), known)
         if found := found or in_path(str(each), known):
             return found
-    return (
-        in_text(document.name, known)
-        or in_path(document.path, known)
-        or in_text(str(destination.get("name") or ""), known)
-        or in_text(str(destination.get("namespace") or ""), known)
+    others = (
+        in_path(document.path, known),
+        in_text(str(destination.get("name") or ""), known),
+        in_text(str(destination.get("namespace") or ""), known),
     )
+    # `shop-test-web` may be a test of the shop, unless something else says the same.
+    inside = (each for each in others if each and f"-{each}-" in document.name)
+    return in_text(document.name, known) or next(inside, None) or next(filter(None, others), None)
 
 
 def how_to_add(draft: Draft, tree: RepositoryTree) -> str:
@@ -334,4 +337,5 @@ def command_of(draft: Draft, tree: RepositoryTree) -> str:
 def kind_of(tree: RepositoryTree, path: str) -> str:
     if path in tree.kustomizations:
         return "kustomize"
-    return "helm" if path in tree.charts else "directory"
+    # An Application can also name a chart inside of another one's folder.
+    return "helm" if tree.has(join(path, "Chart.yaml")) else "directory"

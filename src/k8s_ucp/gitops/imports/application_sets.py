@@ -309,8 +309,7 @@ def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
         raise NotImportable(f"its generator reads another repository, {url}", f"import {url}")
     prefix = str(generator.get("pathParamPrefix") or "")
     found: list[Parameters] = []
-    for path, more in [*_folders(generator, tree), *_files(generator, tree, go)]:
-        of_path = _of_path(path, go)
+    for of_path, more in [*_folders(generator, tree, go), *_files(generator, tree, go)]:
         if prefix:
             dotted = {f"{prefix}.{key}": each for key, each in of_path.items()}
             of_path = {prefix: of_path} if go else dotted
@@ -318,25 +317,29 @@ def _of_git(generator: Mapping[str, Any], around: SetContext) -> list[Parameters
     return found
 
 
-def _folders(generator: Mapping[str, Any], tree: RepositoryTree) -> list[tuple[str, Parameters]]:
-    """(folder, no parameters)."""
+def _folders(
+    generator: Mapping[str, Any], tree: RepositoryTree, go: bool
+) -> list[tuple[Parameters, Parameters]]:
+    """(parameters of a folder, no others). Argo CD passes over hidden folders."""
+    shown = [each for each in sorted(tree.folders) if each and not f"/{each}".count("/.")]
     rules = maps(generator, "directories")
-    return [(each, {}) for each in _chosen(rules, sorted(tree.folders)) if each]
+    return [(_of_path(each, go), {}) for each in _chosen(rules, shown)]
 
 
 def _files(
     generator: Mapping[str, Any], tree: RepositoryTree, go: bool
-) -> list[tuple[str, Parameters]]:
-    """(folder of the file, content of the file)."""
-    found: list[tuple[str, Parameters]] = []
+) -> list[tuple[Parameters, Parameters]]:
+    """(parameters of a file's path, its content)."""
+    found: list[tuple[Parameters, Parameters]] = []
     for name in _chosen(maps(generator, "files"), tree.names):
         try:
             read = documents(tree.read(name), name)
         except UsageError as error:
             raise NotImportable(error.message, f"correct {name}") from error
+        folder, _, file = name.rpartition("/")
         for content in read[0] if read and isinstance(read[0], list) else read:
             if isinstance(content, dict):
-                found.append((name.rpartition("/")[0], dict(content) if go else flat(content)))
+                found.append((_of_path(folder, go, file), dict(content) if go else flat(content)))
     return found
 
 
@@ -351,18 +354,18 @@ def _chosen(rules: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> Iterato
             yield path
 
 
-def _of_path(path: str, go: bool) -> dict[str, Any]:
+def _of_path(path: str, go: bool, file: str = "") -> dict[str, Any]:
+    """Parameters of a folder, or of a file in it."""
     segments = [each for each in path.split("/") if each]
     name = segments[-1] if segments else ""
+    own = {"path": path, "basename": name, "basenameNormalized": normalized(name)}
+    if file:
+        own |= {"filename": file, "filenameNormalized": normalized(file)}
     if go:
-        of_path = {"path": path, "basename": name, "basenameNormalized": normalized(name)}
-        return {"path": {**of_path, "segments": segments}}
-    found: dict[str, Any] = {
-        "path": path,
-        "path.basename": name,
-        "path.basenameNormalized": normalized(name),
-    }
-    return {**found, **{f"path[{place}]": each for place, each in enumerate(segments)}}
+        return {"path": {**own, "segments": segments}}
+    dotted = {f"path.{key}": each for key, each in own.items() if key != "path"}
+    numbered = {f"path[{place}]": each for place, each in enumerate(segments)}
+    return {"path": path, **dotted, **numbered}
 
 
 def flat(content: Mapping[str, Any], start: str = "") -> dict[str, Any]:

@@ -17,6 +17,7 @@ from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.imports.helm_values import check_settings, merged
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve
+from k8s_ucp.gitops.manifests.yaml_text import maps
 
 _INLINE = ("values", "valuesObject", "parameters")
 
@@ -33,8 +34,10 @@ class _ValuesFile:
 def chart_values(draft: Draft, around: DiscoveryContext) -> str | bytes | None:
     """A values file in the chart, or several merged. Raises NotImportable."""
     check_settings(draft.helm)
-    # The chart's own values apply in any case.
-    names = [each for each in _value_files(draft.helm) if each != "values.yaml"]
+    # The chart's own values apply in any case. A parameter such as `hosts[0]` changes a list of
+    # theirs only if the Application names the file.
+    in_lists = any("[" in str(each.get("name")) for each in maps(draft.helm, "parameters"))
+    names = [each for each in _value_files(draft.helm) if each != "values.yaml" or in_lists]
     found = _existing(draft, names, around)
     inline = any(draft.helm.get(key) for key in _INLINE)
     if not found and not inline:

@@ -48,6 +48,8 @@ Render = Callable[[str, "str | bytes | None"], str]
 
 _Declared = tuple[ArgoDocument, "str | None"]
 """A document and its environment, if something other than the document determines it."""
+_MOST_ALONE = 3
+"""Maximum number of files of one tool that are listed with words of their own."""
 _ARGO = "argoproj.io/"
 _ABOUT_APPS = frozenset(["Application", "ApplicationSet", "AppProject", "Namespace"])
 """Kinds that are read separately, or created for each app."""
@@ -122,7 +124,11 @@ class _Request:
 def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     title, known = request.title, request.environments
     documents, refusals = _documents(tree, known, request.render)
-    same = _same(tree, request.urls, [each for each, _ in documents])
+    own = _own_urls(tree, request.urls, [each for each, _ in documents])
+
+    def same(url: str) -> bool:
+        return url == LOCAL or normal_url(url) in own or not (url or request.urls)
+
     around = DiscoveryContext(tree, same, known, request.revision, request.fetch)
     of_sets = SetContext(tree, same, request.clusters, known, fill_go=request.fill_go)
     declared, more = _declared(documents, of_sets)
@@ -171,7 +177,14 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     def key(each: DiscoveredApp | RefusedApp) -> tuple[str, str]:
         return each.name, each.where
 
-    return Discovery(tuple(sorted(findings, key=key)), tuple(sorted(refusals, key=key)))
+    return Discovery(
+        tuple(sorted(findings, key=key)),
+        tuple(sorted(refusals, key=key)),
+        tuple(
+            f"{each} is taken for this repository: its Applications name it"
+            for each in sorted(own.difference(request.urls) if request.urls else ())
+        ),
+    )
 
 
 def _whole_folders(tree: RepositoryTree, findings: Iterable[DiscoveredApp]) -> set[str]:
@@ -196,33 +209,37 @@ def normal_url(url: str) -> str:
     return found.rstrip("/").removesuffix(".git")
 
 
-def _same(
+def _own_urls(
     tree: RepositoryTree, urls: Collection[str], documents: Collection[ArgoDocument]
-) -> Callable[[str], bool]:
+) -> frozenset[str]:
+    """The URLs that stand for the repository: its own, or if there is none, the most used one.
+
+    urls: those that are known. A fork, or a copy at another host, may name the original.
+    """
+    sources = [source for each in documents for source in _sources(each)]
+    if any(normal_url(str(each.get("repoURL"))) in urls for each in sources):
+        return frozenset(urls)
+    named = Counter(
+        normal_url(str(source.get("repoURL")))
+        for each in documents
+        for source in _sources(each)
+        if source.get("repoURL")
+        and not source.get("chart")
+        and (
+            resolve("", str(source.get("path") or "-")) in tree.folders
+            or _holds_values(tree, each, source.get("ref"))
+        )
+    )
+    named.update(
+        normal_url(url)
+        for each in documents
+        if each.kind == "ApplicationSet"
+        for url in looked_at(each.content, tree)
+    )
     if urls:
-        return lambda url: url == LOCAL or normal_url(url) in urls
-    if documents:
-        # A folder without a repository: assume that its URL is the one most Applications use.
-        named = Counter(
-            normal_url(str(source.get("repoURL")))
-            for each in documents
-            for source in _sources(each)
-            if source.get("repoURL")
-            and not source.get("chart")
-            and (
-                resolve("", str(source.get("path") or "-")) in tree.folders
-                or _holds_values(tree, each, source.get("ref"))
-            )
-        )
-        named.update(
-            normal_url(url)
-            for each in documents
-            if each.kind == "ApplicationSet"
-            for url in looked_at(each.content, tree)
-        )
-        usual = {each for each, _ in named.most_common(1)}
-        return lambda url: normal_url(url) in usual or url in ("", LOCAL)
-    return lambda url: url in ("", LOCAL)
+        names = {each.rpartition("/")[2] for each in urls}
+        named = Counter({url: n for url, n in named.items() if url.rpartition("/")[2] in names})
+    return frozenset([*urls, *(each for each, _ in named.most_common(1))])
 
 
 def _holds_values(tree: RepositoryTree, document: ArgoDocument, ref: object) -> bool:
@@ -369,8 +386,11 @@ def _is_root(tree: RepositoryTree, same: Callable[[str], bool], document: ArgoDo
         return False
     if path in tree.app_charts:
         return True
+    used = tree.closure([path]) if path in tree.kustomizations else ()
     holds = any(
-        within(each.path, path) for each in tree.documents_of_argocd if each is not document
+        within(each.path, path) or each.path in used
+        for each in tree.documents_of_argocd
+        if each is not document
     )
     return holds and path not in tree.charts
 
@@ -403,9 +423,11 @@ def _other_tools(
         for each in tree.names
         if is_of_tool(each) and tree.is_searched(each.rpartition("/")[0])
     }
+    tools = find_tools(files)
+    counted = Counter(each.name for each in tools)
     found = []
     seen: dict[str, set[str]] = {}
-    for each in find_tools(files):
+    for each in tools:
         folder = each.folder
         known = seen.setdefault(folder, set())
         if each.name in known or (each.name == CUE and known):
@@ -416,7 +438,11 @@ def _other_tools(
             continue
         if not (each.name == FLEET and deploys_found):
             name = named_by(folder, title)[1]
-            found.append(RefusedApp(name, each.path, each.words, each.advice(name)))
+            reason, advice = each.words, each.advice(name)
+            if counted[each.name] > _MOST_ALONE and not each.deploys:
+                # The same words for all of them, so that they are listed in one line.
+                reason, advice = f"files of {each.name} are not read", each.advice()
+            found.append(RefusedApp(name, each.path, reason, advice))
     return found
 
 

@@ -7,7 +7,7 @@ is replaced, and null removes a key.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -21,6 +21,10 @@ _TAKEN = frozenset(
     ]
 )
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_KEY = re.compile(
+    r"(?P<key>(?:\\.|[^\\.\[\]{},])+)(?P<places>(?:\[\d{1,4}\])*)(?:\.(?=.)|$)", re.DOTALL
+)
+"""One key of a path, with the places in lists that follow it."""
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 
 
@@ -90,26 +94,53 @@ def _values(content: bytes, path: str) -> Mapping[str, Any]:
 
 
 def set_value(values: dict[str, Any], name: str, text: str, *, literal: bool = False) -> None:
-    """Set a value at a dotted path, as helm's --set does, or --set-string if it is literal.
+    """Set a value at a path such as `hosts[0].name`, as helm's --set, or --set-string if literal.
 
     Raises NotImportable.
     """
-    if re.search(r"[\[\]{},]", name):
-        raise NotImportable(
-            f"the parameter {name} reaches into a list", "write it to a values file instead"
-        )
-    keys = [each.replace("\\.", ".") for each in re.split(r"(?<!\\)\.", name)]
-    for key in keys[:-1]:
-        if not isinstance(values.get(key), dict):
-            values[key] = {}
-        # Copy, so that the parsed content of a file isn't modified.
-        values[key] = dict(values[key])
-        values = values[key]
-    values[keys[-1]] = text if literal else _typed(text)
+    keys: list[str | int] = []
+    at = 0
+    while at < len(name) or not keys:
+        match = _KEY.match(name, at)
+        if match is None:
+            raise NotImportable(
+                f"{name} is not a path that helm's --set takes", "write it to a values file instead"
+            )
+        keys += [_unescaped(match["key"]), *map(int, re.findall(r"\d+", match["places"]))]
+        at = match.end()
+    # Copies, so that the parsed content of a file isn't modified.
+    values.update(_with(values, keys, _typed(text, literal)))
 
 
-def _typed(text: str) -> Any:
-    """Parse a value as helm's --set does."""
+def _with(existing: Any, keys: Sequence[str | int], value: Any) -> Any:
+    """A copy of a mapping or list, with the value at the keys."""
+    if not keys:
+        return value
+    first, *rest = keys
+    if isinstance(first, str):
+        own = existing if isinstance(existing, dict) else {}
+        return {**own, first: _with(own.get(first), rest, value)}
+    listed = [*existing] if isinstance(existing, list) else []
+    listed += [None] * (first + 1 - len(listed))
+    listed[first] = _with(listed[first], rest, value)
+    return listed
+
+
+def _typed(text: str, literal: bool) -> Any:
+    """Parse a value as helm's --set does; `{a,b}` is a list."""
+    if text.startswith("{") and text.endswith("}"):
+        return [_typed_one(each, literal) for each in re.split(r"(?<!\\),", text[1:-1])]
+    return _typed_one(text, literal)
+
+
+def _typed_one(text: str, literal: bool) -> Any:
+    text = _unescaped(text)
+    if literal:
+        return text
     if text in _WORDS:
         return _WORDS[text]
     return int(text) if _INTEGER.fullmatch(text) else text
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)

@@ -197,6 +197,27 @@ def test_applications_per_environment_are_one_app() -> None:
     assert "become web" in only.notes[0]
 
 
+def test_an_environment_in_the_middle_of_a_name_is_no_part_of_the_app() -> None:
+    files = {"web/kustomization.yaml": overlay("all.yaml"), "web/all.yaml": CONFIG}
+    for each, folder in (("uat", "uat"), ("production", "prod")):
+        declared = application(f"shop-{each}-web", {"path": "web"}, f"shop-{each}")
+        files[f"argo/{folder}/web.yaml"] = declared
+    files["argo/e2e-test-web.yaml"] = application("e2e-test-web", {"path": "web"}, "web")
+    apps = {each.name: each for each in found(files).findings}
+    assert apps.keys() == {"shop-web", "e2e-test-web"}
+    assert apps["shop-web"].environments == ("production", "uat")
+    assert apps["e2e-test-web"].environments == ()
+
+
+def test_the_folder_of_one_environment_names_no_app_of_several() -> None:
+    files = {"web/kustomization.yaml": overlay("all.yaml"), "web/all.yaml": CONFIG}
+    for each in ("qa", "prod"):
+        files[f"argo/more/{each}/web.yaml"] = application("web", {"path": "web"})
+    files["other/web/all.yaml"] = CONFIG
+    names = [each.name for each in found(files).findings]
+    assert not [each for each in names if "prod" in each or "qa" in each]
+
+
 def test_a_generic_application_name_is_replaced_by_the_folder_name() -> None:
     files = kustomized("shop/base", {"qa": "shop/overlays/qa", "prod": "shop/overlays/prod"})
     for each in ("qa", "prod"):
@@ -234,6 +255,56 @@ def test_values_of_an_application_are_merged_as_helm_merges_them() -> None:
             [{"a": {"one": 2, "two": 2, "three": 3, "four": 4}, "list": [2], "text": "4"}]
         ).encode()
     )
+
+
+def test_parameters_set_items_of_lists_as_helm_does() -> None:
+    helm = {
+        "valueFiles": ["values.yaml"],
+        "parameters": [
+            {"name": "hosts[0].name", "value": "web"},
+            {"name": "hosts[2]", "value": "4"},
+            {"name": "args", "value": "{-v,3,a\\,b}"},
+            {"name": "texts", "value": "{3,true}", "forceString": True},
+            {"name": "labels.example\\.org/a", "value": "b\\,c"},
+        ],
+    }
+    files = {
+        "web/Chart.yaml": CHART,
+        "web/values.yaml": "hosts: [{name: own, path: /}, two]\n",
+        "argo/web.yaml": application("web-prod", {"path": "web", "helm": helm}),
+    }
+    [only] = found(files).findings
+    content = only.values["prod"]
+    assert isinstance(content, bytes)
+    assert yaml_text.documents(content, "values") == [
+        {
+            "hosts": [{"name": "web", "path": "/"}, "two", 4],
+            "args": ["-v", 3, "a,b"],
+            "texts": ["3", "true"],
+            "labels": {"example.org/a": "b,c"},
+        }
+    ]
+
+
+def test_many_values_files_of_no_environment_are_one_note() -> None:
+    files = {f"web/values/values.{each}.yaml": "" for each in ("mysql", "s3", "tls", "qa", "x-y")}
+    [web] = found({"web/Chart.yaml": CHART, **files}).findings
+    assert web.values == {"qa": "values/values.qa.yaml"}
+    [note] = web.notes
+    assert note.startswith("4 values files are skipped")
+    assert "mysql, s3, tls and 1 more (--map mysql=ENV" in note
+
+
+def test_an_application_can_name_a_chart_inside_of_another_charts_folder() -> None:
+    files = {
+        "apps/Chart.yaml": CHART,
+        "apps/web/Chart.yaml": CHART,
+        "apps/web/templates/all.yaml": "{{ if .Values.a }}\nkind: ConfigMap\n{{ end }}\n",
+        "web.yaml": application("web", {"path": "apps/web"}),
+    }
+    assert ("web", "helm", "apps/web") in [
+        (each.name, each.form, each.path) for each in found(files).findings
+    ]
 
 
 def test_a_single_values_file_of_the_chart_is_referenced_in_place() -> None:
@@ -434,8 +505,8 @@ def test_unsupported_settings_of_an_application_are_refused() -> None:
             "lost.yaml does not exist",
         ),
         "list": (
-            {"path": "web", "helm": {"parameters": [{"name": "a[0]", "value": "1"}]}},
-            "a list",
+            {"path": "web", "helm": {"parameters": [{"name": "a[x]", "value": "1"}]}},
+            "a[x] is not a path",
         ),
     }
     for name, (source, words) in cases.items():
@@ -541,9 +612,12 @@ def test_applicationsets_that_cannot_be_expanded_are_refused() -> None:
         assert words in only.reason
 
 
-def applications_of(generator: Any, template: Any, **more: Any) -> list[Any]:
+def applications_of(
+    generator: Any, template: Any, files: Mapping[str, str] | None = None, **more: Any
+) -> list[Any]:
     """The specs of the Applications that a set generates for the clusters stage and prod."""
-    tree = RepositoryTree(place({"apps/web/a.yaml": CONFIG, "config/x.json": '{"of": [{"a": 1}]}'}))
+    usual = {"apps/web/a.yaml": CONFIG, "config/x.json": '{"of": [{"a": 1}]}'}
+    tree = RepositoryTree(place(usual if files is None else files))
     [declared] = read_documents(application_set("all", generator, template, **more).encode(), "s")
     context = SetContext(tree, lambda url: url == URL, ("stage", "prod"), {"stage", "prod", "qa"})
     return [each.document.content["spec"] for each in expand(declared, context)]
@@ -676,12 +750,64 @@ def found_set(text: str, elements: Any) -> Discovery:
     return found({"s.yaml": application_set("all", generator, template, goTemplate=True)})
 
 
+def test_applications_of_a_fork_may_name_the_original() -> None:
+    original = "https://git.example.org/others/platform.git"
+    files = {
+        "a.yaml": application("web-a", {"repoURL": original, "path": "web"}),
+        "b.yaml": application("api", {"repoURL": "https://x.org/api", "path": "web"}),
+        "web/all.yaml": CONFIG,
+    }
+    there = found(files)
+    assert [(each.name, each.path, bool(each.remote)) for each in there.findings] == [
+        ("api", "web", True),
+        ("web-a", "web", False),
+    ]
+    assert there.notes == (
+        "git.example.org/others/platform is taken for this repository: its Applications name it",
+    )
+    # If one names this repository, another one with the same name is meant as such.
+    files["c.yaml"] = application("own", {"path": "web"})
+    there = found(files)
+    assert [each.name for each in there.findings if each.remote] == ["api", "web-a"]
+    assert not there.notes
+
+
 def test_parameters_of_paths_and_of_lists_in_files_are_evaluated() -> None:
     files = {"repoURL": URL, "files": [{"path": "config/*.json"}], "pathParamPrefix": "from"}
     elements = {"list": {"elementsYaml": "{{ .of | toJson }}"}}
     generator = {"matrix": {"generators": [{"git": files}, elements]}}
     template = {"spec": {"a": "{{ .a }}", "path": "{{ .from.path.basename }}"}}
     assert applications_of(generator, template, goTemplate=True) == [{"a": "1", "path": "config"}]
+
+
+def test_templates_can_name_the_file_that_a_generator_found() -> None:
+    generator = {"git": {"repoURL": URL, "files": [{"path": "clusters/*.yaml"}]}}
+    files = {"clusters/EU_1.yaml": "a: b\n"}
+    plain = {"spec": {"a": "{{path.filename}} {{path.filenameNormalized}} {{path}} {{path[0]}}"}}
+    [found_plain] = applications_of(generator, plain, files)
+    assert found_plain == {"a": "EU_1.yaml eu-1.yaml clusters clusters"}
+    go = {"spec": {"a": '{{ .path.filename | trimSuffix ".yaml" }} {{ .path.path }}'}}
+    assert applications_of(generator, go, files, goTemplate=True) == [{"a": "EU_1 clusters"}]
+
+
+def test_hidden_folders_are_no_apps_of_an_applicationset() -> None:
+    generator = {"git": {"repoURL": URL, "directories": [{"path": "*"}, {"path": "*/*"}]}}
+    files = {".github/a.yaml": CONFIG, "web/.cache/a.yaml": CONFIG, "web/a.yaml": CONFIG}
+    template = {"spec": {"path": "{{path}}"}}
+    assert applications_of(generator, template, files) == [{"path": "web"}]
+
+
+def test_a_kustomization_of_applications_in_other_folders_is_no_app() -> None:
+    files = {
+        "root.yaml": application("root", {"path": "clusters/eu"}),
+        "clusters/eu/kustomization.yaml": overlay("../base"),
+        "clusters/base/kustomization.yaml": overlay("web.yaml"),
+        "clusters/base/web.yaml": application("web", {"path": "web"}),
+        "web/all.yaml": CONFIG,
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["web"]
+    assert "listed separately" in refusal(there, "root").reason
 
 
 def test_charts_that_contain_applications_are_rendered() -> None:
@@ -1179,12 +1305,21 @@ def test_files_of_unsupported_tools_are_reported() -> None:
     # Beside other findings a compose file isn't reported, since it is for developers.
     several = {f"compose{each}.yaml": "services: {}\n" for each in ("", ".full", ".tests")}
     assert refusal(found(several), "shop").where == "compose.full.yaml"
+
     modules = {f"mod/{each}/cue.mod/module.cue": "" for each in ("a", "b")}
     there = found({**modules, "mod/b/timoni.cue": ""})
     assert [(each.name, each.where) for each in there.refusals] == [
         ("a", "mod/a/cue.mod/module.cue"),
         ("b", "mod/b/timoni.cue"),
     ]
+
+
+def test_many_compose_files_have_the_same_words_so_that_one_line_can_list_them() -> None:
+    there = found({f"stacks/{each}/compose.yaml": "services: {}\n" for each in "abcd"})
+    assert [each.name for each in there.refusals] == ["a", "b", "c", "d"]
+    [(reason, advice)] = {(each.reason, each.advice) for each in there.refusals}
+    assert reason == "files of Docker Compose are not read"
+    assert "ucp app add NAME IMAGE:TAG" in advice
 
 
 def test_a_file_that_is_too_large_for_a_manifest_hides_no_app() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from shlex import quote
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.findings import (
     DEFAULT,
     PARENTS,
@@ -50,10 +50,12 @@ _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
 """The file of Flux itself, which `flux bootstrap` commits."""
 _OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
 _VALUES = re.compile(
-    r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values-)?(?P<c>[^/]+)"
+    r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values[-._])?(?P<c>[^/]+)"
     r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
 )
 """Usual paths of an environment's values file in a chart."""
+_MOST_NOTES = 3
+"""Maximum number of values files with a note of their own; examples of a chart can be dozens."""
 
 
 @dataclass
@@ -270,6 +272,12 @@ def values_of(
         f"{name} is skipped: {word} is not a known environment (--map {quote(word)}=ENV maps it)"
         for word, name in others
     ]
+    if len(notes) > _MOST_NOTES:
+        words = some_of([word for word, _ in others], _MOST_NOTES)
+        notes = [
+            f"{len(others)} values files are skipped, since these are not known environments: "
+            f"{words} (--map {quote(others[0][0])}=ENV maps one)"
+        ]
     return found, tuple(notes)
 
 
