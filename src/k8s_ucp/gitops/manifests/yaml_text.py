@@ -20,6 +20,8 @@ _BLANK_WITH_TABS = re.compile(r"^ *+\t[ \t]*+$", re.MULTILINE)
 _INDENTATION = re.compile(r"^[ \t]*(?:[-?][ \t]+)*", re.MULTILINE)
 _DEEPEST = 1000
 """Limit of nested mappings and lists, higher than any Kubernetes object needs."""
+_TEMPLATE = "found unhashable key"
+"""PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
 _GIT_CRYPT = b"\0GITCRYPT"
 ENCRYPTED = "git-crypt encrypts it"
 UNLOCK = "git-crypt unlock in its repository, then run the command again"
@@ -226,6 +228,7 @@ def _reason(error: Exception) -> str:
     """Why a text is invalid, and in which line if that is known."""
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem and mark:
-        return f"{problem} (line {mark.line + 1})"
+        template = " of a template, such as {{ .name }}" if problem == _TEMPLATE else ""
+        return f"{problem}{template} (line {mark.line + 1})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ", ".join(lines[:2]) or type(error).__name__

@@ -199,6 +199,12 @@ def test_configuration_files_of_tools_are_not_manifests(version: str) -> None:
     assert find_form(files).form == "kustomize"
 
 
+def test_invalid_yaml_that_is_a_template_is_reported_as_one() -> None:
+    ingress = b"kind: Ingress\napiVersion: v1\nspec:\n  host: {{ .host }}\n"
+    with pytest.raises(UsageError, match=r"key of a template, such as .* \(line 4\)"):
+        manifest_files({"web.yaml": ingress})
+
+
 @pytest.mark.parametrize("name", ["config", "kubeconfig.yaml"])
 def test_a_kubeconfig_is_no_app_but_the_cluster_of_an_environment(name: str) -> None:
     with pytest.raises(UsageError, match=f"{name} is a kubeconfig") as caught:
