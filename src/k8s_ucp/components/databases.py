@@ -55,13 +55,18 @@ class Databases:
                 port = self.ports.reserve(str(server.folder), [NAME])[NAME]
                 verifier = postgres.verifier(str(asked["password"]))
                 record = postgres.PostgresRecord(port, str(asked["username"]), verifier)
-                server.make(programs, record, str(asked.get("dbName") or "postgres"))
+                record = server.make(programs, record, str(asked.get("dbName") or "postgres"))
             password = str(asked.get("password") or "")
             changed = bool(password) and not record.opens_with(password)
-            if changed or not postgres.accepts_connections(record.port, record.username):
+            confined = server.is_confined(record)
+            accepts = postgres.accepts_connections(record.port, record.username)
+            if changed or not confined or not accepts:
                 programs = self._programs_of(server)
-                if changed:
+                if changed or not confined:
                     self.placement.remove([server.name])
+                if not confined:
+                    record = server.confine(programs, record)
+                if changed:
                     record = server.change_password(programs, record, password)
                 server.forget_stranger()
                 self.ports.claim(str(server.folder), {NAME: record.port})

@@ -17,6 +17,8 @@ from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.components.databases import Databases, server_name
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
+from k8s_ucp.components.host.postgres import PostgresRecord
+from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.advice import of_resource
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
 from k8s_ucp.managed.external import CloudFailed
@@ -101,6 +103,31 @@ def test_an_instance_keeps_rows_and_port_over_restarts_and_is_deleted_completely
     assert PROGRAM not in placement.states()
     assert not list((placement.state.components / "databases").iterdir())
     assert Ports(tmp_path / "ports.json").owners() == []
+
+
+def test_an_owner_can_not_get_access_to_programs_of_the_machine(tmp_path: Path) -> None:
+    """Before Postgres 16, whoever may create roles may grant this."""
+    programs = min(postgres.installed_programs(), key=lambda each: int(each.major))
+    server = postgres.server_in(tmp_path / "rds-x", "demo")
+    server.prepare()
+    record = server.make(programs, PostgresRecord(1, "quotes", postgres.verifier("x")), "quotes")
+    attempt = ("SET SESSION AUTHORIZATION quotes", "GRANT pg_execute_server_program TO quotes")
+
+    def is_refused() -> bool:
+        try:
+            server._run_statements(programs, *attempt)
+        except UcpError:
+            return True
+        return False
+
+    assert is_refused()
+    assert server.is_confined(record)
+    # As earlier versions of ucp made it.
+    server._run_statements(programs, "ALTER ROLE quotes CREATEROLE")
+    old = replace(record, confined=False)
+    if not server.is_confined(old):
+        assert server.confine(programs, old) == record == server.record()
+    assert is_refused()
 
 
 @pytest.mark.timeout(600)

@@ -2,6 +2,7 @@
 
 The superuser has no password, so nobody can log in as it. The owner of the database is no
 superuser, so its connection gives access to tables, but not to files and programs of the machine.
+Before Postgres 16, whoever may create roles can grant that access; there, the owner may not.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ SETTINGS = (
     *("-c", "shared_buffers=16MB", "-c", "max_connections=50", "-c", "jit=off"),
 )
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
+_CONFINING = 16
+"""The first major version in which only members of the roles for files and programs grant them."""
 _ITERATIONS = 4096
 _PROTOCOL = 3 << 16
 
@@ -56,11 +59,15 @@ class PostgresPrograms:
 
 @dataclass(frozen=True)
 class PostgresRecord:
-    """A server whose creation was completed. verifier: Postgres' stored form of the password."""
+    """A server whose creation was completed. verifier: Postgres' stored form of the password.
+
+    confined: its owner can't grant itself access to files and programs of the machine.
+    """
 
     port: int
     username: str
     verifier: str
+    confined: bool = False
 
     def opens_with(self, password: str) -> bool:
         salt = base64.b64decode(self.verifier.split("$")[1].split(":")[1])
@@ -100,7 +107,9 @@ class PostgresServer:
         make_private_folder(self.folder)
         _make_home(self.home)
 
-    def make(self, programs: PostgresPrograms, record: PostgresRecord, database: str) -> None:
+    def make(
+        self, programs: PostgresPrograms, record: PostgresRecord, database: str
+    ) -> PostgresRecord:
         """Create its data, with an empty database that the user owns. Raises UcpError."""
         owner, name = _quoted(record.username), _quoted(database)
         self._run(
@@ -112,11 +121,22 @@ class PostgresServer:
         (self._data / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n")
         self._run_statements(
             programs,
-            f"CREATE ROLE {owner} LOGIN CREATEDB CREATEROLE PASSWORD '{record.verifier}'",
+            f"CREATE ROLE {owner} LOGIN CREATEDB {_creation(programs.major)} "
+            f"PASSWORD '{record.verifier}'",
             *([] if database == "postgres" else [f"CREATE DATABASE {name}"]),
             f"ALTER DATABASE {name} OWNER TO {owner}",
         )
-        self._write(record)
+        return self._write(replace(record, confined=True))
+
+    def is_confined(self, record: PostgresRecord) -> bool:
+        """Whether its owner has no way to files and programs; earlier versions of ucp left one."""
+        return record.confined or _creation(self.major()) == "CREATEROLE"
+
+    def confine(self, programs: PostgresPrograms, record: PostgresRecord) -> PostgresRecord:
+        """Take the creation of roles from the owner; the server must not run. Raises UcpError."""
+        owner, creation = _quoted(record.username), _creation(programs.major)
+        self._run_statements(programs, f"ALTER ROLE {owner} {creation}")
+        return self._write(replace(record, confined=True))
 
     def change_password(
         self, programs: PostgresPrograms, record: PostgresRecord, password: str
@@ -181,6 +201,11 @@ class PostgresServer:
     @property
     def _record(self) -> Path:
         return self.folder / "server.json"
+
+
+def _creation(major: str) -> str:
+    """Whether an owner may create roles, as an attribute of its role."""
+    return "CREATEROLE" if int(major) >= _CONFINING else "NOCREATEROLE"
 
 
 def server_in(folder: Path, topology: str) -> PostgresServer:
