@@ -182,7 +182,13 @@ class TopologyView:
 
     @property
     def argocd(self) -> ArgoCD:
-        return ArgoCD(self.host, resync=in_seconds(self.topology.spec.git.poll))
+        from k8s_ucp.gitops.check.repositories import transports
+
+        return ArgoCD(
+            self.host,
+            resync=in_seconds(self.topology.spec.git.poll),
+            transports=frozenset(transports(self.topology)),
+        )
 
     @property
     def crossplane(self) -> Crossplane:

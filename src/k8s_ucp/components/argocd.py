@@ -17,10 +17,12 @@ from k8s_ucp.components.argocd_page import page
 from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.components.host.guarded_helm import write_helm
+from k8s_ucp.components.host.guarded_kustomize import write_kustomize
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
@@ -63,10 +65,14 @@ class AdminCredentials:
 
 @dataclass(frozen=True)
 class ArgoCD:
-    """resync: seconds between refreshes of an Application without an event."""
+    """resync: seconds between refreshes of an Application without an event.
+
+    transports: of git, which remote bases may use besides https and ssh.
+    """
 
     host: Host
     resync: int = 120
+    transports: frozenset[str] = frozenset()
 
     def early_programs(self) -> list[Program]:
         """Programs that need no cluster and can start before the core is ready."""
@@ -211,6 +217,7 @@ class ArgoCD:
         folder = self.host.folder
         toolbox = self.host.toolbox
         guarded = write_helm(folder(NAME, "guarded"), toolbox.path("helm"))
+        write_kustomize(guarded, toolbox.path("kustomize"), git_protocols(self.transports))
         # git runs Argo CD's own binary, by its name, as a credential helper.
         tools = {toolbox.path(name).parent for name in (NAME, "kustomize", "helm")}
         return {

@@ -165,18 +165,25 @@ def innermost(output: str) -> str:
     return cause.partition("': must build at directory")[0].replace("': ", ": ", 1) or line
 
 
+def git_protocols(also: Collection[str]) -> str:
+    """Value of GIT_ALLOW_PROTOCOL: https, ssh, and the transports that `also` names.
+
+    Plain http is one only as part of a URL.
+    """
+    named = {each.partition("://")[0] for each in also if each != "http"}
+    return ":".join(sorted({*_TRANSPORTS, *named} & _KNOWN))
+
+
 def _environment(work: Path, log: Path, also: Collection[str]) -> dict[str, str]:
     """Environment for kustomize: clones go to `work`, and only the git script is on the PATH."""
     programs = work / "bin"
     programs.mkdir()
     script = programs / "git"
     repositories = http_repositories(also)
-    transports = {each.partition("://")[0] for each in also} - {"http"}
-    transports |= {"http"} if repositories else set()
     script.write_text(
         _GIT.format(
             path=shlex.quote(os.environ.get("PATH", os.defpath)),
-            transports=":".join(sorted({*_TRANSPORTS, *transports} & _KNOWN)),
+            transports=git_protocols(also),
             named=" | ".join(shlex.quote(f"{a}{b}") for a in repositories for b in ("", ".git"))
             or "''",
             unset=" ".join(_NO_HTTP),
