@@ -232,6 +232,19 @@ def route(host: str, **backend: Any) -> Object:
     return thing(f"{GATEWAY_API}/v1", "HTTPRoute", "web", "team-shop", spec=spec)
 
 
+SOMEBODYS = "`) || Host(`echo.stage.example.org"
+
+
+def at_path(path: str, path_type: str = "Prefix") -> Object:
+    return {"http": {"paths": [{"path": path, "pathType": path_type, "backend": BACKEND}]}}
+
+
+def matching(**match: Any) -> Object:
+    item = route(OWN_HOST)
+    item["spec"]["rules"].append({"matches": [{}, {"path": {"value": "/"}}, match]})
+    return item
+
+
 def ingress(**spec: Any) -> Object:
     return thing("networking.k8s.io/v1", "Ingress", "web", "team-shop", spec=spec)
 
@@ -274,6 +287,27 @@ ON_AN_ENVIRONMENT = {
     "a route to traefik's API": route(
         OWN_HOST, group="traefik.io", kind="TraefikService", name="api@internal"
     ),
+    # Traefik would read each as an expression with somebody's host.
+    "somebody's host in a path matcher": {
+        **ingress(rules=[{"host": OWN_HOST, **at_path("/", "ImplementationSpecific")}]),
+        "metadata": {
+            "name": "web",
+            "namespace": "team-shop",
+            "annotations": {
+                "traefik.ingress.kubernetes.io/router.pathMatcher": f"{SOMEBODYS} && PathPrefix"
+            },
+        },
+    },
+    "somebody's host in a path": ingress(
+        rules=[{"host": OWN_HOST, **at_path(f"/{SOMEBODYS}")}],
+    ),
+    "somebody's host in a route's path": matching(
+        path={"type": "RegularExpression", "value": f"/{SOMEBODYS}"}
+    ),
+    "somebody's host in a header": matching(
+        headers=[{"name": "a", "value": "b"}, {"name": "x", "value": SOMEBODYS}]
+    ),
+    "somebody's host in a query": matching(queryParams=[{"name": "x", "value": SOMEBODYS}]),
     "somebody's address": service(externalIPs=["10.0.0.1"]),
     "a port of the nodes": service(type="NodePort"),
     "another's Service": thing(
@@ -314,6 +348,13 @@ def test_fence_on_an_environment_admits_apps(both: tuple[Kube, Kube]) -> None:
         assert refusal(app, marked(item, "team-shop.shop.stage")) == "", path
     own = ingress(rules=[{"host": OWN_HOST, **INGRESS}], tls=[{"hosts": [OWN_HOST]}, {}])
     assert refusal(app, marked(own, "team-shop.web.stage")) == ""
+    own["spec"]["rules"].append({"host": OWN_HOST, **at_path("/a\\.b", "ImplementationSpecific")})
+    own["metadata"]["annotations"] = {
+        "traefik.ingress.kubernetes.io/router.pathmatcher": "PathRegexp"
+    }
+    assert refusal(app, marked(own, "team-shop.web.stage")) == ""
+    own_match = matching(headers=[{"name": "a", "value": "b"}], path={"value": "/a"})
+    assert refusal(app, marked(own_match, "team-shop.web.stage")) == ""
     for backend in ({}, {"group": "", "kind": "Service"}):
         assert refusal(app, marked(route(OWN_HOST, **backend), "team-shop.web.stage")) == ""
 
