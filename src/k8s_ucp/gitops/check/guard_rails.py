@@ -6,6 +6,7 @@ objects.py; operations on a cluster (deletions, `kubectl debug`) can't be checke
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from k8s_ucp.gitops.check.objects import (
     ROUTES,
     TRAEFIK_ROUTES,
     Object,
+    host_patterns,
     hosts,
     name_of,
     of_object,
@@ -44,6 +46,7 @@ _CAPABILITIES = frozenset(
         *("NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT"),
     ]
 )
+_REPEATED = re.compile(r"[*+?{]")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 URL = r"[a-z][a-z0-9+.-]*://[^/\s\x27\x22\x60#?|;&)]*"
@@ -94,9 +97,18 @@ class GuardRailRules:
                         yield rule, f"{name} {words}", f"{at}.{field}[{index}]"
 
     def _hosts(self, item: Object, namespace: str) -> Iterator[tuple[RuleId, str, str]]:
-        for host in sorted({*(host for host, _ in hosts(item)), *other_hosts(item)}):
-            if namespace not in self._owners.get(host, (namespace,)):
-                owner = self._owners[host][0]
+        routed = {host for host, _ in hosts(item)}
+        claimed, matches = routed | {*other_hosts(item)}, [*_safe_patterns(item)]
+        # Traefik prefers a wildcard to a host, since its rule is longer.
+        wildcards = routed if item.get("kind") in ("Ingress", *TRAEFIK_ROUTES) else ()
+        for host, owners in sorted(self._owners.items()):
+            is_claimed = (
+                host in claimed
+                or f"*.{host.partition('.')[2]}" in wildcards
+                or any(each.search(host) for each in matches)
+            )
+            if is_claimed and namespace not in owners:
+                owner = owners[0]
                 yield "no-taken-hosts", f"ucp.yaml gives the host {host} to {owner}", "spec"
         if item.get("kind") == "Ingress":
             claims = Counter(
@@ -106,6 +118,14 @@ class GuardRailRules:
             )
             for host, path, _ in (claim for claim, count in claims.items() if count > 1):
                 yield "no-taken-hosts", f"has the host and path {host}{path} twice", "spec.rules"
+
+
+def _safe_patterns(item: Object) -> Iterator[re.Pattern[str]]:
+    """Patterns for hosts that can't keep Python busy; the others are left to the API server."""
+    for each in host_patterns(item):
+        if "(" not in each and len(_REPEATED.findall(each)) <= 2:
+            with contextlib.suppress(re.error):
+                yield re.compile(each, re.ASCII)
 
 
 def _of_pod(pod: Spec) -> Iterator[tuple[RuleId, str]]:

@@ -402,7 +402,15 @@ def hosts(item: Object) -> Iterator[tuple[str, str]]:
         match = str(route.get("match"))
         for matcher in _HOST_MATCHER.findall(match):
             for host in _QUOTED.findall(matcher):
-                yield "".join(host).lower(), f" by {match}"
+                # A dot at the end changes nothing.
+                yield "".join(host).lower().removesuffix("."), f" by {match}"
+
+
+def host_patterns(item: Object) -> Iterator[str]:
+    """Regular expressions of traefik's routes that match hosts."""
+    for route in maps(part(item, "spec"), "routes") if item.get("kind") in TRAEFIK_ROUTES else ():
+        for matcher in re.findall(policies.HOST_PATTERN, str(route.get("match"))):
+            yield matcher.split(matcher[-1])[1]
 
 
 def other_hosts(item: Object) -> Iterator[str]:

@@ -274,6 +274,7 @@ def _policies(path: str, topology: Topology) -> Iterator[RenderedPath]:
         "platform_namespaces": policies.platform_namespaces(),
         "host_owners": policies.host_owners_expression(topology),
         "host_annotations": policies.HOST_ANNOTATIONS,
+        "host_pattern": policies.HOST_PATTERN,
     }
     if "{environment}" in path:
         for environment, level in levels.items():

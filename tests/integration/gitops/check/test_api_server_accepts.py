@@ -368,6 +368,26 @@ REFUSED = {
         ingress_route('PathPrefix("/x") && Host("echo.prod.example.org")'),
         "hosts of other apps: echo.prod.example.org",
     ),
+    "another app's host with a dot": (
+        ingress_route("Host(`Echo.prod.example.org.`)"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host by a wildcard": (
+        ingress("*.prod.example.org"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host by a wildcard of traefik": (
+        ingress_route("Host(`*.prod.example.org`)"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host by a pattern": (
+        ingress_route(r"Path(`/`)", r"Path(`/`) || HostRegexp(`^([a-z]+)\.prod\.example\.org$`)"),
+        "hosts of other apps: echo.prod.example.org",
+    ),
+    "another app's host by a quoted pattern": (
+        ingress_route('hostregexp( "^e.*prod")'),
+        "hosts of other apps: echo.prod.example.org",
+    ),
     "a host twice": (
         ingress("a.example.org", "a.example.org"),
         "twice in this Ingress: a.example.org/ Prefix",
@@ -400,8 +420,9 @@ ADMITTED = {
     "a host in its app's namespace": ingress("echo.prod.example.org", place="echo"),
     "a route of traefik for its own hosts": ingress_route("Host(`x-echo.prod.example.org`)"),
     "a route of traefik in its app's namespace": ingress_route(
-        "Host(`echo.prod.example.org`)", place="echo"
+        "Host(`echo.prod.example.org`) || HostRegexp(`^echo`)", place="echo"
     ),
+    "a pattern for its own hosts": ingress_route(r"HostRegexp(`^[a-z]+\.x\.example\.org$`)"),
     "a certificate of its own hosts": secured("free.example.org", "*.example.org"),
     "a record of its own": annotated(SERVICE, RECORD, "free.example.org"),
     "a capability that it has": pod(containers=[capable("NET_BIND_SERVICE", "CHOWN")]),

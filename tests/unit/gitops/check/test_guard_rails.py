@@ -9,6 +9,7 @@ import pytest
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.guard_rails import OWN_URL, URL, GuardRailRules
+from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import policies
 from k8s_ucp.topology.parts import Policy
@@ -181,6 +182,10 @@ def test_a_host_of_another_app_without_a_route_is_found(
         ),
         ("IngressRoute", 'PathPrefix("/x") && Host("a.example.org", "echo.prod.example.org")'),
         ("IngressRouteTCP", "HostSNI(`echo.prod.example.org`)"),
+        ("IngressRoute", "Host(`echo.prod.example.org.`)"),
+        ("IngressRoute", "Host(`*.prod.example.org`)"),
+        ("IngressRoute", r"PathPrefix(`/x`) || HostRegexp( `^[a-z]+\.prod\.example\.org$`)"),
+        ("IngressRouteTCP", 'HostSNIRegexp("prod")'),
     ],
 )
 def test_a_host_of_another_app_in_a_route_of_traefik_is_found(kind: str, match: str) -> None:
@@ -188,6 +193,21 @@ def test_a_host_of_another_app_in_a_route_of_traefik_is_found(kind: str, match: 
     (fault,) = faults(item)
     assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
     assert not faults({**item, "spec": {"routes": [{"match": "PathPrefix(`/`)"}, {"match": None}]}})
+
+
+def test_a_wildcard_claims_the_hosts_of_one_label() -> None:
+    (fault,) = faults(ingress("*.prod.example.org"))
+    assert fault.message.endswith("ucp.yaml gives the host echo.prod.example.org to echo")
+    assert not faults(ingress("*.example.org", "*.echo.prod.example.org"))
+    route = {"kind": "HTTPRoute", "metadata": {"name": "web"}}
+    # Its Gateway prefers the exact host.
+    assert not faults({**route, "spec": {"hostnames": ["*.prod.example.org"]}})
+
+
+@pytest.mark.parametrize("pattern", [r"^x\.prod", "[", "(e|o)", f"{'a+' * 40}$", "^([a-z]+)+$"])
+def test_patterns_for_other_hosts_or_of_any_cost_have_no_faults(pattern: str) -> None:
+    spec = {"routes": [{"match": f"HostRegexp(`{pattern}`)"}]}
+    assert not faults({"kind": "IngressRoute", "metadata": {"name": "web"}, "spec": spec})
 
 
 def test_a_host_that_an_ignore_entry_shares_is_allowed() -> None:
@@ -222,9 +242,12 @@ def test_every_policy_has_a_rule_except_those_checked_elsewhere() -> None:
     assert set(get_args(Policy)) - set(RULES) == elsewhere
 
 
-def test_the_check_and_the_policy_look_at_the_same_annotations() -> None:
+def test_the_check_and_the_policy_look_at_the_same_annotations_and_patterns() -> None:
     found = render(demo(guardRails=RAILS), FACTS).core["policies/base/no-taken-hosts.yaml"]
     assert found.decode().count(str([*policies.HOST_ANNOTATIONS])) == 2
+    (policy,) = load_all(found.decode())
+    expressions = [each["expression"] for each in policy["spec"]["variables"]]
+    assert any(f"findAll(r'{policies.HOST_PATTERN}')" in each for each in expressions)
 
 
 def test_the_check_and_the_policy_use_the_same_url_patterns() -> None:

@@ -19,6 +19,8 @@ HOST_ANNOTATIONS = (
     "external-dns.alpha.kubernetes.io/internal-hostname",
 )
 """Annotations with hosts that get traffic or DNS records."""
+HOST_PATTERN = r"(?i)\bHost(?:SNI)?Regexp[(]\s*[`\x22][^`\x22]*[`\x22]"
+"""Matches a matcher of traefik for hosts, with its regular expression in quotes."""
 
 
 def levels(topology: Topology) -> dict[str, str]:
