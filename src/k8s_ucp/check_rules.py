@@ -636,7 +636,8 @@ can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
 Files that can't be read or built can't be ignored either, since nothing in them was checked.
 
 Objects rendered from jsonnet are not checked: only Argo CD can render it, with its own libraries
-and arguments. Neither are Git submodules, which only Argo CD fetches. The check lists both.
+and arguments. Neither are Git submodules, which only Argo CD fetches, nor what a file
+`.argocd-source.yaml` changes, except a chart's values and parameters. The check lists all of these.
 
 A pipeline that checks the app repository alone (`ucp check --apps .`) does not know ucp.yaml. It
 reads `checks.yaml` there, which is rendered from `checks` of ucp.yaml; if the core repository is

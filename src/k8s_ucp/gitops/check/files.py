@@ -17,7 +17,8 @@ from typing import Any
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.objects import is_moving, of_object, unpinned_image
-from k8s_ucp.gitops.manifests.build_many import Object
+from k8s_ucp.gitops.manifests.build_charts import APPLIED, SETTINGS
+from k8s_ucp.gitops.manifests.build_many import Object, unlisted
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.sources import FIELDS, entries, loaded
 from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
@@ -26,6 +27,10 @@ from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
+_SETTINGS = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(\.argocd-source(?:-[^/]+)?\.yaml)$")
+_FORMS = (*KUSTOMIZATIONS, "Chart.yaml")
+"""Files by which Argo CD recognizes the form of an app."""
+_MANIFESTS = (".yaml", ".yml", ".json")
 _SKIPPED = re.compile(r"(^|/)(\.|node_modules/)|^platform/[^/]+/engine/|^ucp\.yaml$")
 """Hidden folders, manifests of engines (which are pinned as a whole), ucp.yaml."""
 _PIPELINE = re.compile(r"(\.github/workflows|ci)/[^/]+\.ya?ml")
@@ -42,14 +47,14 @@ class Tree:
 
     @classmethod
     def of(cls, folder: Path) -> Tree:
-        """The files of a folder, without `.git` and most symbolic links."""
+        """The files of a folder, without `.git` and symbolic links that Argo CD doesn't follow."""
         root = Path(os.path.realpath(folder))
         return cls(
             {
                 each.relative_to(folder).as_posix(): each.read_bytes()
                 for each in sorted(folder.rglob("*"))
                 if each.is_file()
-                and (not each.is_symlink() or _leads_to_a_form(each, root))
+                and (not each.is_symlink() or _is_followed(each, root))
                 and ".git" not in each.relative_to(folder).parts
             }
         )
@@ -60,7 +65,7 @@ class Tree:
         found: dict[str, list[Object]] = {}
         failed: dict[str, Fault] = {}
         for path, content in self.files.items():
-            if not path.endswith((".yaml", ".yml")) or _SKIPPED.search(path):
+            if not self._is_manifest(path):
                 continue
             if any(path.startswith(f"{each}templates/") for each in self.charts):
                 continue
@@ -74,6 +79,20 @@ class Tree:
         data = _data_of_generators(found) if failed else frozenset()
         self.unreadable = [each for path, each in failed.items() if path not in data]
         return found
+
+    def _is_manifest(self, path: str) -> bool:
+        place = _PLACE.match(path)
+        if place and place[0] in self._directories:
+            return path.endswith(_MANIFESTS) and not _SETTINGS.match(path)
+        return path.endswith((".yaml", ".yml")) and not _SKIPPED.search(path)
+
+    @cached_property
+    def _directories(self) -> frozenset[str]:
+        """Overlays whose files Argo CD reads one by one, also JSON and hidden ones."""
+        places = {match[0] for path in self.files if (match := _PLACE.match(path))}
+        return frozenset(
+            place for place in places if not any(f"{place}/{name}" in self.files for name in _FORMS)
+        )
 
     @cached_property
     def charts(self) -> list[str]:
@@ -143,6 +162,32 @@ class Tree:
         return sorted({each for each in paths if each.startswith("apps/")})
 
     @cached_property
+    def settings(self) -> list[tuple[str, str, str]]:
+        """(file, app, key) of Argo CD's settings that change an app's objects unseen."""
+        found = [match for path in sorted(self.files) if (match := _SETTINGS.match(path))]
+        return [
+            (match[0], match[2], key)
+            for match in found
+            for key in self._unapplied(*match.group(1, 3))
+        ]
+
+    def _unapplied(self, folder: str, name: str) -> Iterator[str]:
+        try:
+            content = first_map(self.files[f"{folder}/{name}"], name)
+        except UcpError:
+            return  # Argo CD can't read it either.
+        applied = "directory"
+        if folder in self.kustomizations:
+            applied = ""
+        elif f"{folder}/Chart.yaml" in self.files:
+            applied = "helm"
+        for key, value in content.items():
+            if name != SETTINGS or key != applied:
+                yield str(key)
+            elif key == "helm" and isinstance(value, dict):
+                yield from (f"helm.{each}" for each in value if each not in APPLIED)
+
+    @cached_property
     def roots(self) -> list[str]:
         """Folders with a kustomization that no other kustomization includes."""
         used = {
@@ -187,17 +232,22 @@ class Tree:
             if any(path.startswith(each) for each in self.charts):
                 continue
             if not any(each in self.kustomizations for each in folders):
-                yield from ((path, each) for each in content if "kind" in each)
+                found = (item for each in content for item in unlisted(each))
+                yield from ((path, each) for each in found if "kind" in each)
 
 
-def _leads_to_a_form(link: Path, root: Path) -> bool:
-    """Argo CD recognizes a kustomization or a chart by this link, and builds it."""
+def _is_followed(link: Path, root: Path) -> bool:
+    """Argo CD reads the file that this link leads to."""
     target = Path(os.path.realpath(link))
-    return (
-        link.name in (*KUSTOMIZATIONS, "Chart.yaml")
-        and target.is_relative_to(root)
-        and ".git" not in target.relative_to(root).parts
-    )
+    if not target.is_relative_to(root) or ".git" in target.relative_to(root).parts:
+        return False
+    if link.name in _FORMS:
+        return True  # It recognizes the app's form by it.
+    path = Path(os.path.realpath(link.parent), link.name).relative_to(root).as_posix()
+    place = _PLACE.match(path)
+    if place is None or not path.endswith(_MANIFESTS):
+        return False
+    return not any(os.path.lexists(root / place[0] / name) for name in _FORMS)
 
 
 def _data_of_generators(read: Mapping[str, list[Object]]) -> frozenset[str]:

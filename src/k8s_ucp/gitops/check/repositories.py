@@ -162,6 +162,11 @@ def check(
             f"apps: {folder}: not checked: only Argo CD fetches this submodule"
             for folder in apps.submodules
         ]
+        unjudged += [
+            f"apps: {file}: not checked: only Argo CD applies its {key}"
+            for file, app, key in apps.settings
+            if only is None or app in only
+        ]
     is_complete = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects
+from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects, unlisted
 from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template, values_from
-from k8s_ucp.gitops.manifests.yaml_text import first_map, part
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
 RENDER_SECONDS = 60.0
 SETTINGS = ".argocd-source.yaml"
+APPLIED = frozenset(
+    {"releaseName", "valueFiles", "values", "valuesObject", "parameters", "ignoreMissingValueFiles"}
+)
+"""Keys of Argo CD's Helm settings that are used here, too."""
+_COMMA = re.compile(r"(?<!\\),")
 NO_HELM = "it is a Helm chart, and helm isn't here to render it: ucp tools install helm"
 
 
@@ -40,7 +46,8 @@ def build_charts(
         try:
             namespace = namespaces.get(folder, "default")
             text = _render(helm, root / folder, folder, namespace, more or {})
-            built.objects[folder] = [each for each in objects(text) if not _is_test(each)]
+            found = (each for one in objects(text) for each in unlisted(one))
+            built.objects[folder] = [each for each in found if not _is_test(each)]
         except UcpError as error:
             built.failures[folder] = error.message.replace(f"{root}/", "")
 
@@ -69,10 +76,12 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
         words += values_from(file)
     try:
         with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
-            if more:
-                over = Path(home, "more.json")
-                over.write_text(json.dumps(more), encoding="utf-8")
+            for number, text in enumerate(_texts(settings, more)):
+                over = Path(home, f"{number}.yaml")
+                over.write_text(text, encoding="utf-8")
                 words += values_from(over)
+            # helm lets parameters override all values.
+            words += [] if more else _parameters(settings)
             timeout = RENDER_SECONDS
             return template(helm, str(name), chart, words, home=Path(home), timeout=timeout)
     except HelmFailed as error:
@@ -88,6 +97,26 @@ def _settings(chart: Path) -> Mapping[str, Any]:
         return part(first_map(file.read_bytes(), SETTINGS), "helm")
     except UsageError as error:
         raise UcpError(error.message) from error
+
+
+def _texts(settings: Mapping[str, Any], more: Mapping[str, Any]) -> Iterator[str]:
+    """Values that aren't in files of the repository, in the order of their precedence."""
+    if isinstance(values := settings.get("valuesObject"), dict) and values:
+        yield json.dumps(values, default=str)
+    elif isinstance(text := settings.get("values"), str):
+        yield text
+    if more:
+        yield json.dumps(more)
+
+
+def _parameters(settings: Mapping[str, Any]) -> list[str]:
+    """The options for `parameters` of Argo CD's settings, which escapes commas like this."""
+    words = []
+    for each in maps(settings, "parameters"):
+        option = "--set-string" if each.get("forceString") is True else "--set"
+        value = _COMMA.sub(r"\,", str(each.get("value", "")))
+        words += [option, f"{each.get('name')}={value}"]
+    return words
 
 
 def _is_test(item: Object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,7 +49,10 @@ def build_many(
     program = _Kustomize(kustomize, frozenset(also))
     with ThreadPoolExecutor(max_workers=WORKERS) as pool:
         for each in pool.map(lambda chunk: _build(program, root.resolve(), chunk), chunks):
-            built.objects |= each.objects
+            built.objects |= {
+                folder: [item for one in found for item in unlisted(one)]
+                for folder, found in each.objects.items()
+            }
             built.failures |= each.failures
     return built
 
@@ -96,6 +99,15 @@ def _indexed(kustomize: _Kustomize, root: Path, folders: list[str]) -> dict[str,
                 raise UcpError(f"an object lacks the annotation {_OVERLAY}") from None
             found[folders[number]].append(each)
     return found
+
+
+def unlisted(item: Object) -> Iterator[Object]:
+    """The objects that Argo CD applies for one: the items of a list, whatever its kind is."""
+    items = item.get("items")
+    if isinstance(items, list):
+        yield from (each for each in items if isinstance(each, dict))
+    else:
+        yield item
 
 
 def objects(text: str) -> list[Object]:

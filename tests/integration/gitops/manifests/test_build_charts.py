@@ -43,6 +43,25 @@ def test_settings_beside_the_chart_are_used(tmp_path: Path, toolbox: Toolbox) ->
     assert deployment["spec"]["replicas"] == 5
 
 
+@pytest.mark.parametrize(
+    ("values", "replicas"),
+    [
+        ("valuesObject: {replicas: 6}, values: 'replicas: 8'", 6),
+        ("values: 'replicas: 7'", 7),
+        ("values: 'replicas: 7', parameters: [{name: replicas, value: '8'}]", 8),
+        ("parameters: [{name: other, value: '1,replicas=9'}]", 5),
+    ],
+)
+def test_values_in_the_settings_are_used(
+    values: str, replicas: int, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    settings = SETTINGS.replace("{", f"{{{values}, ", 1)
+    chart(tmp_path, **{".argocd-source.yaml": settings})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert built.failures == {}
+    assert [each["spec"]["replicas"] for each in built.objects[FOLDER]] == [replicas]
+
+
 def test_files_outside_of_the_chart_are_not_read(tmp_path: Path, toolbox: Toolbox) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")

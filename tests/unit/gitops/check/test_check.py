@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -450,6 +451,64 @@ def test_a_link_by_which_argo_cd_recognizes_an_app_is_followed(tmp_path: Path) -
         (folder / "kustomization.yaml").unlink()
         (folder / "kustomization.yaml").symlink_to(target)
         assert Tree.of(tmp_path).overlays == []
+
+
+def test_what_argo_cd_applies_from_a_directory_is_read(tmp_path: Path) -> None:
+    """JSON, hidden files, links, folders of any name, and lists of any kind."""
+    folder, beside = tmp_path / "apps/web/overlays/stage", tmp_path / "apps/api/overlays/stage"
+    for each in (folder / "node_modules", beside):
+        each.mkdir(parents=True)
+    ingress = "{kind: Ingress, metadata: {name: %s}, spec: {rules: [{host: %s.example.org}]}}\n"
+    (folder / "a.json").write_text(
+        json.dumps({"kind": "Ingress", "spec": {"rules": [{"host": "a"}]}})
+    )
+    (folder / ".b.yaml").write_text(ingress % ("b", "b"))
+    (folder / "node_modules/c.yml").write_text(ingress % ("c", "c"))
+    (folder / "d.yaml").write_text(f"kind: Any\nitems: [{ingress % ('d', 'd')}, 5]\n")
+    (folder / "data.txt").write_text(ingress % ("e", "e"))
+    (folder / "e.yaml").symlink_to("data.txt")
+    (folder / "f.yaml").symlink_to("/etc/hostname")
+    (folder / "package.json").write_text('{"name": "web"}')
+    (folder / ".argocd-source.yaml").write_text("kind: none\n")
+    (beside / "kustomization.yaml").write_text("resources: []\n")
+    (beside / "far.yaml").symlink_to("../../../web/overlays/stage/data.txt")
+    (beside / "g.json").write_text('{"kind": "Ingress"}')
+    (tmp_path / "package.json").write_text('{"kind": "none"}')
+    found = [
+        (path.removeprefix("apps/web/overlays/stage/"), item)
+        for path, item in Tree.of(tmp_path).plain()
+    ]
+    assert {path: [host for host, _ in hosts(item)] for path, item in found} == {
+        "a.json": ["a"],
+        ".b.yaml": ["b.example.org"],
+        "node_modules/c.yml": ["c.example.org"],
+        "d.yaml": ["d.example.org"],
+        "e.yaml": ["e.example.org"],
+    }
+
+
+def test_settings_that_only_argo_cd_applies_are_listed() -> None:
+    settings = ".argocd-source.yaml"
+    kustomize = "kustomize: {patches: [{patch: '{}'}]}\n"
+    files = {
+        "apps/a/overlays/stage/kustomization.yaml": "",
+        f"apps/a/overlays/stage/{settings}": kustomize,
+        "apps/b/overlays/stage/Chart.yaml": "name: b\n",
+        f"apps/b/overlays/stage/{settings}": "helm: {releaseName: b, fileParameters: []}\n",
+        "apps/c/overlays/stage/c.yaml": "",
+        f"apps/c/overlays/stage/{settings}": "directory: {recurse: true}\n",
+        "apps/c/overlays/stage/.argocd-source-c-stage.yaml": "directory: {recurse: false}\n",
+        "apps/d/overlays/stage/kustomization.yaml": "",
+        f"apps/d/overlays/stage/{settings}": "directory: {recurse: true}\n",
+        f"apps/d/base/{settings}": kustomize,
+        f"apps/e/overlays/stage/{settings}": "a: [",
+    }
+    assert [(path.split("/")[1], key) for path, _, key in tree(files).settings] == [
+        ("a", "kustomize"),
+        ("b", "helm.fileParameters"),
+        ("c", "directory"),
+        ("d", "directory"),
+    ]
 
 
 def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
