@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing.environments import and_rollouts
+from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.main import app
 from k8s_ucp.cli.topology_selection import STARTED
 from k8s_ucp.engine import journal
@@ -21,8 +23,8 @@ from k8s_ucp.git.failures import Declined
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.topology import App, Environment, default, load
-from k8s_ucp.topology.edit import without_item
+from k8s_ucp.topology import App, Environment, Topology, default, load
+from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import GitopsFolder, Workspace, write_private_file
 from tests.integration.gitops.conftest import Repositories, world  # noqa: F401 (a fixture)
@@ -133,6 +135,19 @@ def test_edit_during_another_command_is_refused(workspace: Path) -> None:
         ucp(workspace, "env", "add", "eu")
     assert (workspace / "ucp.yaml").read_text() == before
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
+
+
+def test_what_a_person_saves_during_an_edit_is_kept(workspace: Path) -> None:
+    file = workspace / "ucp.yaml"
+
+    def edit(text: str, path: Path) -> tuple[str, Topology]:
+        path.write_text(f"{text}# saved by an editor\n")
+        return with_item(text, "apps", {"name": "web", "image": "a/b", "tag": "1"}, path)
+
+    before = file.read_text()
+    with pytest.raises(UcpError, match="was changed while this command edited it"):
+        edit_topology(Invocation(workspace), edit)
+    assert file.read_text() == f"{before}# saved by an editor\n"
 
 
 def test_edit_that_start_would_refuse_is_not_pushed(workspace: Path) -> None:
@@ -334,6 +349,18 @@ def test_edit_whose_copy_cannot_be_written_leaves_ucp_yaml_as_it_was(place: Path
     assert "ucp.yaml is as it was before" in result.exception.message
     assert (place / "ucp.yaml").read_text() == before
     assert _refs(gitops) == refs
+
+
+def test_what_a_person_saves_during_a_push_is_kept_if_that_is_refused(place: Path) -> None:
+    hook = Workspace.at(place).gitops("demo").apps_remote / "hooks" / "update"
+    hook.write_text("#!/bin/sh\necho '# saved by an editor' >>../../../ucp.yaml\nexit 1\n")
+    hook.chmod(0o755)
+    with pytest.raises(UcpError, match=r"ucp\.yaml keeps the edit: .* was changed") as refused:
+        ucp(place, "env", "add", "eu")
+    text = (place / "ucp.yaml").read_text()
+    assert text.endswith("# saved by an editor\n")
+    assert "name: eu" in text
+    assert "undo it in" in str(refused.value.next)
 
 
 def test_interrupted_edit_that_was_pushed_is_kept(place: Path, with_apps: Path) -> None:

@@ -47,6 +47,10 @@ class EditKept(RunInterrupted):
     """Ctrl-C after the edit was pushed, or when that is unknown: ucp.yaml keeps the edit."""
 
 
+class ChangedMeanwhile(UcpError):
+    """A person saved ucp.yaml while a command edited it; the file is kept as saved."""
+
+
 PATIENCE = 60.0
 """Seconds that an edit waits for another one in the same workspace."""
 
@@ -82,8 +86,9 @@ def edit_topology(
                 return _edit_and_publish(
                     call, edit, subject, removed, departing, merged_into_apps, part_of
                 )
-        text, topology = edit(read_topology(path), path)
-        _write(path, text)
+        before = read_topology(path)
+        text, topology = edit(before, path)
+        _write(path, text, over=before)
     call.console.say(f"wrote {path.name}; run `ucp start` to apply it")
     return topology
 
@@ -205,9 +210,9 @@ def _edit_and_publish(
 
     def write() -> None:
         nonlocal written
-        written = True
         # Before the pushes: if killed in between, the next `ucp start` publishes the rest.
-        _write(path, text)
+        _write(path, text, over=before)
+        written = True
         with _reported_as_ours(started):
             remember(call.workspace, topology.name, context.topology_file.decode())
 
@@ -226,13 +231,15 @@ def _edit_and_publish(
         writing.drop_part()
         try:
             if written:
-                _write(path, before)
+                _write(path, before, over=text)
                 _put_back(started, started_before)
         except UcpError as second:
             error.message += f"\n  {path.name} keeps the edit: {second.message}"
-            error.next = f"{second.next}; then run `ucp start` to apply it, or undo it in {path}"
+            first = "check the file" if isinstance(second, ChangedMeanwhile) else second.next
+            error.next = f"{first}; then run `ucp start` to apply it, or undo it in {path}"
             raise error from second
-        error.message += f"\n  {path.name} is as it was before"
+        if not isinstance(error, ChangedMeanwhile):
+            error.message += f"\n  {path.name} is as it was before"
         raise
     return topology
 
@@ -304,11 +311,21 @@ def read_topology(path: Path) -> str:
         ) from error
 
 
-def _write(path: Path, text: str) -> None:
-    """Write the file if it differs; so an unchanged file can be restored on a full disk."""
+def _write(path: Path, text: str, *, over: str) -> None:
+    """Write the file if it differs; so an unchanged file can be restored on a full disk.
+
+    over: the text that is replaced. Raises UcpError, ChangedMeanwhile for any other.
+    """
     with _reported_as_ours(path):
-        if path.read_bytes() != text.encode():
-            replace_file(path, text)
+        found = path.read_bytes()
+        if found == text.encode():
+            return
+        if found != over.encode():
+            raise ChangedMeanwhile(
+                f"{path} was changed while this command edited it, and is kept as it is now",
+                next="check the file, then run the command again",
+            )
+        replace_file(path, text)
 
 
 def find_tip(
