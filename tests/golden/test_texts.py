@@ -49,8 +49,8 @@ def _pages(command: Any, path: str, parent: Any) -> Iterator[str]:
 
 @cache
 def failures() -> str:
-    """Every message that is raised, with its next step."""
-    kinds = _failure_names()
+    """Every message that is raised, and every request for consent, with its next step."""
+    kinds = _failure_names() | {"require_consent"}
     found = {
         text
         for tree in modules().values()

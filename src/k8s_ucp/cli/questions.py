@@ -49,6 +49,22 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def require_consent(
+    question: str, refusal: str, *, next: str, default: bool = False, needed: bool = True
+) -> None:
+    """Ask a person to agree; where nobody can be asked, go on only if no consent is needed.
+
+    refusal: the message if the answer is no. next: how to agree without being asked.
+    Raises UsageError.
+    """
+    if not can_ask():
+        if needed:
+            raise NoTerminal("the confirmation", next=next)
+        return
+    if not confirm(question, default=default):
+        raise UsageError(refusal)
+
+
 def ask_topology(proposed: Answers, cores: Sequence[str], clusters: Sequence[str]) -> Answers:
     """Ask for the core's provider, environments and apps. Enter accepts the proposal.
 

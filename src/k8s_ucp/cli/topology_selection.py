@@ -62,12 +62,16 @@ def chosen_name(call: Invocation) -> str:
 
 def _nothing_started(folder: Path) -> UcpError:
     if outer := enclosing_workspace(folder):
-        place = shlex.quote(str(outer))
         return UcpError(
-            f"nothing was started in {folder}, but in {outer}",
-            next=f"cd {place}, or add --workspace {place} to the command",
+            f"nothing was started in {folder}, but in {outer}", next=_advise_workspace(outer)
         )
-    return UcpError(f"nothing was started in {folder}", next="ucp start")
+    absent = "" if folder.exists() else ", which does not exist"
+    return UcpError(f"nothing was started in {folder}{absent}", next="ucp start")
+
+
+def _advise_workspace(folder: Path) -> str:
+    place = shlex.quote(str(folder))
+    return f"cd {place}, or add --workspace {place} to the command"
 
 
 def refuse_inner_folder(call: Invocation) -> None:
@@ -98,6 +102,19 @@ def chosen_topology(call: Invocation) -> Topology:
             return topology
     # `ucp stop` must work whatever has happened to the files.
     return default(name, (), ())
+
+
+def declared_topology(call: Invocation) -> Topology:
+    """The topology of the workspace's ucp.yaml, started or not. Raises UcpError, UsageError."""
+    from k8s_ucp.topology import load
+
+    path = call.workspace.topology_file
+    if not path.exists() and (outer := enclosing_workspace(call.workspace.root)):
+        raise UsageError(
+            f"{path} does not exist, but a topology was started in {outer}",
+            next=_advise_workspace(outer),
+        )
+    return load(path)
 
 
 def chosen_view(call: Invocation) -> TopologyView:

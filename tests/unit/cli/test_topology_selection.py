@@ -10,6 +10,7 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.topology_selection import (
     chosen_name,
     chosen_topology,
+    declared_topology,
     refuse_inner_folder,
     remember,
 )
@@ -39,6 +40,20 @@ def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> N
     with pytest.raises(UcpError, match=r"nothing was started in .*, but in ") as caught:
         chosen_name(Invocation(inner))
     assert caught.value.next == f"cd {tmp_path}, or add --workspace {tmp_path} to the command"
+
+
+def test_a_file_that_is_in_the_workspace_above_is_found_by_its_folder(tmp_path: Path) -> None:
+    start(tmp_path, "one")
+    inner = tmp_path / "gitops"
+    inner.mkdir()
+    with pytest.raises(UsageError, match="but a topology was started in") as caught:
+        declared_topology(Invocation(inner))
+    assert caught.value.next == f"cd {tmp_path}, or add --workspace {tmp_path} to the command"
+
+
+def test_a_mistyped_workspace_is_reported_as_missing(tmp_path: Path) -> None:
+    with pytest.raises(UcpError, match="which does not exist"):
+        chosen_name(Invocation(tmp_path / "absent"))
 
 
 def test_a_start_in_a_clone_of_a_workspace_is_refused(tmp_path: Path) -> None:

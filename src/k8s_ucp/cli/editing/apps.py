@@ -45,14 +45,14 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     read_topology,
 )
-from k8s_ucp.cli.topology_selection import app_names
+from k8s_ucp.cli.topology_selection import app_names, declared_topology
 from k8s_ucp.clouds import database_providers
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.inspect.overlay_versions import brief, versions_in
-from k8s_ucp.topology import APPS, App, Topology, load, parse
+from k8s_ucp.topology import APPS, App, Topology, parse
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
 from k8s_ucp.topology.placement import proposed_database_provider
@@ -65,7 +65,7 @@ app = declare("List, add and remove apps.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the apps with their versions in each environment, as in the app repository."""
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     versions = _versions(call, topology)
     known = {each.name: each for each in topology.spec.apps}
     data: list[dict[str, Any]] = []
@@ -266,7 +266,7 @@ def add(
         overlays=tuple(overlay or ()),
         more=more,
     )
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     if name in {each.name for each in topology.spec.apps}:
         raise UsageError(
             f"'{name}' already exists in apps of ucp.yaml",
@@ -313,7 +313,7 @@ def remove(
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
     call = invocation(ctx)
-    before, again = load(call.workspace.topology_file), f"ucp app remove {name}"
+    before, again = declared_topology(call), f"ucp app remove {name}"
     refuse_lost_core(call, before, again)
     with in_parts(call, before, f"app {name}", again) as parts:
         _remove(call, name, before, parts, yes=yes, plan=plan, output=output)

@@ -11,6 +11,7 @@ import typer
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 from k8s_ucp.gitops.render.values.claims import (
@@ -23,7 +24,7 @@ from k8s_ucp.gitops.render.values.claims import (
     claim_path,
     full_name,
 )
-from k8s_ucp.topology import NAME_PATTERN, Environment, Topology, load
+from k8s_ucp.topology import NAME_PATTERN, Environment, Topology
 
 app = declare("List, write and remove claims of a team.")
 TeamOption = Annotated[
@@ -38,7 +39,7 @@ def show(ctx: typer.Context, team: TeamOption = None, output: OutputOption = Out
     The state is the core cluster's: ready, waiting, deleting, missing or unknown.
     """
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     teams = [team_of(topology, team)] if team else topology.spec.teams
     data: list[dict[str, Any]] = []
     for each in teams:
@@ -88,7 +89,7 @@ def new(
 ) -> None:
     """Write a claim to the team's repository and push it."""
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     whose = team_of(topology, team)
     request = ClaimRequest(kind, name, size, provider, storage, version)
     full = full_name(whose, name)
@@ -122,7 +123,7 @@ def remove(
 ) -> None:
     """Remove a claim from the team's repository; its resources and data are deleted."""
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     whose = team_of(topology, team)
     path = claim_path(whose, name)
 

@@ -38,7 +38,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
     read_topology,
 )
-from k8s_ucp.cli.topology_selection import environment_names
+from k8s_ucp.cli.topology_selection import declared_topology, environment_names
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
@@ -57,7 +57,7 @@ app = declare("List, add and remove environments.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the environments of ucp.yaml and those added to the repositories by commits."""
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     data: list[dict[str, Any]] = [
         {
             "name": each.name,
@@ -142,7 +142,7 @@ def add(
         text, topology = with_item(text, "environments", item, path)
         return with_overlays(text, folders, name, path) if folders else (text, topology)
 
-    before = load(call.workspace.topology_file)
+    before = declared_topology(call)
     try:
         topology = edit_topology(call, edit, subject=f"Add the environment {name}")
     except UsageError:

@@ -39,12 +39,13 @@ from k8s_ucp.cli.editing.topology_edit import (
     read_topology,
 )
 from k8s_ucp.cli.git_credentials import git_credential
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
 from k8s_ucp.gitops.render.values.claims import FOLDER, ClaimRequest, check_is_composed
-from k8s_ucp.topology import Team, Topology, load
+from k8s_ucp.topology import Team, Topology
 from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove teams.")
@@ -55,7 +56,7 @@ APPLICATIONS_SECONDS = 180.0
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the teams of ucp.yaml with their namespaces, repositories and claims."""
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     data: list[dict[str, Any]] = []
     for team in topology.spec.teams:
         folder = call.workspace.gitops(topology.name)
@@ -155,7 +156,7 @@ def remove(
     with objects that ucp did not create is kept, and so is the team's repository.
     """
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     with in_parts(call, topology, f"team {name}", f"ucp team remove {name}") as parts:
         _remove(call, topology, name, parts, wait=wait, yes=yes, plan=plan, output=output)
 

@@ -121,14 +121,12 @@ def confirm_removal(call: Invocation, topology: Topology, what: str, *, yes: boo
         return
     from k8s_ucp.cli import questions
 
-    if questions.can_ask():
-        if not questions.confirm(f"Remove {what}?", default=False):
-            raise UsageError("nothing was removed")
-    elif call.workspace.gitops(topology.name).core.exists():
-        raise questions.NoTerminal(
-            "the confirmation",
-            next="add --plan to see what is removed and lost for good; then --yes",
-        )
+    questions.require_consent(
+        f"Remove {what}?",
+        "nothing was removed",
+        next="add --plan to see what is removed and lost for good; then --yes",
+        needed=call.workspace.gitops(topology.name).core.exists(),
+    )
 
 
 def plan_edit(

@@ -144,13 +144,8 @@ def refuse_reset(entries: list[CloudLedgerEntry], topology: str, *, forced: bool
 def _confirm(name: str) -> None:
     from k8s_ucp.cli import questions
 
-    if not questions.can_ask():
-        raise questions.NoTerminal(
-            "the confirmation",
-            next="ucp cloud reset --yes",
-        )
-    if not questions.confirm(f"Delete everything in the simulated cloud of {name}?", default=False):
-        raise UsageError("nothing was deleted")
+    question = f"Delete everything in the simulated cloud of {name}?"
+    questions.require_consent(question, "nothing was deleted", next="ucp cloud reset --yes")
 
 
 def _admin(call: Invocation) -> tuple[str, CloudAdmin]:

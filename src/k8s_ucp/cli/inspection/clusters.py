@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from k8s_ucp import names
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
-from k8s_ucp.errors import UsageError
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.registration import forced_deregistration
@@ -84,7 +82,7 @@ def forget(
         forced_deregistration.undo(context.kube, name)
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
-    if not yes and sys.stdin.isatty():
+    if not yes:
         _confirm(name)
     existing = forced_deregistration.forget(context.kube, name)
 
@@ -111,11 +109,8 @@ def _confirm(name: str) -> None:
     """Ask the person at the terminal. Raises UsageError, also if the question would not be seen."""
     from k8s_ucp.cli import questions
 
-    if not questions.can_ask():
-        raise questions.NoTerminal(
-            "the confirmation",
-            next=f"ucp clusters forget {name} --yes",
-        )
-    question = f"Deregister {name} and delete its Applications?"
-    if not questions.confirm(question, default=False):
-        raise UsageError("the cluster was not deregistered")
+    questions.require_consent(
+        f"Deregister {name} and delete its Applications?",
+        "the cluster was not deregistered",
+        next=f"ucp clusters forget {name} --yes",
+    )

@@ -9,7 +9,7 @@ from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.plan_runner import alone
 from k8s_ucp.clusters.admin_kubeconfigs import write_access
 from k8s_ucp.context import TopologyView
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.finding import Finding
 
 
@@ -44,13 +44,9 @@ def fix(
 def _confirm() -> None:
     from k8s_ucp.cli import questions
 
-    if not questions.can_ask():
-        raise questions.NoTerminal(
-            "the confirmation",
-            next="ucp doctor --fix --yes",
-        )
-    if not questions.confirm("Do this?"):
-        raise UsageError("nothing was changed")
+    questions.require_consent(
+        "Do this?", "nothing was changed", next="ucp doctor --fix --yes", default=True
+    )
 
 
 def _start_component(context: TopologyView, name: str) -> None:

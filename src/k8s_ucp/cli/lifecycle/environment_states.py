@@ -24,11 +24,11 @@ from k8s_ucp.cli.editing.topology_edit import (
     in_parts,
     plan_edit,
 )
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.cluster_deletion import ClusterDeletion
-from k8s_ucp.topology import load
 from k8s_ucp.topology.edit import with_state
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def stop_environments(
 
     Raises UcpError, UsageError, DeadlineExceeded.
     """
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
     words, again = ", ".join(each.name for each in chosen), f"ucp stop {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
@@ -83,7 +83,7 @@ def stop_environments(
 
 def all_environments(call: Invocation) -> list[str]:
     """Names of all environments in ucp.yaml. Raises UsageError if there are none."""
-    found = [each.name for each in load(call.workspace.topology_file).spec.environments]
+    found = [each.name for each in declared_topology(call).spec.environments]
     if not found:
         raise UsageError("ucp.yaml has no environments to stop", next="ucp stop")
     return found
@@ -122,14 +122,12 @@ def confirm_loss(
         return
     from k8s_ucp.cli import questions
 
-    if questions.can_ask():
-        if not questions.confirm(question, default=False):
-            raise UsageError("nothing was stopped")
-    elif any(each.lost for each in planned):
-        raise questions.NoTerminal(
-            "the confirmation",
-            next="add --plan to see what is lost for good; then --yes",
-        )
+    questions.require_consent(
+        question,
+        "nothing was stopped",
+        next="add --plan to see what is lost for good; then --yes",
+        needed=any(each.lost for each in planned),
+    )
 
 
 def _losses(planned: Iterable[PlannedChange]) -> Iterator[str]:

@@ -47,11 +47,10 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import environment_names
+from k8s_ucp.cli.topology_selection import declared_topology, environment_names
 from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 
 if TYPE_CHECKING:
@@ -122,8 +121,7 @@ def recreate(
 def _recreate_environments(
     call: Invocation, names: Sequence[str], *, yes: bool, wait: int, plan: bool, output: Output
 ) -> None:
-    path = call.workspace.topology_file
-    topology = load(path)
+    topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
     todo = {
         each.name: next_of(each.state, coming_back=return_note(call, topology, each.name).exists())
@@ -131,7 +129,7 @@ def _recreate_environments(
     }
     leaving = [each for each in chosen if todo[each.name] is Remaining.tear_down]
     returning = [each for each in chosen if todo[each.name] is not Remaining.wait]
-    refuse_protected(leaving, path)
+    refuse_protected(leaving, call.workspace.topology_file)
     again = f"ucp recreate {env_flags(chosen)}"
     refuse_lost_core(call, topology, again)
     core = open_core(call, topology)
@@ -192,8 +190,8 @@ def _bring_back(
 
 
 def _context(call: Invocation) -> StartContext:
-    path = call.workspace.topology_file
-    return context_of(call, load(path), read_topology(path))
+    topology = declared_topology(call)
+    return context_of(call, topology, read_topology(call.workspace.topology_file))
 
 
 def _forget_rollouts(context: StartContext, environments: Iterable[Environment]) -> None:

@@ -87,8 +87,8 @@ def parse_flags(
         _check_provider("--core", core, core_providers())
     pairs = []
     for each in environments or ():
-        name, _, provider = each.partition("=")
-        provider = provider or _beside(core)
+        name, equals, provider = each.partition("=")
+        provider = provider if equals else _beside(core)
         _check_provider(f"--env {name}", provider, environment_providers())
         pairs.append((name, provider))
     return Flags(

@@ -164,15 +164,11 @@ def _confirm(context: StartContext, *, loses: bool) -> None:
     """
     from k8s_ucp.cli import questions
 
-    if not questions.can_ask():
-        if loses:
-            raise questions.NoTerminal(
-                "the confirmation",
-                next="add --plan to see what is lost for good; then --yes",
-            )
-        return
-    question = f"Stop the topology {context.topology.name}?"
-    if loses:
-        question = f"Stop the topology {context.topology.name} and delete what the flags name?"
-    if not questions.confirm(question, default=not loses):
-        raise UsageError("nothing was stopped")
+    also = " and delete what the flags name" if loses else ""
+    questions.require_consent(
+        f"Stop the topology {context.topology.name}{also}?",
+        "nothing was stopped",
+        next="add --plan to see what is lost for good; then --yes",
+        default=not loses,
+        needed=loses,
+    )

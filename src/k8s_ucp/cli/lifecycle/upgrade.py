@@ -18,11 +18,11 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, read_topology
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
 from k8s_ucp.errors import UcpError, UsageError, some_of
-from k8s_ucp.topology import load
 
 app = declare()
 
@@ -69,8 +69,7 @@ def upgrade(
     Data is kept.
     """
     call = invocation(ctx)
-    path = call.workspace.topology_file
-    topology = load(path)
+    topology = declared_topology(call)
 
     from k8s_ucp import plans
     from k8s_ucp.steps.upgrading.parts import parts
@@ -80,7 +79,7 @@ def upgrade(
         raise UsageError(
             f"{', '.join(unknown)} can't be upgraded by ucp", next=f"one of: {', '.join(known)}"
         )
-    context = context_of(call, topology, read_topology(path))
+    context = context_of(call, topology, read_topology(call.workspace.topology_file))
     context.upgrade.parts, context.patience = frozenset(names or ()), float(wait)
     if rehearse:
         if plan:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from k8s_ucp.cli import questions
+from k8s_ucp.cli import main, questions
 from k8s_ucp.cli.inspection import clusters
 from k8s_ucp.errors import UsageError
 
@@ -25,3 +27,11 @@ def test_a_cluster_is_not_deregistered_if_the_answer_is_no(
     monkeypatch.setattr(questions, "confirm", lambda *_, default: default)
     with pytest.raises(UsageError, match="was not deregistered"):
         clusters._confirm("demo-stage")
+
+
+def test_a_script_deregisters_no_cluster_without_the_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(clusters, "chosen_view", lambda _: SimpleNamespace(kube=None))
+    assert main.run(["clusters", "forget", "demo-stage"]) == 2
+    assert "ucp clusters forget demo-stage --yes" in capsys.readouterr().err

@@ -180,3 +180,9 @@ def test_nobody_is_asked_in_a_terminal_that_cannot_draw_a_menu(
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setenv("TERM", terminal)
     assert can_ask() is (terminal != "dumb")
+
+
+def test_an_environment_with_an_empty_provider_is_refused() -> None:
+    with pytest.raises(UsageError, match="--env stage: unknown provider ''") as caught:
+        parse_flags(yes=True, file=None, core=None, environments=["stage="], apps=None)
+    assert caught.value.next == "ucp start --env stage=embedded"

@@ -47,6 +47,7 @@ from k8s_ucp.cli.editing.preview.dry_run import Refusals, changes
 from k8s_ucp.cli.editing.preview.granting import Inspection, grant, inspect_apps
 from k8s_ucp.cli.editing.preview.notes import report_form
 from k8s_ucp.cli.editing.topology_edit import edit_topology
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import (
@@ -57,7 +58,7 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests.chart_source import write_files
-from k8s_ucp.topology import load, parse
+from k8s_ucp.topology import parse
 from k8s_ucp.topology.edit import with_item
 from k8s_ucp.topology.problems import some
 from k8s_ucp.topology.rules.names import closed_to_apps, taken_namespace
@@ -157,7 +158,7 @@ def import_apps(
     and app-of-apps declare. Lists what can't be added, with the reason.
     """
     call = invocation(ctx)
-    topology = load(call.workspace.topology_file)
+    topology = declared_topology(call)
     ours = [each.name for each in topology.spec.environments]
     skips_others = _OTHERS in (skip_env or ())
     mapping = _mapping(map_ or (), [each for each in skip_env or () if each != _OTHERS], ours)
