@@ -62,7 +62,12 @@ class Console:
 
     def warn(self, text: str) -> None:
         """Write a warning to stderr, even with -q."""
-        sys.stderr.write(f"ucp: {printable(text, sys.stderr)}\n")
+        self.refuse(f"ucp: {text}")
+
+    def refuse(self, text: str) -> None:
+        """Write why the command did not do what it was asked to stderr, even with -q."""
+        sys.stderr.write(printable(text, sys.stderr) + "\n")
+        sys.stderr.flush()
 
     def steps(self) -> StepsView:
         """The view for the steps of a plan."""

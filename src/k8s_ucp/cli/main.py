@@ -48,11 +48,11 @@ COMMANDS: dict[str, CommandEntry] = {
     ),
     "recreate": CommandEntry(
         "k8s_ucp.cli.lifecycle.recreate",
-        "Recreate an environment, or a lost core cluster from git and backup.",
+        "Recreate environments, or a lost core cluster.",
     ),
     "upgrade": CommandEntry(
         "k8s_ucp.cli.lifecycle.upgrade",
-        "Upgrade components and clusters to the versions of this ucp release.",
+        "Upgrade components and clusters to newer versions.",
     ),
     "destroy": CommandEntry(
         "k8s_ucp.cli.lifecycle.destroy", "Delete a topology and its cloud resources."
@@ -348,8 +348,8 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
 def _usage_advice(error: typer.TyperException, arguments: Sequence[str]) -> str:
     """What to type after a usage error: for an option before its command, the right order."""
     context: Any = getattr(error, "ctx", None)
-    if context is None:
-        return "ucp --help"
+    if context is None:  # an option without its value
+        return f"{_command_path(arguments)} --help"
     path, option = context.command_path, getattr(error, "option_name", None)
     commands = getattr(context.command, "commands", {})
     name = next((each for each in arguments if each in commands), "")
@@ -358,6 +358,16 @@ def _usage_advice(error: typer.TyperException, arguments: Sequence[str]) -> str:
         if any(option in each.opts for each in command.params):
             return f"put the options of {name} after it: {path} {name} {option} …"
     return f"{path} --help"
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """The command and sub-command that the arguments call."""
+    path, commands = "ucp", dict[str, Any](COMMANDS)
+    for each in arguments:
+        if each in commands:
+            command = _load(each, []) if path == "ucp" else commands[each]
+            path, commands = f"{path} {each}", getattr(command, "commands", {})
+    return path
 
 
 def _leave_quietly() -> int:

@@ -156,9 +156,12 @@ def test_a_mistyped_command_suggests_the_nearest_one(
         (["app", "--dry-run", "add"], "put the options of add after it: ucp app add --dry-run"),
         (["--env", "x", "status"], "ucp --help"),
         (["promote", "--dry-run"], "ucp promote --help"),
+        (["stop", "--env"], "ucp stop --help"),
+        (["-q", "env", "add", "--cluster"], "ucp env add --help"),
     ],
+    ids=["command", "sub-command", "neither", "unknown", "no value", "no value of a sub-command"],
 )
-def test_an_option_before_its_command_is_put_after_it(
+def test_a_misplaced_or_incomplete_option_suggests_the_command_that_has_it(
     line: list[str], advice: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.run(line) == 2

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from k8s_ucp.cli.promotion.results import result, with_repository, words
+import pytest
+
+from k8s_ucp.cli.command import Invocation, Output
+from k8s_ucp.cli.promotion.results import result, show_landing, with_repository, words
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Landing
@@ -45,3 +48,14 @@ def test_suggested_commands_name_the_same_repository_and_branch() -> None:
         "--env prod --release-hold"
     )
     assert with_repository(words(held, landed), "", "") == words(held, landed)
+
+
+@pytest.mark.parametrize(("status", "printed"), [("held", True), ("unchanged", False)])
+def test_a_refusal_is_printed_even_with_quiet(
+    status: str, printed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    landed = landing((WEB,), ())
+    landed = replace(landed, decisions=(replace(landed.decisions[0], status=status, reason="why"),))
+    code = show_landing(Invocation(quiet=True), landed, Output.table, "", "", batch=False)
+    assert code == (1 if printed else 0)
+    assert (f"{status}: why" in capsys.readouterr().err) is printed

@@ -329,6 +329,12 @@ def test_a_promotion_cycle_is_reported_once_at_its_first_environment() -> None:
     assert message == "ucp.yaml:7: promotesFrom has a cycle: b <- c <- d <- b"
 
 
+def test_a_duplicate_environment_is_not_reported_as_a_cycle() -> None:
+    lines = "    - {name: a}\n    - {name: a, promotesFrom: a}\n"
+    message = refused(HEAD + "spec:\n  environments:\n" + lines)
+    assert message == "ucp.yaml:7: duplicate name 'a' in environments"
+
+
 @pytest.mark.parametrize("name", ["release/1.x", "fix_a", "HEADS", "feature@2", "a.b", "locks"])
 def test_branch_names_that_git_allows_are_accepted(name: str) -> None:
     text = f"{HEAD}spec:\n  git: {{branch: {name}}}\n"

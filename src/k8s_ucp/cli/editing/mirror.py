@@ -83,6 +83,13 @@ def add(
     """Add a mirror to ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
     where, _, what = source.partition("/")
+    if bool(what) == bool(label):
+        raise UsageError(
+            f"--label and the name in --from {source} are mutually exclusive"
+            if what
+            else f"--from {source} names no object",
+            next=f"--from {where}/NAME, or --from {where} --label KEY=VALUE",
+        )
     origin: dict[str, Any] = {"namespace": where}
     if what:
         origin["name"] = what

@@ -49,8 +49,10 @@ def render(
     functions = {patch_and_transform.NAME: patch_and_transform.compose, **_own_functions(clone)}
     try:
         claims = list(_documents(claim.read_text("utf-8"), str(claim)))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"failed to read {claim}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"failed to read {claim}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{claim} is not valid UTF-8", next="save it as UTF-8") from error
     if not claims:
         raise UsageError(f"{claim} contains no object")
     found = [each for one in claims for each in composed(one, definitions, functions)]

@@ -95,7 +95,8 @@ def show(
             "events": kept,
             "notAsked": [{"cluster": c, "why": w} for c, w in not_asked.items()],
         }
-        call.show_list(output, data, COLUMNS, [_row(each) for each in kept])
+        if found or output is not Output.table:
+            call.show_list(output, data, COLUMNS, [_row(each) for each in kept])
         if not found:
             raise UcpError("no cluster is responding", next="ucp start, or ucp doctor")
         return
@@ -186,7 +187,8 @@ def _version(event: Object) -> str:
 
 def _row(line: EventLine) -> list[str]:
     times = f" (x{line['count']})" if line["count"] > 1 else ""
-    values = {**line, "time": str(line["last"] or "")[:19], "message": f"{line['message']}{times}"}
+    time = f"{str(line['last'])[:19]}Z" if line["last"] else ""
+    values = {**line, "time": time, "message": f"{line['message']}{times}"}
     return [str(values[name] or "") for name in COLUMNS]
 
 

@@ -61,7 +61,8 @@ def show_landing(
     console = call.console
     for decision in landing.decisions:
         text = with_repository(words(decision, landing), repo, branch)
-        console.say(placed(text, call.given))
+        show = console.refuse if decision.status in REFUSALS else console.say
+        show(placed(text, call.given))
         for place in decision.places:
             console.say(f"  {decision.note.env}: {place}")
     if output is not Output.table:

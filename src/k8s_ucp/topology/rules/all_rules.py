@@ -71,6 +71,8 @@ def _bad_references(environments: tuple[Environment, ...]) -> Iterator[Problem]:
                 f"promotesFrom of '{each.name}': unknown environment "
                 f"'{each.promotes_from}'; available: {known}",
             )
+    if len(sources) < len(environments):
+        return  # a duplicate name, which is reported, can look like a cycle
     for cycle in _cycles(sources):
         yield Problem(
             ("spec", "environments", places[cycle[0]], "promotesFrom"),
