@@ -12,6 +12,7 @@ import typer
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation, option
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.check.findings import CheckFinding
 from k8s_ucp.gitops.check.repositories import (
@@ -74,7 +75,7 @@ def check_command(
                 raise UsageError(f"{folder} is not a folder", next="ucp check --help")
         checked = check(program, Checkout(core, apps), helm=helm())
     else:
-        checked = _check_workspace(call, program, file or call.workspace.topology_file)
+        checked = _check_workspace(call, program, file)
     if output is CheckOutput.sarif:
         from k8s_ucp.gitops.check.sarif import documentation, sarif
 
@@ -161,12 +162,12 @@ def _installed(program: str) -> Path:
     return installer.find((program,)).path(program)
 
 
-def _check_workspace(call: Invocation, program: Path, path: Path) -> CheckResult:
+def _check_workspace(call: Invocation, program: Path, file: Path | None) -> CheckResult:
     from k8s_ucp.components.repositories import render_all
     from k8s_ucp.gitops.render.app_manifests import read_manifests
-    from k8s_ucp.topology import load
 
-    topology = load(path)
+    topology = declared_topology(call, file)
+    path = file or call.workspace.topology_file
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     rendered = render_all(call.workspace, topology, path.read_bytes(), manifests, None)
     also, charts = transports(topology), helm()

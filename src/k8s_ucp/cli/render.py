@@ -10,12 +10,12 @@ import typer
 from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import declare, invocation, option
 from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.components.repositories import render_all
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.publish.vendor import commit, vendor
 from k8s_ucp.gitops.render.app_manifests import read_manifests
 from k8s_ucp.tools.kept_versions import topology_installer
-from k8s_ucp.topology import load
 from k8s_ucp.topology.placement import in_pods
 
 app = declare()
@@ -45,8 +45,8 @@ def render(
     Nothing is committed either, except with --vendor, which writes no folder.
     """
     call = invocation(ctx)
+    topology = declared_topology(call, file)
     path = file or call.workspace.topology_file
-    topology = load(path)
     manifests = read_manifests(topology, path.parent, fetcher_of(call, topology))
     installer = topology_installer(topology, call.workspace.state(topology.name))
     engines = ("argocd", "crossplane")

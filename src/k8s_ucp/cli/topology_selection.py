@@ -104,10 +104,15 @@ def chosen_topology(call: Invocation) -> Topology:
     return default(name, (), ())
 
 
-def declared_topology(call: Invocation) -> Topology:
-    """The topology of the workspace's ucp.yaml, started or not. Raises UcpError, UsageError."""
+def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
+    """The topology of `file`, or of the workspace's ucp.yaml, started or not.
+
+    Raises UcpError, UsageError.
+    """
     from k8s_ucp.topology import load
 
+    if file:
+        return load(file)
     path = call.workspace.topology_file
     if not path.exists() and (outer := enclosing_workspace(call.workspace.root)):
         raise UsageError(

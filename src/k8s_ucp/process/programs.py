@@ -84,30 +84,6 @@ def run(
         raise ProgramMissing(
             f"the program {program} is not installed", next=f"install {program}"
         ) from error
-    tail: list[str] = []
-
-    starved = False
-
-    def heard(line: str) -> None:
-        nonlocal starved
-        starved = starved or bool(memory and _NO_MEMORY.match(line))
-        del tail[: max(0, len(tail) - OUTPUT_KEPT)]
-        tail.append(line)
-        if on_line:
-            on_line(line.rstrip("\n"))
-
-    out: list[str] = []
-    left = float("inf") if output is None else output
-
-    def printed(line: str) -> None:
-        nonlocal left
-        left -= len(line)
-        if left < 0:
-            _kill_group(running)
-            return
-        out.append(line)
-        heard(line)
-
     running = None
     expired = threading.Event()
 
@@ -118,6 +94,8 @@ def run(
     # sh's own timeout ends the program alone, and not the processes that it started.
     timer = threading.Timer(timeout, expire)
     timer.daemon = True
+    printed = _Output(on_line, output, lambda: _kill_group(running))
+    failed = None
     try:
         running = command(
             *arguments,
@@ -127,8 +105,8 @@ def run(
             _cwd=str(cwd) if cwd else None,
             # Empty instead of None: with None, sh keeps a pipe open and takes 0.1 s longer to end.
             _in=stdin or "",
-            _out=printed,
-            _err=heard,
+            _out=printed.on_stdout,
+            _err=printed.on_stderr,
             _encoding="utf-8",
             # A file name in another encoding must not fail the run; with "strict", sh passes bytes.
             _decode_errors="replace",
@@ -142,12 +120,7 @@ def run(
             programs._add(running)
         running.wait()
     except sh.ErrorReturnCode as error:
-        if expired.is_set():
-            raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, "".join(tail[-3:])) from error
-        if starved and memory:
-            tail = [f"it needs more than {memory // 1_000_000} MB of memory"]
-        if left >= 0:
-            raise CommandFailed(words, error.exit_code, "".join(tail)) from error
+        failed = error
     except BaseException:
         _kill_group(running)
         raise
@@ -155,10 +128,60 @@ def run(
         timer.cancel()
         if programs:
             programs._remove(running)
-    if left < 0:
+    if failed and expired.is_set():
+        raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, printed.end(3)) from failed
+    if printed.too_much:
         # Also if it had ended before it could be killed.
         raise CommandFailed(words, -signal.SIGKILL, f"it printed more than {output} characters")
-    return "".join(out)
+    if failed and memory and printed.out_of_memory:
+        why = f"it needs more than {memory // 1_000_000} MB of memory"
+        raise CommandFailed(words, failed.exit_code, why) from failed
+    if failed:
+        raise CommandFailed(words, failed.exit_code, printed.end(OUTPUT_KEPT)) from failed
+    return printed.stdout()
+
+
+class _Output:
+    """What a program prints: all of stdout, and the last lines of both streams.
+
+    Too much on stdout ends the program.
+    """
+
+    def __init__(
+        self, on_line: Callable[[str], None] | None, most: int | None, kill: Callable[[], None]
+    ) -> None:
+        self._on_line = on_line
+        self._kill = kill
+        self._left = float("inf") if most is None else most
+        self._stdout: list[str] = []
+        self._last: list[str] = []
+        self.out_of_memory = False
+
+    def on_stdout(self, line: str) -> None:
+        self._left -= len(line)
+        if self.too_much:
+            self._kill()
+            return
+        self._stdout.append(line)
+        self.on_stderr(line)
+
+    def on_stderr(self, line: str) -> None:
+        self.out_of_memory = self.out_of_memory or bool(_NO_MEMORY.match(line))
+        del self._last[: max(0, len(self._last) - OUTPUT_KEPT)]
+        self._last.append(line)
+        if self._on_line:
+            self._on_line(line.rstrip("\n"))
+
+    @property
+    def too_much(self) -> bool:
+        return self._left < 0
+
+    def stdout(self) -> str:
+        return "".join(self._stdout)
+
+    def end(self, lines: int) -> str:
+        """The last lines."""
+        return "".join(self._last[-lines:])
 
 
 def _limit_memory(most: int) -> None:
