@@ -62,7 +62,7 @@ def parse(body: bytes) -> Action:
 def _versions(request: Mapping[str, Any], name: str) -> Mapping[str, str]:
     found = request.get(name) or {}
     if not isinstance(found, dict):
-        raise UsageError(f"the request's {name} are not a mapping")
+        raise UsageError(f"the request's {name} is not a mapping")
     return {str(image): str(version) for image, version in found.items()}
 
 

@@ -159,7 +159,7 @@ def _wrong_environments(text: str) -> bool | str:
         if each == "core":
             return "'core' is reserved for the core cluster"
         if not reads_as_text(each):
-            return f"YAML reads '{each}' as another type than text, such as a number or a truth"
+            return f"YAML does not read '{each}' as text, but as a number, a boolean or the like"
         if not re.fullmatch(NAME_PATTERN, each):
             return (
                 f"'{each}' is not a valid name: use lower-case letters, digits and '-', at "

@@ -45,7 +45,7 @@ class FenceReference:
                 "origin", f"+{FENCE}:{FENCE}", timeout=self.seconds,
             )  # fmt: skip
             if self.clone.resolve(commit) is None:
-                raise Rejected(f"{FENCE} has moved while it was read")
+                raise Rejected(f"{FENCE} changed while it was read")
         return parse(self.clone.read(commit, FILE).get(FILE, b""))
 
     def read(self) -> FenceRecord | None:

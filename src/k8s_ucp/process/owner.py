@@ -48,7 +48,7 @@ def act_as_owner(
         return
     if maker not in (0, uid):
         raise UcpError(
-            f"{folder} is a link that user {maker} made, to a folder of user {uid}",
+            f"{folder} is a symbolic link, created by user {maker}, to a folder of user {uid}",
             next=f"ls -ld {shlex.quote(str(folder))} shows where it leads; have it removed",
         )
     try:

@@ -72,7 +72,7 @@ ObjectKey = Annotated[
     str, _fits(r"^[A-Z][A-Za-z0-9]{0,62}/[^\s/]{1,253}$", "an object as Kind/name: Deployment/web")
 ]
 
-Reason = Annotated[str, _fits(r"^\S.*$", "a text of one line", 300)]
+Reason = Annotated[str, _fits(r"^\S.*$", "a single line of text", 300)]
 
 Tag = Annotated[
     str,

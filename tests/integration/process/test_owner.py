@@ -77,7 +77,9 @@ def test_link_does_not_choose_the_user_as_whom_root_acts(to: str, tmp_path: Path
     link.symlink_to(theirs)
     os.lchown(link, NOBODY.pw_uid, NOBODY.pw_gid)
     first, second, *_ = called(link, Path("/bin/sh"), "-c", "echo begun")
-    assert f"is a link that user {NOBODY.pw_uid} made, to a folder of user {uid}" in first
+    assert (
+        f"is a symbolic link, created by user {NOBODY.pw_uid}, to a folder of user {uid}" in first
+    )
     assert "ls -ld" in second
     os.chown(theirs, NOBODY.pw_uid, -1)
     assert called(link, Path("/bin/sh"), "-c", "echo begun")[1:] == ["begun"]

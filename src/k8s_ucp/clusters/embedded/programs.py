@@ -146,7 +146,7 @@ def noted(folder: ClusterFolder) -> Noted | None:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(
-            f"the note of the upgrade of cluster {folder.name} is corrupt: {folder.upgrade_note}",
+            f"the upgrade record of cluster {folder.name} is corrupt: {folder.upgrade_note}",
             next=f"if the cluster is healthy, delete it: rm '{folder.upgrade_note}'",
         ) from error
 

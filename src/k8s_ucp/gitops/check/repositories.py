@@ -299,7 +299,9 @@ def _checks_of(apps: Tree) -> tuple[Checks, list[Fault]]:
             raise UcpError(problem.message)
     except (UcpError, ValidationError) as error:
         words = error.message if isinstance(error, UcpError) else error.errors()[0]["msg"]
-        return Checks(), [Fault("check-failed", f"not the checks of a ucp.yaml: {words}", CHECKS)]
+        return Checks(), [
+            Fault("check-failed", f"not valid as `checks` of a ucp.yaml: {words}", CHECKS)
+        ]
     return found, []
 
 

@@ -107,7 +107,7 @@ def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
     return NotEditable(
         f"{where} has no image whose version can be promoted"
         if tip.read(config) is None
-        else f"{where} has none of what {config} names",
+        else f"{where} contains nothing that {config} names",
         next=f"name it in {config}: targets: [{{image: NAME, {place}}}]",
     )
 

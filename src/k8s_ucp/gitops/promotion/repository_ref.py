@@ -77,8 +77,8 @@ def _sent(credential: Credential | None, url: str) -> Credential | None:
     address = used_address(url)
     if url.lower().startswith("https://") and address.lower().startswith("http://"):
         raise UsageError(
-            f"your git settings (insteadOf) lead {url} to {redact(address)}, where the token would "
-            "be sent unencrypted",
+            f"your git settings (insteadOf) rewrite {url} to {redact(address)}, where the token "
+            "would be sent unencrypted",
             next="use https in url.<base>.insteadOf: git config --list --show-origin",
         )
     # file:// needs no credential, and http credentials are only for http remotes.

@@ -124,7 +124,7 @@ def _refuse_pointers(files: Files) -> None:
     for name, content in sorted(files.items()):
         if name.endswith((".yaml", ".yml", ".json")) and content.startswith(LFS_POINTER):
             raise UsageError(
-                f"{name} is a pointer of Git LFS, not the manifest itself",
+                f"{name} is a Git LFS pointer, not the manifest itself",
                 next="run `git lfs pull` in a clone and add that folder",
             )
 

@@ -182,7 +182,7 @@ _OF_RESOURCE = (
     (
         r"(?i)access ?denied|not authorized|unauthorized|permission|credential"
         r"|InvalidClientTokenId|ExpiredToken|SignatureDoesNotMatch",
-        "write a credential to creds/ that may do what the message names, then ucp start",
+        "write a credential with the permissions that the message names to creds/, then ucp start",
     ),
     (
         r"(?i)quota|limit ?exceeded",

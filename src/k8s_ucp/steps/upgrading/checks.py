@@ -120,7 +120,7 @@ def check_kinds(context: StartContext) -> None:
             raise UcpError(
                 f"{context.topology.core_cluster} refuses the kinds of the newer {part.title}: "
                 f"{some_of(against, 2)}",
-                next="store their objects in a newer version and take the old one out of "
+                next="store their objects in a newer version and remove the old one from "
                 "status.storedVersions; then: ucp upgrade",
             )
 

@@ -103,8 +103,8 @@ def _bad_environments(topology: Topology) -> Iterator[Problem]:
             )
         if not reads_as_text(each.name):
             words = (
-                f"an environment can't be named '{each.name}', which YAML reads as another type "
-                "than text, also where it is the key of a ConfigMap"
+                f"an environment can't be named '{each.name}', which YAML does not read as text, "
+                "also as the key of a ConfigMap"
             )
             yield Problem(at, f"{words}: choose another name, such as env-{each.name}")
         combined = [f"{longest}-{each.name}"] if longest else []

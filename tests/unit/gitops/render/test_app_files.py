@@ -133,7 +133,7 @@ def test_a_git_lfs_pointer_among_the_manifests_is_refused(tmp_path: Path) -> Non
     (tmp_path / "own/web.yaml").write_text("{apiVersion: v1, kind: Service, metadata: {name: w}}")
     pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 9\n"
     (tmp_path / "own/dashboard.json").write_text(pointer)
-    with pytest.raises(UsageError, match=r"dashboard\.json is a pointer of Git LFS") as caught:
+    with pytest.raises(UsageError, match=r"dashboard\.json is a Git LFS pointer") as caught:
         rendered(App(name="own", path="own"), tmp_path)
     assert "git lfs pull" in str(caught.value.next)
 

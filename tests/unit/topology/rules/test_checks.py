@@ -39,7 +39,7 @@ def test_valid_checks_are_accepted(checks: str) -> None:
         ("{deny: [image-untaged]}", "did you mean 'image-untagged'?"),
         ("{ignore: [{rule: host-takn, app: web, reason: r}]}", "did you mean 'host-taken'?"),
         ("{ignore: [{rule: host-taken, app: web}]}", "requires the key 'reason'"),
-        ("{ignore: [{rule: host-taken, app: web, reason: ''}]}", "is not a text of one line"),
+        ("{ignore: [{rule: host-taken, app: web, reason: ''}]}", "is not a single line of text"),
         ("{ignore: [{rule: host-taken, reason: r}]}", "requires the key 'app' or 'file'"),
         ("{ignore: [{rule: namespace-taken, app: web, reason: r}]}", "can't be ignored"),
         ("{ignore: [{rule: host-taken, app: web, object: web, reason: r}]}", "Kind/name"),

@@ -65,7 +65,7 @@ WRONG = {
     "an environment that YAML reads as a number": (
         "  environments: [{name: '2024'}]\n",
         5,
-        "can't be named '2024', which YAML reads as another type than text",
+        "can't be named '2024', which YAML does not read as text",
     ),
     "a mirror called like the one of a database": (
         "  databases: [{name: quotes, provider: local}]\n"
@@ -397,6 +397,6 @@ def test_git_accepts_one_credential_to_write_and_another_to_read() -> None:
 )
 def test_an_environment_name_that_yaml_reads_as_another_type_is_refused(name: str) -> None:
     """kustomize and Argo CD read the name as a key of a ConfigMap."""
-    assert "YAML reads as another type" in refused(f"  environments: [{{name: '{name}'}}]\n")
+    assert "YAML does not read as text" in refused(f"  environments: [{{name: '{name}'}}]\n")
     accepted(f"  environments: [{{name: 'env-{name}'}}]\n")
     accepted(f"  environments: [{{name: '{name}x'}}]\n")

@@ -162,7 +162,7 @@ def test_the_version_of_a_chart_that_argo_cd_fetches_is_one_line() -> None:
     there = MemoryTip({**there.content, "apps/web/.promotion.yaml": b"targets: [{chart: web}]\n"})
     assert promote(there, "1.2.0").writes == decision.writes
     locked = {**there.content, "apps/web/overlays/stage/Chart.lock": b"x: 1\n"}
-    with pytest.raises(UcpError, match="none of what"):
+    with pytest.raises(UcpError, match="contains nothing that"):
         promote(MemoryTip(locked), "1.2.0")
 
 

@@ -340,7 +340,7 @@ class TestManifests:
         ("targets: [{image: web, tag: 1}]\n", "unknown key tag"),
         ("targets: [{path: a}]\n", "either image or chart"),
         ("targets: [{image: web, file: ../x.yaml}]\n", "outside"),
-        ("targets: [{image: nothing}]\n", "none of what"),
+        ("targets: [{image: nothing}]\n", "contains nothing that"),
         ("targets: [{image: a, path: x.tag}, {image: a, path: y.tag}]\n", "several targets"),
     ],
 )
