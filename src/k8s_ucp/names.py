@@ -116,6 +116,11 @@ SYNCED = "Synced"
 DRAINED = "Drained"
 
 
+def is_closed_to_copies(namespace: str) -> bool:
+    """Namespaces of Kubernetes, and of our identities: access to their Secrets is access to all."""
+    return namespace.startswith("kube-") or namespace == IDENTITY_NAMESPACE
+
+
 def kubeconfig_secret(cluster: str) -> str:
     """Name of the Secret with a LocalCluster's kubeconfig."""
     return f"{cluster}-kubeconfig"

@@ -41,7 +41,11 @@ def parse(text: str, path: Path, *, written: bool = True) -> Topology:
     """
     from k8s_ucp.topology.yaml_reader import BadYaml, read
 
-    advice = f"edit {path}" if written else f"change the command; {path.name} is as it was"
+    advice = (
+        f"edit {path}"
+        if written
+        else f"change the command, or edit {path.name} first; it is unchanged"
+    )
     try:
         content = read(text)
     except BadYaml as error:

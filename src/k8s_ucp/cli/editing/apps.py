@@ -254,6 +254,8 @@ def add(
         more = {key: more.get(key) or known.get(key) for key in {**known, **more}}
         more = {key: list(each) if key == "hosts" else each for key, each in more.items()}
         more.pop("name", None)
+    if database_provider and not more["database"]:
+        raise UsageError("--database-provider needs --database", next="add --database NAME")
     wanted = AppFlags(
         name=name,
         path=origin["path"],

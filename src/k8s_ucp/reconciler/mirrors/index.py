@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from k8s_ucp import names
 from k8s_ucp.reconciler.mirrors.copies import CopySource
-from k8s_ucp.reconciler.mirrors.spec import Syncer, SyncerEntry, forbidden_namespace
+from k8s_ucp.reconciler.mirrors.spec import Syncer, SyncerEntry
 
 
 @dataclass(frozen=True)
@@ -254,7 +255,7 @@ class MirrorIndex:
             for target in self._targets_of(entry):
                 place = place_of(entry, key, target)
                 namespace = place.split("/", 2)[1]
-                if forbidden_namespace(namespace):
+                if names.is_closed_to_copies(namespace):
                     forbidden[target.cluster, entry.syncer] = namespace
                     continue
                 copy_key = (target.cluster, place)

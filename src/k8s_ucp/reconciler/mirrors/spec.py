@@ -168,11 +168,6 @@ def _mistake(entry: SyncerEntry, allowed: frozenset[str]) -> str:
             "reconciler.sourceNamespaces of ucp.yaml allows "
             f"{', '.join(sorted(allowed))}"
         )
-    if forbidden_namespace(entry.target_namespace):
+    if names.is_closed_to_copies(entry.target_namespace):
         return f"copies in namespace {entry.target_namespace} are not allowed"
     return ""
-
-
-def forbidden_namespace(name: str) -> bool:
-    """Namespaces of Kubernetes, and of our identities: access to their Secrets is access to all."""
-    return name.startswith("kube-") or name == names.IDENTITY_NAMESPACE

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.clouds import CLOUDS
+from k8s_ucp.names import is_closed_to_copies
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import runs_in_cluster
 from k8s_ucp.topology.problems import Loc, Problem, hint, nearest, shown, some
@@ -135,6 +136,12 @@ def find_dangling(spec: Spec) -> Iterator[Problem]:
         if (mirror.source.name is None) == (not mirror.source.labels):
             yield Problem(
                 (*at, "source"), f"{shown(at)}.source requires exactly one of 'name' and 'labels'"
+            )
+        if is_closed_to_copies(mirror.targets.namespace):
+            yield Problem(
+                (*at, "targets", "namespace"),
+                f"copies in namespace '{mirror.targets.namespace}' are not allowed: it is reserved "
+                "for Kubernetes or ucp's own identities",
             )
         if mirror.source.labels and mirror.targets.name:
             words = (

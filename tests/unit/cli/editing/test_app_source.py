@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli import main
 from k8s_ucp.cli.editing.app_source import flags_of, with_source
 from k8s_ucp.errors import UsageError
 
@@ -131,3 +132,11 @@ def test_flags_complete_a_source_and_contradictory_ones_are_refused() -> None:
     named = "https://github.com/a/b//deploy?ref=v1"
     with pytest.raises(UsageError, match="--revision"):
         with_source("shop", named, {**nothing, "revision": "v2"})
+
+
+def test_a_provider_without_a_database_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ["app", "add", "web", "web:1", "--database-provider", "aws"]
+    assert main.run([*line, "--workspace", str(tmp_path)]) == 2
+    assert "--database-provider needs --database" in capsys.readouterr().err

@@ -98,6 +98,12 @@ WRONG = {
         7,
         "must begin with a letter",
     ),
+    "a mirror to a namespace of Kubernetes": (
+        "  mirrors: [{name: m, source: {namespace: a, name: b}, targets: "
+        "{namespace: kube-system}}]\n",
+        5,
+        "copies in namespace 'kube-system' are not allowed",
+    ),
     "a mirror whose file means something else": (
         "  mirrors: [{name: kustomization, source: {namespace: a, name: b}, targets: "
         "{namespace: web}}]\n",
