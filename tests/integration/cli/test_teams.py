@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli import questions
 from k8s_ucp.cli.main import run
 from k8s_ucp.git.repository import Repository
 
@@ -93,7 +94,9 @@ def test_renamed_branch_of_a_team_is_refused(
     assert {"claims/shop-orders.yaml", "claims/shop-more.yaml"} <= files(workspace)
 
 
-def test_claims_are_added_and_removed(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_claims_are_added_and_removed(
+    workspace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ucp("team add shop") == 0
     before = files(workspace)
     assert ucp("claim new database shop-orders --size large --storage 20 --env prod") == 0
@@ -110,7 +113,12 @@ def test_claims_are_added_and_removed(workspace: Path, capsys: pytest.CaptureFix
     assert ucp("claim remove orders --team shop") == 0
     assert ucp("claim new compute box") == 0
     assert "claims/shop-box.yaml" in files(workspace)
-    assert ucp("claim remove box") == 0
+    with monkeypatch.context() as terminal:
+        terminal.setattr(questions, "can_ask", lambda: True)
+        terminal.setattr(questions, "confirm", lambda *_, default: default)
+        assert ucp("claim remove box") == 2, "a person is asked, since data is deleted"
+        assert "claims/shop-box.yaml" in files(workspace)
+        assert ucp("claim remove box --yes") == 0
     assert files(workspace) == before
     assert "claims/README.md" in before, "Argo CD reads the folder"
     assert ucp("claim remove orders") == 2

@@ -8,7 +8,15 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import (
+    Invocation,
+    Output,
+    OutputOption,
+    YesOption,
+    declare,
+    invocation,
+    option,
+)
 from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
 from k8s_ucp.cli.topology_selection import declared_topology
@@ -120,6 +128,7 @@ def remove(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the claim.")],
     team: TeamOption = None,
+    yes: YesOption = False,
 ) -> None:
     """Remove a claim from the team's repository; its resources and data are deleted."""
     call = invocation(ctx)
@@ -135,8 +144,19 @@ def remove(
             )
         return {path: None, **({} if README in files else EMPTY_FOLDER)}
 
-    full = full_name(whose, name)
-    open_team(call, topology, whose).commit(f"Remove the claim {full}\n", change)
+    full, repository = full_name(whose, name), open_team(call, topology, whose)
+    # Refuse an invalid removal before asking.
+    change(repository.files())
+    if not yes:
+        from k8s_ucp.cli import questions
+
+        questions.require_consent(
+            f"Remove the claim {full} and delete its data?",
+            "nothing was removed",
+            next=f"ucp claim remove {name} --yes",
+            needed=False,
+        )
+    repository.commit(f"Remove the claim {full}\n", change)
     call.console.say(f"claim {full} removed; its resources are being deleted")
 
 

@@ -43,7 +43,7 @@ from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT
-from k8s_ucp.topology import Topology, load, parse
+from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
 _DEFAULT = "at the chart's default"
@@ -258,7 +258,7 @@ def remove(
     """
     call = invocation(ctx)
     again, file = f"ucp env remove {name}", call.workspace.topology_file
-    before = load(file)
+    before = declared_topology(call)
     refuse_lost_core(call, before, again)
 
     def edit(text: str, path: Path) -> tuple[str, Topology]:
