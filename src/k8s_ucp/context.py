@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,8 +52,8 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.gitops.publish.repositories import PublishResult, Resolutions
 from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
-from k8s_ucp.kube import APPLICATION, Kube, KubeError, Object, Unreachable
-from k8s_ucp.names import ARGOCD_NAMESPACE
+from k8s_ucp.kube import APPLICATION, SECRET, Kube, KubeError, Object, Unreachable
+from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
@@ -143,6 +144,16 @@ class TopologyView:
         """Our Applications in Argo CD; others' are left out of an adopted one. Raises KubeError."""
         items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         return adopted_argocd.of_ours(items, self.topology.spec.core.adopt)
+
+    def cloud_kubeconfig(self, environment: str) -> bytes | None:
+        """What Crossplane's provider wrote for an environment's cluster; None: nothing yet.
+
+        Raises KubeError.
+        """
+        name = f"{self.topology.name}-kubeconfig-{environment}"
+        secret = self.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
+        written = (secret or {}).get("data", {}).get("kubeconfig")
+        return base64.b64decode(written) if written else None
 
     @property
     def core_state(self) -> CoreState:

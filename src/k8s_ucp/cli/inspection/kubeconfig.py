@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Annotated, Any
 
@@ -13,8 +12,6 @@ from k8s_ucp.cli.topology_selection import chosen_view, cluster_names
 from k8s_ucp.clusters.user_contexts import change_file, merged, own_file, refuse_others
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.kube import SECRET
-from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.access.authenticators.base import EXEC_PLUGINS, NoAccess
 from k8s_ucp.reconciler.access.kubeconfig import read
@@ -89,12 +86,10 @@ def _in_clouds(topology: Topology) -> set[str]:
 
 def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
     """The kubeconfig that Crossplane's provider wrote to the core cluster. Raises UcpError."""
-    name = f"{context.topology.name}-kubeconfig-{environment}"
-    secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
-    written = (secret or {}).get("data", {}).get("kubeconfig")
+    written = context.cloud_kubeconfig(environment)
     if not written:
         raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
-    return checked(base64.b64decode(written), environment)
+    return checked(written, environment)
 
 
 def checked(content: bytes, environment: str) -> dict[str, Any]:

@@ -6,7 +6,6 @@ with the Applications while the clusters exist; a teardown waits for that.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -14,8 +13,8 @@ from dataclasses import replace
 from k8s_ucp import yaml_io
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import PERSISTENT_VOLUME, SECRET, SERVICE, Kube, Object
-from k8s_ucp.names import CLUSTERS_NAMESPACE, PROVIDER
+from k8s_ucp.kube import PERSISTENT_VOLUME, SERVICE, Kube, Object
+from k8s_ucp.names import PROVIDER
 from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.draining import holders
@@ -90,14 +89,10 @@ def _client(context: StartContext, cluster: str) -> Kube:
     for provider in context.providers.values():
         if cluster in provider.names():
             return Kube(provider.kubeconfig(cluster))
-    # Written by Crossplane's provider.
-    environment = cluster.removeprefix(f"{context.topology.name}-")
-    name = f"{context.topology.name}-kubeconfig-{environment}"
-    secret = context.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
-    written = (secret or {}).get("data", {}).get("kubeconfig")
+    written = context.cloud_kubeconfig(cluster.removeprefix(f"{context.topology.name}-"))
     if not written:
         raise UcpError(f"there is no kubeconfig of {cluster}")
-    return Kube(yaml_io.load(base64.b64decode(written).decode()))
+    return Kube(yaml_io.load(written.decode()))
 
 
 def _hosts(context: StartContext, kube: Kube) -> list[str]:
