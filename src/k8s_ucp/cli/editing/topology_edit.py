@@ -137,7 +137,7 @@ def plan_edit(
     removed: Scope = EMPTY_SCOPE,
     before: PlannedChanges | None = None,
     after: PlannedChanges | None = None,
-    why: str = "its entry goes",
+    why: str = "its entry is removed",
 ) -> None:
     """Print what an edit would change, and what is done around it; change nothing.
 
