@@ -124,7 +124,7 @@ def test_only_failures_of_a_ready_cluster_are_reported() -> None:
 @pytest.mark.parametrize(
     ("conditions", "severity", "next"),
     [
-        (DENIED, "error", "write a credential to creds/"),
+        (DENIED, "error", "write a credential with the permissions that the message names"),
         (CREATING, "info", "wait until it is created"),
         (
             ASYNC,
