@@ -345,7 +345,7 @@ def test_refused_app_leaves_nothing_behind(
                 said = ucp(workspace, "check", "--show-ignored", *alone)
                 assert "a trial (ucp.yaml)" in said and words in said
     (tmp_path / "ign" / "apps" / "checks.yaml").write_text("ignore: [{rule: yaml-invalid}]\n")
-    with pytest.raises(UcpError, match="not the checks of"):
+    with pytest.raises(UcpError, match="not valid as `checks`"):
         ucp(workspace, "check", "--apps", str(tmp_path / "ign" / "apps"))
 
 
