@@ -16,8 +16,7 @@ from typing import Any
 from k8s_ucp.components.argocd_page import page
 from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
-from k8s_ucp.components.host.guarded_helm import write_helm
-from k8s_ucp.components.host.guarded_kustomize import write_kustomize
+from k8s_ucp.components.host.guarded_programs import write_helm, write_kustomize
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis

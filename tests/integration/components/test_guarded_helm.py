@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.components.host.guarded_helm import write_helm
+from k8s_ucp.components.host.guarded_programs import write_helm
 from k8s_ucp.tools.toolbox import Toolbox
 
 Completed = subprocess.CompletedProcess[str]

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from k8s_ucp.components.host.guarded_kustomize import write_kustomize
+from k8s_ucp.components.host.guarded_programs import write_kustomize
 from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.tools.toolbox import Toolbox
 

@@ -145,11 +145,11 @@ def remove(
         return {path: None, **({} if README in files else EMPTY_FOLDER)}
 
     full, repository = full_name(whose, name), open_team(call, topology, whose)
-    # Refuse an invalid removal before asking.
-    change(repository.files())
     if not yes:
         from k8s_ucp.cli import questions
 
+        # Refuse an invalid removal before asking.
+        change(repository.files())
         questions.require_consent(
             f"Remove the claim {full} and delete its data?",
             "nothing was removed",

@@ -130,7 +130,7 @@ class PostgresServer:
 
     def is_confined(self, record: PostgresRecord) -> bool:
         """Whether its owner has no way to files and programs; earlier versions of ucp left one."""
-        return record.confined or _creation(self.major()) == "CREATEROLE"
+        return record.confined or _confines(self.major())
 
     def confine(self, programs: PostgresPrograms, record: PostgresRecord) -> PostgresRecord:
         """Take the creation of roles from the owner; the server must not run. Raises UcpError."""
@@ -205,7 +205,12 @@ class PostgresServer:
 
 def _creation(major: str) -> str:
     """Whether an owner may create roles, as an attribute of its role."""
-    return "CREATEROLE" if int(major) >= _CONFINING else "NOCREATEROLE"
+    return "CREATEROLE" if _confines(major) else "NOCREATEROLE"
+
+
+def _confines(major: str) -> bool:
+    """Whether Postgres itself keeps who may create roles from files and programs."""
+    return int(major) >= _CONFINING
 
 
 def server_in(folder: Path, topology: str) -> PostgresServer:

@@ -1,9 +1,10 @@
-"""A helm for Argo CD, in front of the real one.
+"""A helm and a kustomize for Argo CD, in front of the real ones.
 
 On this machine Argo CD builds others' repositories as the user, who can read much more than its own
 container could. helm would read files outside of the repository, and Argo CD's variables, if a
-repository names them the right way. `ucp check` takes the same care (gitops/manifests/helm.py).
-For kustomize, Argo CD has a guarded git of its own.
+repository names them the right way. A remote base of kustomize can be a `file://` URL, of any git
+repository that the user can read, so kustomize's git uses only the transports that `ucp check`
+allows; Argo CD's own git isn't affected. `ucp check` takes the same care (gitops/manifests).
 """
 
 from __future__ import annotations
@@ -40,11 +41,30 @@ exec {program} "$@"
 """
 
 
+_KUSTOMIZE = """#!/bin/sh
+# Written by k8s-ucp. A remote base must not be a repository of this machine.
+export GIT_ALLOW_PROTOCOL={protocols}
+exec {program} "$@"
+"""
+
+
 def write_helm(folder: Path, program: Path) -> Path:
     """Write it to a private folder, for the beginning of a PATH. Returns the folder."""
-    script = folder / "helm"
-    text = _HELM.format(program=shlex.quote(str(program)))
+    return _write(folder / "helm", _HELM.format(program=shlex.quote(str(program))))
+
+
+def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:
+    """Write it to a private folder, for the beginning of a PATH. Returns the folder.
+
+    protocols: as in git's variable GIT_ALLOW_PROTOCOL.
+    """
+    quoted = shlex.quote(str(program))
+    text = _KUSTOMIZE.format(program=quoted, protocols=shlex.quote(protocols))
+    return _write(folder / "kustomize", text)
+
+
+def _write(script: Path, text: str) -> Path:
     if not (os.access(script, os.X_OK) and script.read_text("utf-8") == text):
         write_private_file(script, text)
         script.chmod(FOLDER_MODE)
-    return folder
+    return script.parent
