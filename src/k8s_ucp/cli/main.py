@@ -333,9 +333,9 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
         if text.startswith("Usage:"):  # `ucp` alone: the message is the help text
             sys.stderr.write(text + "\n")
             return error.exit_code
-        sys.stderr.write(f"ucp: {text}\n  next: {_usage_advice(error, arguments)}\n")
+        _write_usage_error(error, text, arguments)
         return error.exit_code
-    from k8s_ucp.cli.bug_report import summary, write_report
+    from k8s_ucp.cli.failures.bug_report import summary, write_report
 
     report = write_report(error, sys.argv)
     sys.stderr.write(
@@ -343,6 +343,35 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
         f"  next: {f'see {report}' if report else 'run it again with -v'}\n"
     )
     return BUG
+
+
+def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequence[str]) -> None:
+    from k8s_ucp.cli.console import printable
+
+    advice = _familiar(error, text, arguments)
+    if advice:  # a name that only looks alike is not what was meant: create, recreate
+        text = text.partition(" Did you mean")[0].partition(" (Possible options")[0]
+    else:
+        advice = _usage_advice(error, arguments)
+    sys.stderr.write(printable(f"ucp: {text}\n  next: {advice}", sys.stderr) + "\n")
+
+
+def _familiar(error: typer.TyperException, text: str, arguments: Sequence[str]) -> str | None:
+    """The command line with our name of a command or option, if it has another tool's."""
+    from k8s_ucp.cli.failures import familiar_words
+
+    context: Any = getattr(error, "ctx", None)
+    if context is None:
+        return None
+    if option := getattr(error, "option_name", None):
+        known = {flag for each in context.command.params for flag in each.opts}
+        return familiar_words.correct_option(arguments, option, known)
+    if not (word := familiar_words.unknown_command(text)):
+        return None
+    group = context.command
+    return familiar_words.correct_command(
+        arguments, word, context.command_path, group.commands, group.invoke_without_command
+    )
 
 
 def _usage_advice(error: typer.TyperException, arguments: Sequence[str]) -> str:

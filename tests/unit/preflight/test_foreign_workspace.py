@@ -24,7 +24,7 @@ import k8s_ucp.cli.lifecycle.stop, k8s_ucp.cli.inspection.status
 import k8s_ucp.git.tracked, k8s_ucp.preflight.foreign_workspace
 from k8s_ucp.cli.main import _failed, run
 from k8s_ucp.errors import UcpError
-import k8s_ucp.cli.bug_report
+import k8s_ucp.cli.failures.bug_report
 uid = int(sys.argv[1])
 os.setresuid(uid, uid, uid)
 if sys.argv[2] == "write":

@@ -1,0 +1,72 @@
+"""Words of similar tools are answered with the command line that was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from k8s_ucp.cli import main
+from k8s_ucp.cli.failures import familiar_words
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        (["up"], "ucp start"),
+        (["create", "cluster"], "ucp start"),
+        (["delete"], "ucp destroy --plan"),
+        (["version"], "ucp --version"),
+        (["secrets"], "ucp get secrets"),
+        (["env", "create", "qa"], "ucp env add qa"),
+        (["app", "ls"], "ucp app list"),
+        (["clusters", "list"], "ucp clusters"),
+        (["clusters", "delete", "old"], "ucp clusters forget old"),
+        (["claim", "add", "orders"], "ucp claim new orders"),
+        (["start", "--dry-run"], "ucp start --plan"),
+        (["-q", "destroy", "-y"], "ucp -q destroy --yes"),
+        (["promote", "echo", "--environment=prod"], "ucp promote echo --env=prod"),
+        (["promote", "--to", "a b", "echo"], "ucp promote --env 'a b' echo"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_the_advice_is_the_command_line_that_was_meant(
+    line: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(line) == 2
+    error = capsys.readouterr().err
+    assert error.endswith(f"\n  next: {meant}\n")
+    assert "Did you mean" not in error and "Possible options" not in error
+
+
+def _groups() -> Iterator[tuple[str, Any]]:
+    for name in main.COMMANDS:
+        command = main._load(name, [])
+        yield name, command
+        yield from ((f"{name} {each}", found) for each, found in _commands(command).items())
+
+
+def _commands(command: Any) -> dict[str, Any]:
+    return dict(getattr(command, "commands", {}))
+
+
+def test_no_word_is_also_one_of_our_commands() -> None:
+    assert not set(familiar_words.COMMANDS) & set(main.COMMANDS)
+
+
+def test_every_suggested_command_exists() -> None:
+    ours = {name for name, _ in _groups()}
+    flags = {flag for each in typer.main.get_command(main.app).params for flag in each.opts}
+    for meant in familiar_words.COMMANDS.values():
+        words = " ".join(each for each in meant.split() if not each.startswith("--"))
+        assert words in ours or meant in flags | {"--help"}
+
+
+def test_every_suggested_option_and_subcommand_exists_somewhere() -> None:
+    groups = list(_groups())
+    commands = {each for _, group in groups for each in _commands(group)}
+    options = {flag for _, group in groups for each in group.params for flag in each.opts}
+    assert {each for names in familiar_words.SUBCOMMANDS.values() for each in names} <= commands
+    assert {each for names in familiar_words.OPTIONS.values() for each in names} <= options
