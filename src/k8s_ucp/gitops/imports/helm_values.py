@@ -26,6 +26,8 @@ _KEY = re.compile(
 )
 """One key of a path, with the places in lists that follow it."""
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+_DEEPEST = 30
+"""Helm takes no path with more dots."""
 
 
 def check_settings(helm: Mapping[str, Any]) -> None:
@@ -49,26 +51,40 @@ def merged(files: Iterable[tuple[str, bytes]], helm: Mapping[str, Any]) -> bytes
     if len(pieces) == 1 and not inline and not parameters:
         return pieces[0][1]
     found: dict[str, Any] = {}
-    for path, content in pieces:
-        found = merge(found, _values(content, path))
-    found = merge(found, inline)
-    for each in parameters:
-        set_value(
-            found,
-            str(each.get("name")),
-            str(each.get("value", "")),
-            literal=bool(each.get("forceString")),
-        )
-    return dump_all([found]).encode()
+    try:
+        for path, content in pieces:
+            found = merge(found, _values(content, path))
+        found = merge(found, inline)
+        for each in parameters:
+            set_value(
+                found,
+                str(each.get("name")),
+                str(each.get("value", "")),
+                literal=bool(each.get("forceString")),
+            )
+        return dump_all([found]).encode()
+    except UsageError as error:
+        raise NotImportable(
+            "its values are nested too deeply", "write them with fewer levels"
+        ) from error
 
 
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge values as helm does."""
+    """Merge values as helm does. Raises UsageError if they are nested too deeply."""
+    try:
+        return _merge(under, over)
+    except RecursionError as error:
+        raise UsageError(
+            "values are nested too deeply to be merged", next="use fewer levels of mappings"
+        ) from error
+
+
+def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(under)
     for key, value in over.items():
         existing = found.get(key)
         if isinstance(existing, dict) and isinstance(value, dict):
-            value = merge(existing, value)
+            value = _merge(existing, value)
         found[key] = value
     return found
 
@@ -102,9 +118,10 @@ def set_value(values: dict[str, Any], name: str, text: str, *, literal: bool = F
     at = 0
     while at < len(name) or not keys:
         match = _KEY.match(name, at)
-        if match is None:
+        if match is None or len(keys) > 2 * _DEEPEST:
             raise NotImportable(
-                f"{name} is not a path that helm's --set takes", "write it to a values file instead"
+                f"{name[:80]} is not a path that helm's --set takes",
+                "write it to a values file instead",
             )
         keys += [_unescaped(match["key"]), *map(int, re.findall(r"\d+", match["places"]))]
         at = match.end()

@@ -201,7 +201,11 @@ def unreadable() -> tuple[type[Exception], ...]:
 
 
 def dump_all(documents: Iterable[Any]) -> str:
-    """Documents as one text with keys in their order; strings stay strings in every parser."""
+    """Documents as one text with keys in their order; strings stay strings in every parser.
+
+    Raises UsageError if they are nested too deeply: writing takes more of Python's stack than
+    reading.
+    """
     import yaml
 
     def text(dumper: Any, value: str) -> Any:
@@ -210,7 +214,12 @@ def dump_all(documents: Iterable[Any]) -> str:
 
     dumper = type("TextDumper", (yaml.SafeDumper,), {})
     dumper.add_representer(str, text)  # type: ignore[attr-defined]
-    return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False))
+    try:
+        return str(yaml.dump_all(documents, Dumper=dumper, sort_keys=False))
+    except RecursionError as error:
+        raise UsageError(
+            "YAML is nested too deeply to be written", next="use fewer levels of mappings and lists"
+        ) from error
 
 
 def _load(text: str, path: str = "") -> list[Any]:
