@@ -3,9 +3,10 @@
 Warnings are shown to the user who pushes, but don't reject the push.
 
 Errors that existed before the push don't count. What can't be checked counts as an error: an
-exception in the check, or a timeout. If the check itself is missing (the hook's Python or kustomize
-has moved), the push is accepted with a message. Commits that a ucp command has just checked and
-pushes unchanged aren't checked again.
+exception in the check, or a timeout. If the check of the commit before ended in the same way, or
+the check itself is missing (the hook's Python or kustomize has moved), the push is accepted with a
+message that it was not checked. Commits that a ucp command has just checked and pushes unchanged
+aren't checked again.
 """
 
 from __future__ import annotations
@@ -131,7 +132,15 @@ while read -r old new ref; do
     {{ echo 'this push adds warnings, which do not block it:'
       head -n {shown} "$work/brought" | sed 's/^/  /'; }} >&2
   fi
-  grep -vxF -f "$work/before" "$work/findings" >"$work/brought" || continue
+  if ! grep -vxF -f "$work/before" "$work/findings" >"$work/brought"; then
+    # The commit before could not be checked either, so what this push adds is not known.
+    ! grep -q '^[.]: ' "$work/findings" || {{
+      echo 'this push was not checked, like the commit before it:'
+      grep '^[.]: ' "$work/findings" | head -n {shown} | sed 's/^/  /'
+      echo '  next: fix the cause, and run `ucp check`'
+    }} >&2
+    continue
+  fi
   {{ echo 'this push is rejected because it adds errors:'; sed 's/^/  /' "$work/brought"
     echo '  next: fix them (rules: {page}), run `ucp check`, commit and push again'; }} >&2
   exit 1
