@@ -35,10 +35,7 @@ def crossplane_objects(kube: Kube) -> list[Object]:
     """All Crossplane objects, packages first, sorted by kind and name. Raises KubeError."""
     groups = kube.request("GET", "/apis")["groups"]
     with ThreadPoolExecutor(8, "crossplane") as pool:
-        found = pool.map(
-            lambda group: _kinds(kube, group["name"], group["preferredVersion"]["groupVersion"]),
-            groups,
-        )
+        found = pool.map(lambda group: _kinds(kube, group), groups)
         kinds = sorted(
             (kind for some in found for kind in some),
             key=lambda kind: (kind.group not in _KINDS, kind.group, kind.kind),
@@ -116,18 +113,24 @@ def resource_of(kube: Kube, claim: Object, reference: Mapping[str, str]) -> Obje
         return None
 
 
-def _kinds(kube: Kube, group: str, version: str) -> list[Kind]:
-    if group.endswith(".k8s.io") or "." not in group:
+def _kinds(kube: Kube, group: Mapping[str, Any]) -> list[Kind]:
+    """Each kind in one version: not every kind of a group has the group's preferred version."""
+    name = str(group["name"])
+    if name.endswith(".k8s.io") or "." not in name:
         return []  # Kubernetes' own
-    try:
-        resources = kube.request("GET", f"/apis/{version}")["resources"]
-    except NotFound:
-        return []
-    return [
-        Kind(version, each["kind"], each["name"], each["namespaced"])
-        for each in resources
-        if "/" not in each["name"] and "list" in each["verbs"] and _is_wanted(group, each)
-    ]
+    preferred = group["preferredVersion"]["groupVersion"]
+    others = (each["groupVersion"] for each in group["versions"])
+    found: dict[str, Kind] = {}
+    for version in dict.fromkeys([preferred, *others]):
+        try:
+            resources = kube.request("GET", f"/apis/{version}")["resources"]
+        except NotFound:
+            continue
+        for each in resources:
+            if "/" not in each["name"] and "list" in each["verbs"] and _is_wanted(name, each):
+                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
+                found.setdefault(kind.kind, kind)
+    return list(found.values())
 
 
 def _is_wanted(group: str, resource: dict[str, Any]) -> bool:

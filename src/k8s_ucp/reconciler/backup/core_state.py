@@ -200,22 +200,29 @@ class CoreState:
                 yield f"{label}/{place}", name
 
     def _managed(self) -> dict[str, Kind]:
-        """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}."""
-        found = {}
+        """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}.
+
+        Each in one version: not every kind of a group has the group's preferred version.
+        """
+        found: dict[str, Kind] = {}
         for group in self.kube.request("GET", "/apis")["groups"]:
             if not group["name"].endswith(sources.OWNER_GROUPS):
                 continue
-            version = group["preferredVersion"]["groupVersion"]
-            try:
-                resources = self.kube.request("GET", f"/apis/{version}")["resources"]
-            except NotFound:
-                continue
-            for each in resources:
-                if "managed" in (each.get("categories") or ()) and "/" not in each["name"]:
-                    found[f"{each['kind']}.{group['name']}"] = Kind(
-                        version, each["kind"], each["name"], each["namespaced"]
-                    )
+            preferred = group["preferredVersion"]["groupVersion"]
+            others = (each["groupVersion"] for each in group["versions"])
+            for version in dict.fromkeys([preferred, *others]):
+                for kind in self._managed_in(version):
+                    found.setdefault(f"{kind.kind}.{group['name']}", kind)
         return found
+
+    def _managed_in(self, version: str) -> Iterator[Kind]:
+        try:
+            resources = self.kube.request("GET", f"/apis/{version}")["resources"]
+        except NotFound:
+            return
+        for each in resources:
+            if "managed" in (each.get("categories") or ()) and "/" not in each["name"]:
+                yield Kind(version, each["kind"], each["name"], each["namespaced"])
 
 
 def exists_outside(item: Object) -> bool:

@@ -15,15 +15,22 @@ KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"
 
 
 class Core:
-    """An API server with security groups."""
+    """An API server with security groups. preferred: the group's preferred version."""
 
-    def __init__(self, *groups: Object) -> None:
+    def __init__(self, *groups: Object, preferred: str = "v1beta1") -> None:
         self.groups = groups
+        self.preferred = preferred
 
     def request(self, method: str, path: str) -> dict[str, Any]:
-        version = {"groupVersion": f"{GROUP}/v1beta1"}
+        versions = [
+            {"groupVersion": f"{GROUP}/{each}"} for each in sorted({self.preferred, "v1beta1"})
+        ]
+        preferred = {"groupVersion": f"{GROUP}/{self.preferred}"}
         if path == "/apis":
-            return {"groups": [{"name": GROUP, "preferredVersion": version}]}
+            group = {"name": GROUP, "preferredVersion": preferred, "versions": versions}
+            return {"groups": [group]}
+        if not path.endswith("/v1beta1"):
+            return {"resources": []}
         kind = {"kind": "SecurityGroup", "name": "securitygroups", "namespaced": True}
         return {"resources": [{**kind, "categories": ["managed"]}]}
 
@@ -84,6 +91,12 @@ def test_a_recreated_core_restores_the_external_names_of_the_old_one() -> None:
         assert new["metadata"]["annotations"]["crossplane.io/external-name"] == "sg-1"
     assert "crossplane.io/external-name" not in other["metadata"]["annotations"]
     assert state(other).restore_external_names(kept) == {KEY}
+
+
+def test_a_kind_without_the_preferred_version_of_its_group_is_backed_up() -> None:
+    firewall = group("quotes-stage-firewall", known_as="sg-1", created=True)
+    core = CoreState(cast(Kube, Core(firewall, preferred="v1beta2")), (), ())
+    assert core.collect().external_names == {KEY: "sg-1"}
 
 
 def test_an_external_name_of_a_failed_creation_is_not_backed_up() -> None:
