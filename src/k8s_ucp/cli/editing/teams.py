@@ -184,6 +184,8 @@ def _remove(
     if plan and not started:
         plan_edit(call, edit, output)
         return
+    # Before asking: only the core that acts could do it.
+    refuse_lost_core(call, topology, f"ucp team remove {name}")
     if not plan:
         what = f"the team {name} with its claims and their data"
         confirm_removal(call, topology, what, yes=yes)
@@ -191,7 +193,6 @@ def _remove(
         edit_topology(call, edit)
         call.console.say(f"team {name} removed")
         return
-    refuse_lost_core(call, topology, f"ucp team remove {name}")
     core = open_core(call, topology)
     if core is None:
         raise UcpError(

@@ -83,6 +83,8 @@ def forget(
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
     if not yes:
+        # Refuse a name that is not registered before asking.
+        forced_deregistration.registration_of(context.kube, name)
         _confirm(name)
     existing = forced_deregistration.forget(context.kube, name)
 

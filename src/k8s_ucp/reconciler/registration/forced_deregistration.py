@@ -21,19 +21,23 @@ def registered(kube: Kube) -> dict[str, Registration]:
     return {each.cluster: each for each in known if each.ours}
 
 
-def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
-    """Annotate owner and cluster Secret, so that the reconciler drains and deregisters the cluster.
-
-    by: PERSON or TEARDOWN. Returns the registration. Raises KubeError, or UcpError that lists the
-    registered clusters.
-    """
+def registration_of(kube: Kube, cluster: str) -> Registration:
+    """A cluster that we registered. Raises KubeError, or UcpError that lists all of them."""
     known = registered(kube)
     if cluster not in known:
         present = ", ".join(sorted(known)) or "none"
         raise UcpError(
             f"cluster {cluster} is not registered by ucp; registered: {present}", next="ucp status"
         )
-    found = known[cluster]
+    return known[cluster]
+
+
+def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
+    """Annotate owner and cluster Secret, so that the reconciler drains and deregisters the cluster.
+
+    by: PERSON or TEARDOWN. Returns the registration. Raises KubeError, UcpError.
+    """
+    found = registration_of(kube, cluster)
     if found.owner:
         # The owner first: otherwise the cluster could be registered again after its deregistration.
         _mark(kube, found.owner, by)

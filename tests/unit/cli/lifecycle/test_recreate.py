@@ -77,13 +77,16 @@ def test_invalid_requests_are_refused_before_the_first_change(
         ["recreate", "--env", "stage"],
         ["env", "remove", "stage"],
         ["app", "remove", "echo"],
+        ["team", "remove", "shop"],
     ],
 )
 def test_a_core_that_lost_the_fence_tears_nothing_down(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "ucp.yaml"
-    file.write_text(topology_text(default("demo", ["stage"])))
+    text = topology_text(default("demo", ["stage"])) + "  teams: [{name: shop}]\n"
+    file.write_text(text)
+    Workspace.at(tmp_path).gitops("demo").core.mkdir(parents=True)
     there = FenceHolder("2", "laptop", "/their place", "embedded")
     record = FenceRecord(4, there, 0.0)
     state = Workspace.at(tmp_path).state("demo")
@@ -91,13 +94,13 @@ def test_a_core_that_lost_the_fence_tears_nothing_down(
     FenceFiles(state.fence).write_permit(
         FencePermit(FenceVerdict.LOST, 0.0, "boot", record, confirmed=True)
     )
-    assert run(["--workspace", str(tmp_path), *words, "--yes"]) == 1
+    assert run(["--workspace", str(tmp_path), *words]) == 1, "and nobody is asked"
     said = capsys.readouterr().err
     assert "another core acts for this topology" in said
     assert "nothing was changed" in said
     assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
     assert f"`ucp stop --workspace {tmp_path}` stops what is running" in said
-    assert file.read_text() == topology_text(default("demo", ["stage"]))
+    assert file.read_text() == text
 
 
 @pytest.mark.parametrize(
