@@ -28,6 +28,8 @@ ALIVE_SECONDS = 15.0
 PATIENCE_SECONDS = 30.0
 """Timeout for receiving a request and for sending a response."""
 LARGEST_BODY = 16 * 1024
+MOST_CONNECTIONS = 256
+"""Beyond, the oldest is closed: any user of this machine can connect, and send nothing."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,19 @@ class BoardServer(ThreadingHTTPServer):
         self.board = board
         self.announce = announce
         self._rest = rest
-        self._open: set[Any] = set()
+        self._open: dict[Any, None] = {}
         self._used = time.monotonic()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
+        for each in [*self._open][: max(0, len(self._open) + 1 - MOST_CONNECTIONS)]:
+            self._open.pop(each, None)
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)  # Its thread closes it.
+        self._open[request] = None
         super().process_request(request, client_address)
 
     def close_request(self, request: Any) -> None:
-        self._open.discard(request)
+        self._open.pop(request, None)
         super().close_request(request)
 
     def service_actions(self) -> None:

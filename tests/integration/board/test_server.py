@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
 
+from k8s_ucp.board import server as server_module
 from k8s_ucp.board.actions import Action, Outcome
 from k8s_ucp.board.server import BoardServer
 from tests.integration.board.conftest import Serve
@@ -258,3 +261,17 @@ def test_invalid_change_is_rejected(serve: Serve) -> None:
     large = {**PROMOTE, "images": {"echo": "1" * 20_000}}
     assert client.change(large).code == 413
     assert actor.asked == []
+
+
+def test_connections_without_a_request_make_room_for_others(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any user of this machine can connect; the board keeps no thread for each for ever."""
+    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 8)
+    with ExitStack() as stack:
+        idle = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), 5))
+            for _ in range(12)
+        ]
+        assert client.ask(f"{client.base}/").code == 200
+        assert [each.recv(1) for each in idle[:4]] == [b""] * 4
