@@ -69,3 +69,38 @@ def test_the_script_is_written_once(guarded: Path, toolbox: Toolbox) -> None:
     before = {each.name: each.stat().st_ino for each in guarded.iterdir()}
     write_helm(guarded, toolbox.path("helm"))
     assert {each.name: each.stat().st_ino for each in guarded.iterdir()} == before
+
+
+def test_a_dependency_is_no_chart_outside_of_the_repository(tmp_path: Path, guarded: Path) -> None:
+    repository = tmp_path / "checkouts/one"
+    chart = repository / "apps/web"
+    for folder in (tmp_path / "lib", repository / "lib", chart):
+        (folder / "templates").mkdir(parents=True)
+        (folder / "Chart.yaml").write_text("{apiVersion: v2, name: lib, version: 1.0.0}")
+        (folder / "values.yaml").write_text(f"word: of {folder.parent.name}\n")
+    (repository / ".git").mkdir()
+    (chart / "templates/x.yaml").write_text("word: {{ .Values.lib.word }}\n")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(guarded),
+        "TMPDIR": str(tmp_path / "checkouts"),
+    }
+
+    def build(path: str) -> Completed:
+        (chart / "Chart.yaml").write_text(
+            "{apiVersion: v2, name: web, version: 1.0.0, dependencies: "
+            f"[{{name: lib, version: 1.0.0, repository: 'file://{path}'}}]}}"
+        )
+        argv = [guarded / "helm", "dependency", "build"]
+        return subprocess.run(
+            argv, cwd=chart, env=environment, capture_output=True, text=True, check=False
+        )
+
+    for path in ("../../../../lib", str(tmp_path / "lib")):
+        done = build(path)
+        assert done.returncode == 1
+        assert f"the dependency file://{path} is outside" in done.stderr
+        assert not (chart / "charts").exists()
+    done = build("../../lib")
+    assert done.returncode == 0, done.stderr
+    assert "word: of one" in run(guarded, "web", chart).stdout

@@ -1,16 +1,18 @@
 """A helm and a kustomize for Argo CD, in front of the real ones.
 
 On this machine Argo CD builds others' repositories as the user, who can read much more than its own
-container could. helm would read files outside of the repository, and Argo CD's variables, if a
-repository names them the right way. A remote base of kustomize can be a `file://` URL, of any git
-repository that the user can read, so kustomize's git uses only the transports that `ucp check`
-allows; Argo CD's own git isn't affected. `ucp check` takes the same care (gitops/manifests).
+container could. helm would read files outside of the repository, pack charts from there
+(local_charts.py), and read Argo CD's variables, if a repository names them the right way. A remote
+base of kustomize can be a `file://` URL, of any git repository that the user can read, so
+kustomize's git uses only the transports that `ucp check` allows; Argo CD's own git isn't affected.
+`ucp check` takes the same care (gitops/manifests).
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 from k8s_ucp.workspace import FOLDER_MODE, write_private_file
@@ -23,6 +25,10 @@ refuse() {{ # WHAT
   echo "Error: refused: $1" >&2
   exit 1
 }}
+# A dependency can name a folder of this machine.
+if test "$1" = dependency; then
+  {python} -I -m k8s_ucp.components.host.local_charts || exit 1
+fi
 left=$#
 option=
 while test "$left" -gt 0; do
@@ -50,7 +56,8 @@ exec {program} "$@"
 
 def write_helm(folder: Path, program: Path) -> Path:
     """Write it to a private folder, for the beginning of a PATH. Returns the folder."""
-    return _write(folder / "helm", _HELM.format(program=shlex.quote(str(program))))
+    python, quoted = shlex.quote(sys.executable), shlex.quote(str(program))
+    return _write(folder / "helm", _HELM.format(python=python, program=quoted))
 
 
 def write_kustomize(folder: Path, program: Path, protocols: str) -> Path:

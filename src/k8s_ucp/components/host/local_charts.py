@@ -1,0 +1,99 @@
+"""Refuses charts that depend on charts of this machine; runs in front of Argo CD's helm.
+
+helm packs the folder that a dependency names as `file://`, whatever folder that is, and a template
+can show its values. A folder of the chart's own repository is allowed.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.manifests.yaml_text import documents, nodes, plain_text
+
+_FILES = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
+"""From which helm reads dependencies."""
+_SCHEME = "file:"
+_BINARY = "tag:yaml.org,2002:binary"
+
+
+def find_outside(chart: Path, checkouts: Path) -> str:
+    """The first local dependency that isn't in the repository of a chart; "" if there is none.
+
+    checkouts: folder below which Argo CD checks repositories out. Raises UsageError for invalid
+    YAML, OSError.
+    """
+    chart = chart.resolve()
+    root = _root_of(chart, checkouts.resolve())
+    for file in (chart / name for name in _FILES):
+        if not file.exists():
+            continue
+        content = file.read_bytes()
+        documents(content, file.name)
+        # Any text, not only `repository`: helm ignores the case of keys.
+        for text in _texts(nodes(plain_text(content, file.name))):
+            if text.lower().startswith(_SCHEME) and not _is_below(root, chart, text):
+                return text
+    return ""
+
+
+def _root_of(chart: Path, checkouts: Path) -> Path:
+    """The top of the checkout that a chart is in; the chart itself if it is in none."""
+    above = [each for each in (chart, *chart.parents) if checkouts in each.parents]
+    return next((each for each in above if (each / ".git").exists()), chart)
+
+
+def _is_below(root: Path, chart: Path, text: str) -> bool:
+    path = text[len(_SCHEME) :].removeprefix("//")
+    if path.startswith("/"):
+        return False
+    # As helm does: `..` is removed from the text, before symbolic links are followed.
+    return Path(os.path.realpath(os.path.normpath(chart / path))).is_relative_to(root)
+
+
+def _texts(trees: Iterable[Any]) -> Iterator[str]:
+    """All texts in documents, also those that a second key of the same name hides."""
+    waiting, seen = [*trees], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:  # An alias.
+            continue
+        seen.add(id(node))
+        if node.id == "scalar":
+            yield _decoded(node).strip()
+        elif node.id == "sequence":
+            waiting += node.value
+        else:
+            waiting += [each for pair in node.value for each in pair]
+
+
+def _decoded(node: Any) -> str:
+    if node.tag != _BINARY:
+        return str(node.value)
+    try:
+        return base64.b64decode(node.value).decode("utf-8", "replace")
+    except ValueError:
+        return ""
+
+
+def main() -> int:
+    """Exit code 1, with a message like helm's, if the chart in the working folder is refused."""
+    try:
+        checkouts = Path(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 (as Argo CD does)
+        found = find_outside(Path.cwd(), checkouts)
+    except (UsageError, OSError, RecursionError) as error:
+        print(f"Error: refused: its dependencies can't be read: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    if found:
+        what = f"Error: refused: the dependency {found} is outside of the chart's repository"
+        print(what, file=sys.stderr)  # noqa: T201 (for Argo CD)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
