@@ -8,23 +8,34 @@ sites.py selects the forge.
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.failures import redact
 
 REQUEST_SECONDS = 30
+"""Longest wait for the next bytes."""
+CALL_SECONDS = 120.0
+"""Limit of everything that one call requests, also if the forge sends a byte now and then."""
 MERGE_TRIES = 20
 GITHUB_CLOUD = r"github\.com|.+\.ghe\.com"
 """Matches the hosts of GitHub: github.com, and domains of GitHub Enterprise Cloud."""
 
 
+T = TypeVar("T")
+
+
 class ForgeFailed(UcpError):
     """A request to a forge failed or was rejected."""
+
+
+class TooSlow(Exception):
+    """The forge did not send a complete response in time."""
 
 
 class NotReady(ForgeFailed):
@@ -97,16 +108,16 @@ class Forge(ABC):
     def find(self, head: str, base: str) -> PullRequest | None:
         """The open pull request of a branch, or None."""
         with self._translated(f"list {self.request}s"):
-            return self._find(head, base)
+            return in_time(lambda: self._find(head, base))
 
     def create(self, proposal: Proposal) -> PullRequest:
         """Open a pull request, or update the one that another process has just opened."""
         with self._translated(f"open a {self.request}"):
             try:
-                return self._create(proposal)
+                return in_time(lambda: self._create(proposal))
             except self.refusal as error:
                 taken = self._status_and_message(error)[0] == self.taken
-                found = self._find(proposal.head, proposal.base) if taken else None
+                found = in_time(lambda: self._find(proposal.head, proposal.base)) if taken else None
                 if found is None:
                     raise
         self.update(found, proposal)
@@ -115,19 +126,19 @@ class Forge(ABC):
     def update(self, request: PullRequest, proposal: Proposal) -> None:
         """Update title and body of an open pull request."""
         with self._translated(f"update {self.request} {request.number}"):
-            self._update(request.number, proposal)
+            in_time(lambda: self._update(request.number, proposal))
 
     def close(self, request: PullRequest) -> None:
         """Close an open pull request without merging it."""
         with self._translated(f"close {self.request} {request.number}"):
-            self._close(request.number)
+            in_time(lambda: self._close(request.number))
 
     def merge_when_green(self, request: PullRequest, proposal: Proposal) -> bool:
         """Enable auto-merge with squash after successful checks; True if it is already merged."""
 
         def attempt() -> bool:
             try:
-                return self._merge(request.number, proposal)
+                return in_time(lambda: self._merge(request.number, proposal))
             except self.refusal as error:
                 status, message = self._status_and_message(error)
                 if status in self.not_yet:
@@ -158,6 +169,7 @@ class Forge(ABC):
 
     @contextlib.contextmanager
     def _translated(self, action: str) -> Iterator[None]:
+        silence: tuple[type[Exception], ...] = (*self.silence, TooSlow)
         try:
             yield
         except self.refusal as error:
@@ -171,11 +183,36 @@ class Forge(ABC):
                 f"failed to {action} on {self._what}: {status or ''} {message}".rstrip(),
                 next=advice.get(status),
             ) from error
-        except self.silence as error:
+        except silence as error:
             raise ForgeFailed(
                 f"failed to {action}: {self._what} is not responding ({type(error).__name__})",
                 next="check the URL and the network, then run the command again",
             ) from error
+
+
+def in_time(call: Callable[[], T], seconds: float | None = None) -> T:
+    """The result of a call. Raises TooSlow if it takes longer, and what the call raises.
+
+    The timeouts of the client libraries begin again with every byte. seconds: default CALL_SECONDS.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(call())
+        except BaseException as error:  # noqa: BLE001 (raised again by the caller)
+            failures.append(error)
+
+    # As a daemon it does not keep the process from ending if it never ends.
+    thread = threading.Thread(target=work, name="forge", daemon=True)
+    thread.start()
+    thread.join(CALL_SECONDS if seconds is None else seconds)
+    if failures:
+        raise failures[0]
+    if not results:
+        raise TooSlow
+    return results[0]
 
 
 def until_ready(attempt: Callable[[], bool], sleep: Callable[[float], None]) -> bool:
