@@ -38,7 +38,7 @@ def load(text: str) -> Any:
     """The only document of a text; None if the text is empty. Raises YAMLError, ValueError."""
     _refuse_aliases(text)
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return _reader().load(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
 
@@ -47,9 +47,16 @@ def load_all(text: str) -> Iterator[Any]:
     """The documents of a text. Raises YAMLError, ValueError."""
     _refuse_aliases(text)
     try:
-        yield from YAML(typ="safe", pure=True).load_all(text)
+        yield from _reader().load_all(text)
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
+
+
+def _reader() -> YAML:
+    yaml = YAML(typ="safe", pure=True)
+    # An anchor's name may be used again; otherwise ruamel prints a warning.
+    yaml.composer.warn_double_anchors = False
+    return yaml
 
 
 _TOO_DEEP = "it is nested too deeply"

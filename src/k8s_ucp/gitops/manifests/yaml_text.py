@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from k8s_ucp.errors import UsageError
@@ -114,7 +114,7 @@ def load_all(text: str) -> list[Any]:
 
     _refuse_deep(text)
     _refuse_multiplied(text)
-    return list(yaml.load_all(text, Loader=loader()))
+    return _with_any_anchors(lambda loader: list(yaml.load_all(text, Loader=loader)))
 
 
 def nodes(text: str) -> list[Any]:
@@ -123,9 +123,43 @@ def nodes(text: str) -> list[Any]:
 
     try:
         _refuse_deep(text)
-        return [each for each in yaml.compose_all(text, Loader=loader()) if each is not None]
+        found = _with_any_anchors(lambda loader: list(yaml.compose_all(text, Loader=loader)))
     except unreadable():
         return []
+    return [each for each in found if each is not None]
+
+
+def _with_any_anchors(read: Callable[[Any], list[Any]]) -> list[Any]:
+    """What `read` returns for a loader; texts may use an anchor's name twice.
+
+    YAML allows that, and Go's parsers do; PyYAML refuses it.
+    """
+    import yaml
+
+    try:
+        return read(loader())
+    except yaml.composer.ComposerError as error:
+        if not (error.context or "").startswith("found duplicate anchor"):
+            raise
+    return read(_loader_of_reused_anchors())
+
+
+@functools.cache
+def _loader_of_reused_anchors() -> Any:
+    """A slower loader: of a repeated anchor, an alias stands for the nearest one before it."""
+    import yaml
+
+    class Loader(yaml.composer.Composer, loader()):  # type: ignore[misc]
+        def __init__(self, stream: Any) -> None:
+            loader().__init__(self, stream)
+            yaml.composer.Composer.__init__(self)
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if not self.check_event(yaml.AliasEvent):
+                self.anchors.pop(self.peek_event().anchor, None)
+            return super().compose_node(parent, index)
+
+    return Loader
 
 
 def _refuse_deep(text: str) -> None:

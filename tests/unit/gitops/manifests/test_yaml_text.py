@@ -40,6 +40,21 @@ def test_anchors_and_a_plain_equals_sign_are_read() -> None:
     assert found["enum"] == ["=", ">"]
 
 
+def test_an_anchor_whose_name_is_used_again_is_read_as_by_kubectl() -> None:
+    text = "first: &port 80\na: *port\nsecond: &port {n: 443}\nb: *port\n"
+    expected = {"first": 80, "a": 80, "second": {"n": 443}, "b": {"n": 443}}
+
+    assert documents(text.encode(), "a.yaml") == [expected]
+    assert yaml_io.load(text) == expected
+    [node] = nodes(text)
+    assert [key.start_mark.line for key, _ in node.value] == [0, 1, 2, 3]
+
+
+def test_an_alias_without_an_anchor_is_refused_beside_anchors_that_are_used_again() -> None:
+    with pytest.raises(UsageError, match=r"found undefined alias.*line 3"):
+        documents(b"a: &k 1\nb: &k 2\nc: *other\n", "a.yaml")
+
+
 @pytest.mark.parametrize("content", [b"a: [\n", b"\xff\x00", b"a: *nothing\n"])
 def test_invalid_yaml_is_reported_with_its_file(content: bytes) -> None:
     with pytest.raises(UsageError, match=r"a\.yaml is not valid YAML"):
