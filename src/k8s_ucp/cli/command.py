@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -181,6 +181,19 @@ def invocation(ctx: typer.Context) -> Invocation:
     found = ctx.find_root().obj
     assert isinstance(found, Invocation)
     return found
+
+
+def plan_invocation(ctx: typer.Context, output: Output, *, plan: bool) -> Invocation:
+    """The same for a command with --plan. Raises UsageError for -o without it.
+
+    Otherwise a program would take the text of a run, which changes things, for data.
+    """
+    if output is not Output.table and not plan:
+        raise UsageError(
+            f"-o {output} applies to --plan only: what a run does is reported as text",
+            next="add --plan to print what it would do, or omit -o to do it",
+        )
+    return invocation(ctx)
 
 
 class Output(StrEnum):

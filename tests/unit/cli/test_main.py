@@ -357,3 +357,29 @@ def test_a_deleted_current_folder_is_not_reported_as_a_bug(
     gone.rmdir()
     assert main.run(["status"]) == 1
     assert "the current folder was deleted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("start", "--yes"),
+        ("stop", "--yes"),
+        ("destroy", "--yes"),
+        ("recreate", "--yes"),
+        ("upgrade", "core"),
+        ("app", "remove", "echo", "--yes"),
+        ("env", "remove", "stage", "--yes"),
+        ("team", "remove", "web", "--yes"),
+    ],
+    ids=lambda words: "-".join(words[:2]),
+)
+def test_a_run_is_not_started_if_its_output_is_requested_as_data(
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program would take the text of the run for JSON, and the run changes things."""
+    assert main.run(["--workspace", str(tmp_path), *words, "-o", "json"]) == 2
+    found = capsys.readouterr()
+    assert "-o json applies to --plan" in found.err
+    assert "add --plan" in found.err
+    assert found.out == ""
+    assert not list(tmp_path.iterdir())

@@ -17,6 +17,7 @@ from k8s_ucp.cli.command import (
     declare,
     invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
 from k8s_ucp.cli.editing.app_source import with_source
@@ -314,7 +315,7 @@ def remove(
     output: PlanOutputOption = Output.table,
 ) -> None:
     """Remove an app from ucp.yaml, the app repository and all environments."""
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     before, again = declared_topology(call), f"ucp app remove {name}"
     refuse_lost_core(call, before, again)
     with in_parts(call, before, f"app {name}", again) as parts:

@@ -18,6 +18,7 @@ from k8s_ucp.cli.command import (
     declare,
     invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.editing.deletion import (
     await_cluster_deleted,
@@ -55,7 +56,10 @@ app = declare("List, add and remove environments.")
 
 @app.command("list", short_help="List environments, including committed ones.")
 def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
-    """List the environments of ucp.yaml and those added to the repositories by commits."""
+    """List the environments of ucp.yaml and those added to the repositories by commits.
+
+    The state is the one in ucp.yaml; `ucp status` shows what runs.
+    """
     call = invocation(ctx)
     topology = declared_topology(call)
     data: list[dict[str, Any]] = [
@@ -87,7 +91,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    columns = ("environment", "cluster", "provider", "promotes from", "state")
+    columns = ("environment", "cluster", "provider", "promotes from", "declared state")
     none = "no environments; add one: ucp env add NAME"
     call.show_list(output, data, columns, rows, none=none)
 
@@ -256,7 +260,7 @@ def remove(
 
     An environment with deletionProtection is refused: remove the protection by a commit first.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     again, file = f"ucp env remove {name}", call.workspace.topology_file
     before = declared_topology(call)
     refuse_lost_core(call, before, again)

@@ -20,6 +20,7 @@ from k8s_ucp.cli.command import (
     declare,
     invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.editing.deletion import how_far, open_core, refuse_lost_core
 from k8s_ucp.cli.editing.team_drain import (
@@ -155,7 +156,7 @@ def remove(
     Its claims are deleted first, with their data; then its projects and namespaces. A namespace
     with objects that ucp did not create is kept, and so is the team's repository.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     topology = declared_topology(call)
     with in_parts(call, topology, f"team {name}", f"ucp team remove {name}") as parts:
         _remove(call, topology, name, parts, wait=wait, yes=yes, plan=plan, output=output)

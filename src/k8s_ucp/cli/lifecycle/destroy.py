@@ -12,8 +12,8 @@ from k8s_ucp.cli.command import (
     PlanOption,
     PlanOutputOption,
     declare,
-    invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
@@ -66,7 +66,7 @@ def destroy(
     At the end the clouds are checked: if anything is left, it is listed and the core is kept. The
     repositories are kept.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     context = chosen_context(call)
     context.destroys, context.delete_data = True, delete_data
     context.abandon, context.longest_wait = frozenset(abandon or ()), wait

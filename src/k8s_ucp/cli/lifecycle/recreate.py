@@ -17,8 +17,8 @@ from k8s_ucp.cli.command import (
     TakeoverOption,
     YesOption,
     declare,
-    invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.editing.deletion import (
     clusters_first,
@@ -109,7 +109,7 @@ def recreate(
     Without --env, the core cluster is created from the repositories, creds/ and the backup, such
     as after .ucp was deleted or on another machine.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     if env and takeover:
         raise UsageError("--env and --takeover are mutually exclusive")
     if env:

@@ -15,8 +15,8 @@ from k8s_ucp.cli.command import (
     PlanOutputOption,
     TakeoverOption,
     declare,
-    invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
 from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
@@ -112,7 +112,7 @@ def start(
     If there is no ucp.yaml, a wizard asks for the core cluster, the environments and the apps, and
     writes the file.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     refuse_inner_folder(call)
     if plan and existing not in (None, ExistingCoreChoice.use):
         raise UsageError(

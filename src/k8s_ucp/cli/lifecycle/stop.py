@@ -12,8 +12,8 @@ from k8s_ucp.cli.command import (
     PlanOption,
     PlanOutputOption,
     declare,
-    invocation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.git_credentials import credential_or_note
 from k8s_ucp.cli.lifecycle.destroy import was_destroyed
@@ -104,7 +104,7 @@ def stop(
     With --env, commits `state: stopped` for environments, whose clusters are then drained and
     deleted; `ucp recreate --env NAME` brings them back.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan)
     if env or keep_core:
         if abandon is not None or delete_data or delete_repos or (env and keep_core):
             raise UsageError(

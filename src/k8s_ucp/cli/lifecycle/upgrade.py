@@ -12,9 +12,9 @@ from k8s_ucp.cli.command import (
     Output,
     PlanOption,
     declare,
-    invocation,
     notation,
     option,
+    plan_invocation,
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, read_topology
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
@@ -68,7 +68,7 @@ def upgrade(
     promotion. Each must become as healthy as before, or it is rolled back to its old version.
     Data is kept.
     """
-    call = invocation(ctx)
+    call = plan_invocation(ctx, output, plan=plan or rehearse)
     topology = declared_topology(call)
 
     from k8s_ucp import plans
