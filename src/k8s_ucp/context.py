@@ -60,6 +60,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App, Topology
 from k8s_ucp.topology.parts import CorePorts
 from k8s_ucp.topology.placement import in_pods
+from k8s_ucp.topology.transports import transports
 from k8s_ucp.topology.values import in_seconds
 from k8s_ucp.workspace import GitopsFolder, StateFolder, Workspace
 
@@ -193,8 +194,6 @@ class TopologyView:
 
     @property
     def argocd(self) -> ArgoCD:
-        from k8s_ucp.gitops.check.repositories import transports
-
         return ArgoCD(
             self.host,
             resync=in_seconds(self.topology.spec.git.poll),

@@ -20,11 +20,11 @@ from k8s_ucp.gitops.check.repositories import (
     CheckResult,
     check,
     check_rendered,
-    transports,
 )
 from k8s_ucp.process import find_program
 from k8s_ucp.tools.installer import Installer
 from k8s_ucp.tools.recipe import ProgramSource
+from k8s_ucp.topology.transports import transports
 from k8s_ucp.workspace import cache_folder
 
 app = declare()

@@ -47,13 +47,13 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
-from k8s_ucp.gitops.manifests.sources import is_http
 from k8s_ucp.gitops.manifests.yaml_text import documents, part
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.parts import Checks
 from k8s_ucp.topology.rules.references import find_bad_checks
+from k8s_ucp.topology.transports import transports
 
 SHOWN = 20
 
@@ -261,14 +261,6 @@ def check_rendered(
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
         return check(kustomize, found, also=also, helm=helm)
-
-
-def transports(topology: Topology) -> set[str]:
-    """Git transports that the topology uses; for repositories over plain http, their URLs."""
-    named = [topology.spec.git.core, topology.spec.git.apps, *(e.repo for e in topology.spec.apps)]
-    texts = [str(each) for each in named if each and "://" in str(each)]
-    found = {each if is_http(each) else each.partition("://")[0] for each in texts}
-    return found | ({"file"} if topology.spec.git.provider == "local" else set())
 
 
 def transports_in(core: Path) -> set[str]:

@@ -13,6 +13,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, multiplied, plain_text
+from k8s_ucp.topology.transports import is_http
 
 FIELDS = (
     *("resources", "components", "bases", "generators", "transformers", "validators"),
@@ -26,7 +27,6 @@ _LOADING = (
 """Lists of a kustomization whose entries contain names of files to load."""
 LARGEST = 64_000_000
 """Bytes of a file that are read; a link can lead to an endless one."""
-_HTTP = "http:"
 _REVISION = re.compile(r"(?:^|&)(?:ref|version)=-")
 _HOST = re.compile(r"(?:^|://|@|::)-")
 _TRANSPORT = re.compile(r"^(?!git::)[A-Za-z0-9+.-]+::")
@@ -64,11 +64,6 @@ def _listed(content: Mapping[str, Any], name: str) -> list[str]:
 def http_repositories(also: Collection[str]) -> list[str]:
     """Git repositories over plain http among the URLs that a topology names, without `.git`."""
     return sorted({each.rstrip("/").removesuffix(".git") for each in also if is_http(each)})
-
-
-def is_http(address: str) -> bool:
-    """kustomize or git would fetch it over plain http."""
-    return address.strip().removeprefix("git::").lower().startswith(_HTTP)
 
 
 def by_http(address: str) -> str:

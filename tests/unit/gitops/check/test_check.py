@@ -30,11 +30,9 @@ from k8s_ucp.gitops.check.repositories import (
     find_host_faults,
     find_node_port_faults,
     find_repeated_faults,
-    transports,
 )
 from k8s_ucp.gitops.check_hook import changed_apps
 from k8s_ucp.gitops.manifests.build_many import Built, objects
-from k8s_ucp.gitops.manifests.sources import refused
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import parse
 
@@ -528,30 +526,6 @@ def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
     assert [each.path for each in find_file_faults(tree(chart | beside))] == list(beside)
 
 
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ("file:///x?ref=--upload-pack=a", "the revision in"),
-        ("https://g/a/b?timeout=5&version=%2d-upload-pack=a", "the revision in"),
-        ("https://g/a/b?ref=+-u", None),
-        ("ssh://-oProxyCommand=a/b/c?ref=v1", "the host in"),
-        ("git@-oProxyCommand=a:b/c", "the host in"),
-        ("git::ssh://-o/b/c", "the host in"),
-        ("ext::sh -c a?ref=v1", "a program as its transport"),
-        ("git::https://g/a/b?ref=v1", None),
-        ("https://g/a-b//c-d?ref=v1-2", None),
-        ("../../base", None),
-        ("-odd-name.yaml", None),
-        ("kind: A\nurl: ext::x@-y", None),
-    ],
-)
-def test_remote_bases_that_git_would_read_as_options_are_refused(
-    entry: str, words: str | None
-) -> None:
-    found = refused(entry)
-    assert (found is None) if words is None else (found is not None and words in found)
-
-
 @pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
 def test_environments_that_are_not_a_list_are_found(text: str) -> None:
     found = [each.message for each in find_environment_faults(tree({"environments.yaml": text}))]
@@ -724,25 +698,3 @@ def test_foreign_kinds_lists_kinds_without_a_crd_among_the_objects() -> None:
     objects = [crd, *({"apiVersion": version, "kind": kind} for version, kind in others)]
     assert foreign_kinds(objects) == ["Rollout.argoproj.io"]
     assert foreign_kinds(objects[1:]) == ["Own.own.example", "Rollout.argoproj.io"]
-
-
-@pytest.mark.parametrize(
-    ("git", "spoken"),
-    [
-        ("", {"file"}),
-        ("git: {provider: url, core: 'https://h/c', apps: 'ssh://git@h/a'}", {"https", "ssh"}),
-        ("git: {provider: url, core: 'https://h/c', apps: 'git@h:a'}", {"https"}),
-        (
-            "git: {provider: url, core: 'http://h.lan/c', apps: 'https://h/a'}",
-            {"http://h.lan/c", "https"},
-        ),
-    ],
-)
-def test_bases_may_use_unencrypted_transports_only_if_the_topology_does(
-    git: str, spoken: set[str]
-) -> None:
-    text = (
-        "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
-        f"spec:\n  {git or '{}'}\n"
-    )
-    assert transports(parse(text, Path("ucp.yaml"))) == spoken

@@ -54,8 +54,8 @@ class OverlayBuilder:
 
     def _kustomized(self, app: str, environment: str) -> str:
         from k8s_ucp.git.failures import HostUnreachable, classify
-        from k8s_ucp.gitops.check.repositories import transports
         from k8s_ucp.gitops.manifests.kustomize import BuildFailed, LoadsFromOutside, build
+        from k8s_ucp.topology.transports import transports
 
         folder = _overlay(app, environment)
         try:

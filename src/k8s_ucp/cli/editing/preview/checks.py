@@ -68,7 +68,8 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
 def _checked(call: Invocation, rendered: Rendered, topology: Topology) -> CheckResult:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.check.repositories import check_rendered, transports
+    from k8s_ucp.gitops.check.repositories import check_rendered
+    from k8s_ucp.topology.transports import transports
 
     return check_rendered(
         kustomize(), rendered, also=transports(topology), helm=pinned_helm(call, topology)
