@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli import questions
-from k8s_ucp.cli.editing.imports.command import proposed_flags
+from k8s_ucp.cli.editing.imports.choices import proposed_flags
 from k8s_ucp.cli.editing.imports.source import builder, filler
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author

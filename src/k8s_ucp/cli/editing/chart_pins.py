@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
     from k8s_ucp.gitops.manifests.forms import Files
     from k8s_ucp.gitops.manifests.reachable import FolderTree
+    from k8s_ucp.process import RunningPrograms
     from k8s_ucp.topology import Topology
 
-AT_ONCE = 8
+MAX_CONCURRENT = 8
 """Maximum number of charts that are fetched at the same time; helm mostly waits."""
 
 
@@ -50,13 +51,12 @@ def pin_now(call: Invocation, topology: Topology, chart: UnpinnedChart) -> Pinne
 
 
 @contextlib.contextmanager
-def pinned_at_once(
+def pinned_concurrently(
     call: Invocation, topology: Topology, charts: Sequence[UnpinnedChart]
 ) -> Iterator[Pin]:
     """Fetch charts at the same time, while the block runs; each is waited for when it is needed."""
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.gitops.manifests.chart_source import pin
-    from k8s_ucp.process import RunningPrograms
     from k8s_ucp.workspace import cache_folder
 
     one_by_one = partial(pin_now, call, topology)
@@ -67,22 +67,17 @@ def pinned_at_once(
     if helm is None:
         yield one_by_one
         return
-    programs, cache = RunningPrograms(), cache_folder()
-    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
     pinned: dict[tuple[ChartRef, str | None], Future[PinnedChart]] = {}
-    try:
+    with _pool() as (pool, programs):
         for each in charts:
             if (each.place, each.version) not in pinned:
                 pinned[each.place, each.version] = pool.submit(
-                    pin, helm, each.place, each.version, cache, each.credential, programs
+                    pin, helm, each.place, each.version, cache_folder(), each.credential, programs
                 )
         yield lambda chart: pinned[chart.place, chart.version].result()
-    finally:
-        programs.end()
-        pool.shutdown(cancel_futures=True)
 
 
-def dependencies_at_once(
+def fetch_dependencies(
     call: Invocation, topology: Topology, place: FolderTree, charts: Mapping[str, str]
 ) -> dict[str, UcpError]:
     """Fetch the dependencies of charts at the same time: {app: error} of those that fail.
@@ -93,7 +88,6 @@ def dependencies_at_once(
     from k8s_ucp.gitops.manifests.chart_source import missing_dependencies, with_dependencies
     from k8s_ucp.gitops.manifests.forms import chart_file
     from k8s_ucp.gitops.render.app_manifests import charts_beside
-    from k8s_ucp.process import RunningPrograms
 
     lacking: dict[str, tuple[Files, Mapping[str, Files]]] = {}
     for app, folder in charts.items():
@@ -103,10 +97,9 @@ def dependencies_at_once(
                 lacking[app] = files, charts_beside(place, folder, chart_file(files))
     if len(lacking) < 2:
         return {}
-    programs, failures = RunningPrograms(), dict[str, UcpError]()
-    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
-    try:
-        helm = pinned_helm(call, topology)
+    failures: dict[str, UcpError] = {}
+    helm = pinned_helm(call, topology)
+    with _pool() as (pool, programs):
         waiting = {
             app: pool.submit(with_dependencies, helm, files, beside, programs)
             for app, (files, beside) in lacking.items()
@@ -116,7 +109,17 @@ def dependencies_at_once(
                 fetched.result()
             except UcpError as error:
                 failures[app] = error
+    return failures
+
+
+@contextlib.contextmanager
+def _pool() -> Iterator[tuple[ThreadPoolExecutor, RunningPrograms]]:
+    """(threads, programs that they start), which end with the block, also if it is interrupted."""
+    from k8s_ucp.process import RunningPrograms
+
+    programs, pool = RunningPrograms(), ThreadPoolExecutor(max_workers=MAX_CONCURRENT)
+    try:
+        yield pool, programs
     finally:
         programs.end()
         pool.shutdown(cancel_futures=True)
-    return failures

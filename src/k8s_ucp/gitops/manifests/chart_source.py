@@ -15,7 +15,7 @@ import shlex
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,11 +220,12 @@ def with_dependencies(
     An edit reads an app several times: what was fetched for the same files is kept while the
     command runs. programs: tracks helm while it runs. Raises UcpError.
     """
-    if not missing_dependencies(files):
+    missing = missing_dependencies(files)
+    if not missing:
         return dict(files)
     key = _content_key(files, beside)
     if key not in _FETCHED:
-        _FETCHED[key] = _fetch_dependencies(helm, files, beside, programs)
+        _FETCHED[key] = _fetch_dependencies(helm, files, missing, beside, programs)
     return dict(_FETCHED[key])
 
 
@@ -242,9 +243,13 @@ def _content_key(files: Files, beside: Mapping[str, Files]) -> str:
 
 
 def _fetch_dependencies(
-    helm: Path, files: Files, beside: Mapping[str, Files], programs: RunningPrograms | None
+    helm: Path,
+    files: Files,
+    missing: Sequence[Mapping[str, Any]],
+    beside: Mapping[str, Files],
+    programs: RunningPrograms | None,
 ) -> dict[str, bytes]:
-    chart, missing = chart_file(files), missing_dependencies(files)
+    chart = chart_file(files)
     with tempfile.TemporaryDirectory(prefix="ucp-chart-") as home:
         # Deep enough that `../..` in a dependency's path stays inside.
         root = Path(home, "a", "b", "c", "d", "chart")

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, dependencies_at_once, pinned_at_once
+from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, fetch_dependencies, pinned_concurrently
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
 from k8s_ucp.gitops.manifests.forms import Files
@@ -35,7 +35,7 @@ def test_charts_are_fetched_at_the_same_time_and_once(monkeypatch: pytest.Monkey
     monkeypatch.setattr("k8s_ucp.cli.app_sources.pinned_helm", lambda *_: Path("helm"))
     monkeypatch.setattr("k8s_ucp.gitops.manifests.chart_source.pin", pin)
     charts = [wanted("web"), wanted("api"), wanted("lost"), wanted("web")]
-    with pinned_at_once(CALL, CALL, charts) as pinned:
+    with pinned_concurrently(CALL, CALL, charts) as pinned:
         assert pinned(charts[0]).digest == "sha256:web"
         with pytest.raises(UcpError, match="lost"):
             pinned(charts[2])
@@ -48,7 +48,7 @@ def test_without_helm_the_reason_is_given_for_each_chart(monkeypatch: pytest.Mon
         raise UcpError("helm can't be installed")
 
     monkeypatch.setattr("k8s_ucp.cli.app_sources.pinned_helm", missing)
-    with pinned_at_once(CALL, CALL, [wanted("web"), wanted("api")]) as pinned:
+    with pinned_concurrently(CALL, CALL, [wanted("web"), wanted("api")]) as pinned:
         for each in ("web", "api"):
             with pytest.raises(UcpError, match="helm can't be installed"):
                 pinned(wanted(each))
@@ -75,7 +75,7 @@ def test_dependencies_of_charts_in_folders_are_fetched_at_the_same_time(
         lambda below: [each.partition("/")[2] for each in files if each.startswith(f"{below}/")],
         files.get,
     )
-    failures = dependencies_at_once(CALL, CALL, place, {each: each for each in charts})
+    failures = fetch_dependencies(CALL, CALL, place, {each: each for each in charts})
     assert {app: error.message for app, error in failures.items()} == {
         "lost": "failed to fetch the charts"
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.imports.command import proposed_flags, refusal_rows
+from k8s_ucp.cli.editing.imports.choices import proposed_flags
+from k8s_ucp.cli.editing.imports.listing import refusal_rows
 from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RefusedApp
 from tests.unit.gitops.imports.test_detection import (

@@ -12,14 +12,28 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
 
+NAMED = 12
+"""Maximum number of apps or environments that a message names."""
+
 
 @dataclass(frozen=True)
-class ChosenApp:
-    """An app that is added, with what `ucp app add` would have been told."""
+class Candidate:
+    """An app to add, with what `ucp app add` would have been told; nothing is fetched yet."""
 
     finding: DiscoveredApp
     request: ImportRequest
-    wanted: AppFlags
+    flags: AppFlags
+
+    @property
+    def name(self) -> str:
+        return self.finding.name
+
+
+@dataclass(frozen=True)
+class ChosenApp:
+    """An app that is added."""
+
+    candidate: Candidate
     item: dict[str, Any]
     """Of ucp.yaml."""
     copies: contextlib.ExitStack

@@ -1,0 +1,202 @@
+"""What the flags and answers of `ucp app import` choose: apps, their names, environments."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.editing.app_adding import parsed_item
+from k8s_ucp.cli.editing.imports.selection import NAMED, refused
+from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.gitops.imports.environment_mapping import unmapped
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.topology.problems import some
+from k8s_ucp.topology.rules.names import taken_namespace
+
+if TYPE_CHECKING:
+    from k8s_ucp.topology import Topology
+
+OTHERS = "*"
+"""Value of --skip-env for all environments that are not mapped."""
+_LEFT_OUT = ""
+"""Answer for an environment that is left out."""
+
+
+def given_names(found: Discovery, words: Sequence[str]) -> dict[str, str]:
+    """{name of an app that was found: its new name}. Raises UsageError."""
+    names: dict[str, str] = {}
+    known = [each.name for each in found.findings]
+    for word in words:
+        theirs, equals, name = word.partition("=")
+        if not equals or theirs not in known:
+            raise UsageError(
+                f"--rename {word} is not valid; use THEIRS=APP with an app of the repository: "
+                f"{some(known)}"
+            )
+        if name in known or name in names.values():
+            raise UsageError(f"--rename {word}: another app is called {name}")
+        names[theirs] = parsed_item({"name": name, "image": "any"}).name
+    return names
+
+
+def renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
+    """The discovery with apps under new names, sorted by these."""
+    findings = (
+        replace(each, name=names[each.name]) if each.name in names else each
+        for each in found.findings
+    )
+    return replace(found, findings=tuple(sorted(findings, key=lambda each: each.name)))
+
+
+def without_taken(found: Discovery, topology: Topology) -> Discovery:
+    """Refuse apps whose names are already in use."""
+    existing = {each.name for each in topology.spec.apps}
+    for each in found.findings:
+        reason = taken_namespace(each.name)
+        if each.name in existing:
+            reason = "ucp.yaml has an app of this name"
+        if reason:
+            found = refused(
+                found,
+                each,
+                NotImportable(
+                    reason, f"run the command again with --rename {each.name}={each.name}-app"
+                ),
+            )
+    return found
+
+
+def given_mapping(
+    maps: Sequence[str], skipped: Sequence[str], ours: Sequence[str]
+) -> dict[str, str | None]:
+    """{environment of the repository: ours, or None to leave it out}. Raises UsageError."""
+    found: dict[str, str | None] = dict.fromkeys(each for each in skipped if each != OTHERS)
+    for word in maps:
+        environment, equals, name = word.partition("=")
+        if not equals or not environment or name not in ours:
+            raise UsageError(
+                f"--map {word} is not valid; use THEIRS=ENV with an environment of ucp.yaml: "
+                f"{', '.join(ours)}"
+            )
+        found[environment] = name
+    return found
+
+
+def by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
+    """{app: values} of a flag that is given as APP=VALUE. Raises UsageError."""
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise UsageError(f"{flag} {word} is not valid", next=f"{flag} APP={word}")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def pick_apps(
+    found: Discovery, names: tuple[str, ...], *, every: bool, dry_run: bool
+) -> list[DiscoveredApp]:
+    """The selected apps. Raises UsageError."""
+    from k8s_ucp.cli.questions import can_ask, choose_many
+
+    known = {each.name: each for each in found.findings}
+    for name in names:
+        if name not in known:
+            why = next((each for each in found.refusals if each.name == name), None)
+            if why:
+                raise UsageError(f"{name} can't be added: {why.reason}", next=why.advice)
+            raise UsageError(f"unknown app {name}; found: {', '.join(known) or 'none'}")
+    if not known:
+        advice = (each.advice for each in found.refusals if "ucp app add" in each.advice)
+        raise UsageError(
+            "no app was found that can be added",
+            next=next(
+                advice, "ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER"
+            ),
+        )
+    if names:
+        return [known[name] for name in dict.fromkeys(names)]
+    if every or dry_run:
+        return list(known.values())
+    if not can_ask():
+        raise UsageError(
+            "no app is selected", next="run the command again with --all or --app NAME"
+        )
+    chosen = choose_many(
+        "Apps to add:", {name: f"{name}: {each.form}, {each.where}" for name, each in known.items()}
+    )
+    if not chosen:
+        raise UsageError("no app is selected; nothing was changed")
+    return [known[name] for name in chosen]
+
+
+def complete_mapping(
+    picked: Sequence[DiscoveredApp],
+    ours: Sequence[str],
+    mapping: dict[str, str | None],
+    *,
+    skip_others: bool,
+) -> dict[str, str | None]:
+    """The mapping, completed by answers. Raises UsageError if a question is impossible."""
+    from k8s_ucp.cli.questions import can_ask, choose_one
+
+    missing = unmapped(picked, ours, mapping)
+    if skip_others:
+        return {**mapping, **dict.fromkeys(missing)}
+    beside = {
+        name: {one for each in picked if name in each.environments for one in each.environments}
+        for name in missing
+    }
+    if missing and not can_ask():
+        flags = proposed_flags(missing, ours, mapping, beside)
+        shown = " ".join(flags[:NAMED]) + (" and so on" if len(flags) > NAMED else "")
+        fewer = (
+            "; or leave out all others with --skip-env '*', or import single apps with --app NAME"
+        )
+        fewer = fewer if len(flags) > NAMED else ""
+        raise UsageError(
+            f"ucp.yaml has no environment {some_of(missing, NAMED)}; it has {', '.join(ours)}",
+            next=f"map them: {shown} (or --skip-env NAME){fewer}",
+        )
+    found = dict(mapping)
+    for each in missing:
+        taken = {found.get(name) for name in beside[each]}
+        free = [name for name in ours if name not in taken]
+        answer = choose_one(
+            f"Environment of ucp.yaml for '{each}':",
+            {**{name: name for name in free}, _LEFT_OUT: "none: leave it out"},
+        )
+        found[each] = answer or None
+    return found
+
+
+def proposed_flags(
+    missing: Sequence[str],
+    ours: Sequence[str],
+    mapping: Mapping[str, str | None],
+    beside: Mapping[str, Collection[str]],
+) -> list[str]:
+    """Flags that map environments with similar names; each of ours is used once.
+
+    beside: environments of the apps that have one, by its name; ours among these are not used for
+    it.
+    """
+    free = [each for each in ours if each not in mapping.values()]
+    alike: dict[str, str] = {}
+    for name in missing:
+        open_ = [each for each in free if each not in beside.get(name, ())]
+        same = (each for each in open_ if each.startswith(name[:4]) or name.startswith(each))
+        if here := next(same, None):
+            free.remove(here)
+            alike[name] = here
+    left = {name: [each for each in free if each not in beside.get(name, ())] for name in missing}
+    said = {name: shlex.quote(name) for name in missing}
+    rest = {
+        name: f"--map {said[name]}=ENV" if left[name] else f"--skip-env {said[name]}"
+        for name in missing
+    }
+    return [
+        f"--map {said[name]}={alike[name]}" if name in alike else rest[name] for name in missing
+    ]

@@ -1,0 +1,144 @@
+"""Fetches and builds the apps of an import; those for which that fails are left out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from k8s_ucp.cli.editing.app_adding import item_of, read_item, unpinned_chart
+from k8s_ucp.cli.editing.chart_pins import (
+    Pin,
+    UnpinnedChart,
+    fetch_dependencies,
+    pinned_concurrently,
+)
+from k8s_ucp.cli.editing.imports.selection import NAMED, Candidate, ChosenApp, Selection
+from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
+from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.topology import parse
+from k8s_ucp.topology.edit import with_item
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.topology_edit import Edit
+    from k8s_ucp.gitops.imports.trees import Origin
+    from k8s_ucp.gitops.manifests.reachable import FolderTree
+    from k8s_ucp.topology import Topology
+
+
+def fetch_apps(
+    call: Invocation,
+    topology: Topology,
+    selection: Selection,
+    candidates: Sequence[Candidate],
+    place: FolderTree,
+    undone: contextlib.ExitStack,
+) -> None:
+    """Fetch apps, and add them to the selection; their charts are fetched at the same time.
+
+    place: the repository of the import. undone: removes the apps' copies if the import fails.
+    Raises UcpError for an app that the user named.
+    """
+    pin = undone.enter_context(
+        pinned_concurrently(call, topology, _charts(call, topology, candidates))
+    )
+    failures = fetch_dependencies(call, topology, place, _local_charts(candidates))
+    for each in candidates:
+        try:
+            if failed := failures.get(each.name):
+                raise failed
+            _fetch(call, topology, selection, each, pin, undone)
+        except (NotImportable, UcpError) as error:
+            selection.leave_out(each.finding, error)
+
+
+def _fetch(
+    call: Invocation,
+    topology: Topology,
+    selection: Selection,
+    candidate: Candidate,
+    pin: Pin,
+    undone: contextlib.ExitStack,
+) -> None:
+    with contextlib.ExitStack() as copies:
+        item = copies.enter_context(item_of(call, topology, candidate.flags, pin))
+        read_item(call, topology, item)
+        kept = copies.pop_all()
+    undone.push(kept)
+    selection.choices[candidate.name] = ChosenApp(candidate, item, kept)
+
+
+def _charts(
+    call: Invocation, topology: Topology, candidates: Sequence[Candidate]
+) -> list[UnpinnedChart]:
+    """The charts of apps; what is wrong with one is said when its turn comes."""
+    found = []
+    for each in candidates:
+        with contextlib.suppress(UcpError):
+            found += [unpinned_chart(call, topology, each.flags)] if each.flags.chart else []
+    return found
+
+
+def _local_charts(candidates: Sequence[Candidate]) -> dict[str, str]:
+    """{app: folder of its chart} of those in the repository itself."""
+    return {
+        each.name: each.request.path
+        for each in candidates
+        if each.finding.form == "helm" and each.finding.remote is None
+    }
+
+
+def adding(selection: Selection) -> Edit:
+    """Adds the items of a selection to ucp.yaml. With many, that takes long: it keeps the result.
+
+    Flags and answers change the items in between.
+    """
+    kept: dict[tuple[str, Path, str], tuple[str, Topology]] = {}
+
+    def edit(text: str, file: Path) -> tuple[str, Topology]:
+        key = text, file, json.dumps(list(selection.items.values()))
+        if key not in kept:
+            edited = text, parse(text, file)
+            for each in selection.items.values():
+                edited = with_item(edited[0], "apps", each, file)
+            kept.clear()
+            kept[key] = edited
+        return kept[key]
+
+    return edit
+
+
+def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origin) -> Inspection:
+    """Build all apps on all environments. Those that can't be added are left out of the selection.
+
+    Raises UcpError for an app that the user named and that can't be built, with the flags that add
+    the others.
+    """
+    inspection = inspect_apps(call, edit, [*selection.choices])
+    for name, error in inspection.failures.items():
+        choice = selection.choices[name]
+        if error.next and choice.candidate.finding.remote is None:
+            # `ucp app add` has flags for values, which an import doesn't have.
+            command = origin.command(name, choice.candidate.request.path)
+            again = "run the command again with --values"
+            error.next = error.next.replace(again, f"{command} --values")
+        if selection.explicit:
+            raise _with_others(error, [each for each in selection.choices if each != name])
+        selection.leave_out(choice.candidate.finding, error)
+    for name, problem in inspection.forbidden.items():
+        if not selection.explicit:
+            selection.leave_out(selection.choices[name].candidate.finding, problem)
+    return inspection
+
+
+def _with_others(error: UcpError, others: Sequence[str]) -> UcpError:
+    """The error of one app, with the flags that add the others."""
+    if others:
+        flags = " ".join(f"--app {each}" for each in others[:NAMED])
+        more = " and the others" if len(others) > NAMED else ""
+        error.next = f"{error.next}; or leave it out: {flags}{more}"
+    return error
