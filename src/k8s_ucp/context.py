@@ -293,41 +293,9 @@ class AdoptionResult:
 
 
 @dataclass
-class TeardownResult:
-    """What a teardown left behind, and what it verified to be gone."""
+class PublishOptions:
+    """How this run publishes the repositories, and what the commits contain besides the render."""
 
-    kept: list[str] = field(default_factory=list)
-    """Descriptions of what stays in clouds."""
-    snapshots: list[str] = field(default_factory=list)
-    """Snapshots in a cloud of databases that were deleted."""
-    dns_records: list[str] = field(default_factory=list)
-    """Hosts whose records the add-on external-dns deletes, which can't be verified from here."""
-    read_back: int = 0
-    """Number of resources that were verified to be gone."""
-
-
-@dataclass
-class UpgradeState:
-    """What an upgrade is to change, and what it has changed so far."""
-
-    pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
-    """The programs of this release of ucp."""
-    parts: frozenset[str] = frozenset()
-    """Names of the parts to upgrade; empty: all."""
-    healthy_before: frozenset[str] = frozenset()
-    """Descriptions of what was healthy before it."""
-    changes: list[str] = field(default_factory=list)
-    """Changes made so far, with versions."""
-
-
-@dataclass
-class StartContext(TopologyView):
-    """One run on one topology. Created by the command line, passed to every step."""
-
-    topology_file: bytes = b""
-    """ucp.yaml as the user wrote it."""
-    manifests: Manifests = field(default_factory=dict)
-    """Manifests of apps that are given by path."""
     resolutions: Resolutions = field(default_factory=Resolutions)
     """Conflicts that the user has resolved."""
     subject: str = ""
@@ -343,42 +311,85 @@ class StartContext(TopologyView):
     """Both repositories get the change, or neither."""
     merged_into_apps: Callable[[Repository], Sequence[str]] = lambda _: ()
     """Commits that the app repository's new commit merges: the history of imported apps."""
+    scratch: Path | None = None
+    """A folder for the clones of --plan, which leaves those of the user unchanged."""
+
+
+@dataclass
+class TeardownState:
+    """What `ucp stop` or `ucp destroy` is to delete, and what it has found so far."""
+
+    destroys: bool = False
+    """`ucp destroy`: the whole topology goes, so nothing may be restarted."""
+    delete_data: bool = False
+    """A destroy deletes databases and machines too; a stop deletes data of local clusters."""
+    abandon: frozenset[str] = frozenset()
+    """Names of resources to abandon if they can't be deleted; also a core that does not respond."""
+    longest_wait: float | None = None
+    """Timeout in seconds of each wait; None: default for clouds."""
+    unasked: list[str] = field(default_factory=list)
+    """What may be lost with a core that could not be contacted."""
+    no_orphans: bool = False
+    """The core has confirmed that Crossplane manages nothing."""
+    kept: list[str] = field(default_factory=list)
+    """Descriptions of what stays in clouds."""
+    snapshots: list[str] = field(default_factory=list)
+    """Snapshots in a cloud of databases that were deleted."""
+    dns_records: list[str] = field(default_factory=list)
+    """Hosts whose records the add-on external-dns deletes, which can't be verified from here."""
+    read_back: int = 0
+    """Number of resources that were verified to be gone."""
+
+    def timeout(self, default: float) -> float:
+        """Seconds of a wait."""
+        return default if self.longest_wait is None else self.longest_wait
+
+
+@dataclass
+class UpgradeState:
+    """What an upgrade is to change, and what it has changed so far."""
+
+    pins: Toolbox = field(default_factory=lambda: Toolbox({}, {}))
+    """The programs of this release of ucp."""
+    parts: frozenset[str] = frozenset()
+    """Names of the parts to upgrade; empty: all."""
+    patience: float = math.inf
+    """Seconds to wait for a part before it is rolled back."""
+    healthy_before: frozenset[str] = frozenset()
+    """Descriptions of what was healthy before it."""
+    changes: list[str] = field(default_factory=list)
+    """Changes made so far, with versions."""
+
+
+@dataclass
+class StartContext(TopologyView):
+    """One run on one topology. Created by the command line, passed to every step."""
+
+    topology_file: bytes = b""
+    """ucp.yaml as the user wrote it."""
+    manifests: Manifests = field(default_factory=dict)
+    """Manifests of apps that are given by path."""
+    publishing: PublishOptions = field(default_factory=PublishOptions)
     git_credential: Credential | None = None
     """For the user's repositories over http(s); if None, their own git settings apply."""
     git_read_credential: Credential | None = None
     """For Argo CD to read them; if None, the one that pushes."""
     cancel: Cancel = field(default_factory=Cancel)
-    abandon: frozenset[str] = frozenset()
-    """Names of resources to abandon if they can't be deleted; also a core that does not respond."""
-    longest_wait: float | None = None
-    """Timeout in seconds of each wait of a teardown; None: default for clouds."""
     takeover: bool = False
     """This start may take the fence from a core that did not release it."""
-    unasked: list[str] = field(default_factory=list)
-    """What may be lost with a core that could not be contacted."""
     journal: Journal = field(default_factory=lambda: Journal(None, ""))
     """Of this run; stores what a rerun could find nowhere else."""
-    destroys: bool = False
-    """This run is a teardown, so nothing may be restarted."""
-    delete_data: bool = False
-    """A teardown deletes databases and machines too; a stop deletes data of local clusters."""
-    no_orphans: bool = False
-    """The core has confirmed that Crossplane manages nothing."""
     only: frozenset[str] = frozenset()
     """Environments to wait for; empty: all that run."""
     notes: list[str] = field(default_factory=list)
     """Findings of the checks that don't prevent the run, but that the user should know."""
     adoption: AdoptionResult = field(default_factory=AdoptionResult)
-    teardown: TeardownResult = field(default_factory=TeardownResult)
+    teardown: TeardownState = field(default_factory=TeardownState)
     upgrade: UpgradeState = field(default_factory=UpgradeState)
-    patience: float = math.inf
-    """Seconds that an upgrade waits for a part before it rolls it back."""
     argocd_since: float = 0.0
     """When this run started Argo CD's controller; 0: it ran before. Older status is outdated."""
     published: PublishResult = field(init=False, repr=False)
     """Result of publish-repositories, or with --plan the expected one."""
-    scratch: Path | None = None
-    """A folder for the clones of --plan, which leaves those of the user unchanged."""
 
     @property
     def planned(self) -> PublishResult | None:
@@ -450,7 +461,7 @@ def await_ready(context: StartContext, name: str, check: Check, *, seconds: floa
         health = check()
         return "" if health.ready else health.message or "not ready"
 
-    seconds = min(seconds, context.patience)
+    seconds = min(seconds, context.upgrade.patience)
     context.wait(f"{name} ready", look, seconds=seconds, pause=0.1, next=f"see `ucp logs {name}`")
 
 

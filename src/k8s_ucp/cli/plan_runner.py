@@ -211,7 +211,7 @@ def show_plan(
     for plan in plans:
         pipeline.preflight(plan, context)
     with tempfile.TemporaryDirectory(prefix="ucp-plan-") as folder:
-        context.scratch = Path(folder)
+        context.publishing.scratch = Path(folder)
         data = preview([_around(before or {}), *plans, _around(after or {})], context)
     costs = costs_of([*([now] if now else []), context.topology], data["steps"])
     if costs:

@@ -32,7 +32,7 @@ def check_fence(context: StartContext) -> None:
     try:
         claimed(found, holder_of(context), time.time())
     except FenceHeld as error:
-        if context.destroys and found and found.holder:
+        if context.teardown.destroys and found and found.holder:
             error.next = f"ucp destroy {found.holder.place}; here `ucp stop` stops what is running"
         raise
 

@@ -70,7 +70,7 @@ def refuse_orphans(context: StartContext) -> None:
                 "NAME), wait until `ucp status` no longer lists them, then: ucp stop"
             ),
         )
-    context.no_orphans = True
+    context.teardown.no_orphans = True
 
 
 def managed_kinds(crds: Iterable[Object]) -> list[Kind]:

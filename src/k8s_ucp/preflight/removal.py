@@ -51,7 +51,7 @@ def check_data(context: StartContext) -> None:
 
     A core without clouds is not contacted.
     """
-    if not context.delete_data or context.destroys:
+    if not context.teardown.delete_data or context.teardown.destroys:
         return
     core, info = context.topology.core_cluster, context.provider.info
     if info.adopts or info.remote:

@@ -164,7 +164,7 @@ def context_of(
 ) -> StartContext:
     """The context for steps of an edited topology. text: of its file. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import StartContext
+    from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
     return StartContext(
@@ -175,7 +175,7 @@ def context_of(
         manifests=read_manifests(
             topology, call.workspace.topology_file.parent, fetcher_of(call, topology)
         ),
-        removed=removed,
+        publishing=PublishOptions(removed=removed),
         git_credential=credential_of(topology, call.workspace),
     )
 
@@ -191,6 +191,7 @@ def _edit_and_publish(
 ) -> Topology:
     """Called with the topology's lock held."""
     from k8s_ucp import plans
+    from k8s_ucp.context import PublishOptions
     from k8s_ucp.preflight.machine import check_new_clusters
     from k8s_ucp.topology import parse
 
@@ -199,7 +200,7 @@ def _edit_and_publish(
     text, topology = edit(before, path)
     former = parse(before, path)
     _refuse_unstartable(former, topology)
-    context = context_of(call, topology, text, removed=removed)
+    context = context_of(call, topology, text)
     check_new_clusters(context, [each.name for each in former.spec.environments])
     started = call.workspace.state(topology.name).root / STARTED
     started_before = started.read_text("utf-8") if started.exists() else None
@@ -214,8 +215,14 @@ def _edit_and_publish(
         with _reported_as_ours(started):
             remember(call.workspace, topology.name, context.topology_file.decode())
 
-    context.subject, context.whole, context.departing = subject, True, departing
-    context.before_push, context.merged_into_apps = write, merged_into_apps
+    context.publishing = PublishOptions(
+        subject=subject,
+        removed=removed,
+        departing=departing,
+        before_push=write,
+        whole=True,
+        merged_into_apps=merged_into_apps,
+    )
     try:
         run_plan(plans.publish(), context, call.console, locked=True, part_of=writing)
     except UcpError as error:

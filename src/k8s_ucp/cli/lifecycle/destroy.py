@@ -68,8 +68,14 @@ def destroy(
     """
     call = plan_invocation(ctx, output, plan=plan)
     context = chosen_context(call)
-    context.destroys, context.delete_data = True, delete_data
-    context.abandon, context.longest_wait = frozenset(abandon or ()), wait
+    from k8s_ucp.context import TeardownState
+
+    context.teardown = TeardownState(
+        destroys=True,
+        delete_data=delete_data,
+        abandon=frozenset(abandon or ()),
+        longest_wait=wait,
+    )
     if earlier := was_destroyed(context):
         _print_earlier(call, context, earlier)
         if plan:
@@ -79,7 +85,9 @@ def destroy(
     from k8s_ucp import plans
 
     verified = _verified(context)
-    given_up = context.topology.core_cluster in context.abandon and not context.core_responds()
+    given_up = (
+        context.topology.core_cluster in context.teardown.abandon and not context.core_responds()
+    )
     destruction = plans.destroy(core_responds=verified or not given_up, verified=verified)
     if plan:
         show_plan(call, [destruction], context, output)
@@ -132,7 +140,7 @@ def was_destroyed(context: StartContext) -> Destruction | None:
 def _print_earlier(call: Invocation, context: StartContext, earlier: Destruction) -> None:
     """Print the earlier result. Raises UcpError if a rerun can't do what was requested."""
     words = earlier.words(context.topology.name)
-    if earlier.kept and context.delete_data:
+    if earlier.kept and context.teardown.delete_data:
         raise UcpError(words, next="ucp start, then: ucp destroy --delete-data")
     call.console.say(f"{words}. `ucp start` creates it anew.")
     _print_abandoned(call, context)

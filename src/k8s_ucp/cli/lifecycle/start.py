@@ -132,7 +132,7 @@ def start(
 
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.context import StartContext
+    from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.gitops.publish.repositories import resolutions_from
     from k8s_ucp.gitops.render.app_manifests import read_manifests
 
@@ -143,7 +143,7 @@ def start(
         manifests=read_manifests(
             wanted.topology, wanted.path.parent, fetcher_of(call, wanted.topology)
         ),
-        resolutions=resolutions_from(ours or [], theirs or []),
+        publishing=PublishOptions(resolutions=resolutions_from(ours or [], theirs or [])),
         git_credential=credential_of(wanted.topology, call.workspace),
         git_read_credential=read_credential_of(wanted.topology, call.workspace),
         takeover=takeover,

@@ -121,11 +121,11 @@ def stop(
             f"--abandon: {abandon!r} is not the core cluster of {context.topology.name}",
             next=f"ucp stop --abandon {core}",
         )
-    context.abandon = frozenset([abandon] if abandon else ())
+    context.teardown.abandon = frozenset([abandon] if abandon else ())
+    context.teardown.delete_data = delete_data
     context.git_credential = credential_or_note(call, context.topology)
     from k8s_ucp import plans
 
-    context.delete_data = delete_data
     stopping = plans.stop(delete_repos=delete_repos)
     if plan:
         show_plan(call, [stopping], context, output)
@@ -138,11 +138,11 @@ def stop(
 
 def _report(call: Invocation, context: StartContext, seconds: float, *, delete_repos: bool) -> None:
     """Print what was stopped, and what is kept or may be left."""
-    if context.unasked:
+    if context.teardown.unasked:
         released = "released" if context.provider.info.adopts else "deleted"
         call.console.say(
             f"{context.topology.core_cluster} was {released} without checking its cloud "
-            f"resources, which may still exist and be billed: {', '.join(context.unasked)}"
+            f"resources, which may still exist and be billed: {', '.join(context.teardown.unasked)}"
         )
     if earlier := was_destroyed(context):
         deleted = "; its repositories are deleted now" if delete_repos else ""
@@ -150,7 +150,7 @@ def _report(call: Invocation, context: StartContext, seconds: float, *, delete_r
         call.console.say(f"{words}{deleted}. None of it is running; `ucp start` creates it again.")
         return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
-    lost = " and its clusters' data deleted" if context.delete_data else ""
+    lost = " and its clusters' data deleted" if context.teardown.delete_data else ""
     call.console.say(
         f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "
         "Start it again with `ucp start`."

@@ -80,7 +80,7 @@ def upgrade(
             f"{', '.join(unknown)} can't be upgraded by ucp", next=f"one of: {', '.join(known)}"
         )
     context = context_of(call, topology, read_topology(call.workspace.topology_file))
-    context.upgrade.parts, context.patience = frozenset(names or ()), float(wait)
+    context.upgrade.parts, context.upgrade.patience = frozenset(names or ()), float(wait)
     if rehearse:
         if plan:
             raise UsageError("--plan and --rehearse are mutually exclusive", next="use one of them")

@@ -56,12 +56,12 @@ def _preview_backup_before_stop(context: StartContext) -> Iterator[PlannedChange
             why,
             lost and f"if {core} does not respond, what only it knows of: {lost}",
         )
-    elif is_given_up(context) and not context.destroys:
+    elif is_given_up(context) and not context.teardown.destroys:
         for each in at_stake(context):
             yield PlannedChange("keep", each, f"{core} is abandoned: nothing manages it after that")
     for name in ("core", "apps"):
         if getattr(context.gitops, name).exists():
-            command = "destroy" if context.destroys else "stop"
+            command = "destroy" if context.teardown.destroys else "stop"
             yield PlannedChange(
                 "keep", f"{name} repository", f"`ucp {command}` deletes no repository"
             )
@@ -140,15 +140,15 @@ def _leave_unsaved(context: StartContext, report: Report) -> None:
     elif context.state.kubeconfig(name).exists():
         _refuse_unsaved(context)
         # The last backup succeeded, but the core may have made something after it.
-        unsaved = context.delete_data and not context.destroys
+        unsaved = context.teardown.delete_data and not context.teardown.destroys
         lost = "; what it made in its last seconds may be lost" if unsaved else ""
         report(f"not backed up: {name} is not responding{lost}")
 
 
 def _may_not_lose_data(context: StartContext) -> bool:
     """This stop deletes the core's data, and nobody has named the core."""
-    named = context.topology.core_cluster in context.abandon
-    return context.delete_data and not context.destroys and not named
+    named = context.topology.core_cluster in context.teardown.abandon
+    return context.teardown.delete_data and not context.teardown.destroys and not named
 
 
 def _accept_loss_of(name: str) -> str:

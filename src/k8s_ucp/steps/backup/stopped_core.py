@@ -44,13 +44,13 @@ def ask_core(context: StartContext, report: Report) -> bool:
         info = PROVIDERS[context.topology.spec.core.provider]
         if info.removed_by_stop and context.state.kubeconfig(name).exists():
             # Someone else deleted it; this stop deletes nothing, and only reports what is unknown.
-            context.unasked = at_stake(context)
+            context.teardown.unasked = at_stake(context)
         return True
     try:
         if not context.core_responds():
             report(f"starting {name} to check it for data that exists nowhere else")
             _wake(context, provider, name)
-        if not context.no_orphans:
+        if not context.teardown.no_orphans:
             _ask(context)
     except _Silent as error:
         accept_loss(context, str(error), report)
@@ -64,14 +64,14 @@ def accept_loss(context: StartContext, why: str, report: Report) -> None:
     Raises UcpError otherwise.
     """
     name, lost = context.topology.core_cluster, at_stake(context)
-    if lost and name not in context.abandon:
+    if lost and name not in context.teardown.abandon:
         raise UcpError(
             f"{name} is not responding ({why}), and `ucp stop` would delete data that "
             f"exists nowhere else: {', '.join(lost)}. Cloud resources created by "
             "Crossplane would be kept and billed, with nothing managing them.",
             next=f"repair it with ucp start; or accept the loss: ucp stop --abandon {name}",
         )
-    context.unasked = lost
+    context.teardown.unasked = lost
     abandon_core(context, lost, why)
     report(f"{name} is not responding: nothing was backed up")
 

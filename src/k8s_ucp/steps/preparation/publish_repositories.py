@@ -40,7 +40,7 @@ def render_checked(
 
     undeclared: apps that ucp.yaml had at the last push.
     """
-    departing = (*undeclared, *context.departing)
+    departing = (*undeclared, *context.publishing.departing)
     rendered = render_all(
         context.workspace,
         context.topology,
@@ -67,7 +67,7 @@ def _preview_publish(context: StartContext) -> Iterator[PlannedChange]:
         return
     undeclared = departing_apps(context.topology, context.gitops)
     rendered, _ = render_checked(context, undeclared)
-    prepared = prepare(_publication(context, rendered), scratch=context.scratch)
+    prepared = prepare(_publication(context, rendered), scratch=context.publishing.scratch)
     refuse_unmergeable(*prepared)
     results = []
     for each in prepared:
@@ -88,10 +88,10 @@ def _publication(context: StartContext, rendered: Rendered) -> Publication:
         rendered,
         context.gitops,
         credentials=RepositoryCredentials(credential, credential),
-        resolutions=context.resolutions,
-        subject=context.subject,
-        removed=context.removed,
-        merged_into_apps=context.merged_into_apps,
+        resolutions=context.publishing.resolutions,
+        subject=context.publishing.subject,
+        removed=context.publishing.removed,
+        merged_into_apps=context.publishing.merged_into_apps,
     )
 
 
@@ -122,9 +122,9 @@ def publish_repositories(context: StartContext, report: Report) -> None:
     with already_checked(folder.core_remote, folder.apps_remote, rendered.core, rendered.apps):
         context.published = publish(
             _publication(context, rendered),
-            before_push=context.before_push,
-            whole=context.whole,
-            go_on=context.cancel.check if context.whole else lambda: None,
+            before_push=context.publishing.before_push,
+            whole=context.publishing.whole,
+            go_on=context.cancel.check if context.publishing.whole else lambda: None,
         )
     notes: list[str | None] = [
         each.note for each in (context.published.core, context.published.apps)

@@ -65,7 +65,7 @@ def _running(context: StartContext) -> list[str]:
 
 
 def _preview_clusters(context: StartContext) -> Iterator[PlannedChange]:
-    if context.destroys:
+    if context.teardown.destroys:
         return  # The steps that delete them report it.
     ours: set[str] = set()
     for provider in context.providers.values():
@@ -129,7 +129,8 @@ def stop_clusters(context: StartContext, report: Report) -> None:
 def _loses_data(context: StartContext, provider: ClusterProvider) -> bool:
     """--delete-data covers clusters on this machine; `ucp destroy` deletes them in other steps."""
     info = provider.info
-    return context.delete_data and not (context.destroys or info.adopts or info.remote)
+    teardown = context.teardown
+    return teardown.delete_data and not (teardown.destroys or info.adopts or info.remote)
 
 
 def _stop_and_delete(provider: ClusterProvider, name: str) -> None:

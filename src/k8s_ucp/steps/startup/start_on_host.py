@@ -117,7 +117,8 @@ def start_crossplane(context: StartContext, report: Report) -> None:
     if not is_applied(context.kube, "start-crossplane", known, kinds):
         report("certificates and default objects")
         context.crossplane.initialise(
-            timeout=min(crossplane.INIT_SECONDS, context.patience), programs=context.cancel.programs
+            timeout=min(crossplane.INIT_SECONDS, context.upgrade.patience),
+            programs=context.cancel.programs,
         )
         note_applied(context.kube, "start-crossplane", known)
     context.crossplane.fetch_certificates(context.kube)

@@ -45,7 +45,7 @@ def known_of_core(context: StartContext) -> list[str]:
 
 def is_abandoned(context: StartContext, item: Object) -> bool:
     """Whether one of its names is abandoned."""
-    return bool(context.abandon & names_of(context, item))
+    return bool(context.teardown.abandon & names_of(context, item))
 
 
 def names_of(context: StartContext, item: Object) -> frozenset[str]:
@@ -76,7 +76,7 @@ def check_named(context: StartContext, items: Iterable[Object], others: Iterable
         known |= recorded.names
     last = unfinished_at(context.state.journal, PLAN)
     known.update(last.data.get(NAMED, ()) if last else ())
-    if unknown := sorted(context.abandon - known):
+    if unknown := sorted(context.teardown.abandon - known):
         raise UsageError(
             f"--abandon: nothing that would be deleted is called {', '.join(unknown)}",
             next="ucp destroy --plan lists what is",
@@ -85,7 +85,7 @@ def check_named(context: StartContext, items: Iterable[Object], others: Iterable
 
 def keep_names(context: StartContext, names: Iterable[str] = ()) -> None:
     """Store names, so that a rerun may abandon what this run abandons or reports."""
-    known = {*context.journal.data.get(NAMED, ()), *context.abandon, *names}
+    known = {*context.journal.data.get(NAMED, ()), *context.teardown.abandon, *names}
     context.journal.keep(**{NAMED: sorted(known)})
 
 
@@ -138,7 +138,7 @@ def wait_deleted(
             abandon(context, left)
         return said
 
-    seconds = seconds if context.longest_wait is None else context.longest_wait
+    seconds = context.teardown.timeout(seconds)
     try:
         context.wait(what, words, report, seconds=seconds, pause=1.0)
     except DeadlineExceeded as error:
@@ -158,7 +158,8 @@ def commands_for(context: StartContext, left: Sequence[Object]) -> str:
 
 def command_for(context: StartContext, names: Iterable[str]) -> str:
     """The command that repeats this run and abandons these names as well. Pure."""
-    data = ["--delete-data"] if context.delete_data else []
-    given = [*sorted(context.abandon), *(each for each in names if each not in context.abandon)]
+    data = ["--delete-data"] if context.teardown.delete_data else []
+    abandoned = context.teardown.abandon
+    given = [*sorted(abandoned), *(each for each in names if each not in abandoned)]
     flags = (f"--abandon {shlex.quote(each)}" for each in given)
     return " ".join(["ucp destroy", *data, *flags])

@@ -20,7 +20,7 @@ def check_destroyable(context: StartContext) -> None:
     """Check that the topology may be destroyed. Raises UcpError."""
     core = context.topology.core_cluster
     if not context.core_responds():
-        if core in context.abandon:
+        if core in context.teardown.abandon:
             return
         raise UcpError(
             f"the core cluster {core} is not responding, but is needed to find what to delete",
@@ -30,10 +30,10 @@ def check_destroyable(context: StartContext) -> None:
     found = OwnedObjects(context)
     _check_protection(found)
     _check_owned(found)
-    if context.abandon:
+    if context.teardown.abandon:
         everything = (*found.local_clusters, *found.claims, *found.managed)
         check_named(context, (*everything, *context.applications()), (core,))
-    if context.delete_data:
+    if context.teardown.delete_data:
         return
     if inside := data_in_clusters(context):
         raise UcpError(
@@ -61,7 +61,7 @@ def _check_protection(found: OwnedObjects) -> None:
     declared = found.context.topology.spec.environments
     protected = {each.name for each in declared if each.deletion_protection}
     items = [*found.local_clusters, *found.cloud_clusters, *found.networks]
-    if found.context.delete_data:
+    if found.context.teardown.delete_data:
         items += found.claims
     protected |= {
         each["metadata"]["name"]

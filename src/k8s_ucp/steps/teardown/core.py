@@ -32,7 +32,8 @@ def _preview_core(context: StartContext) -> Iterator[PlannedChange]:
     core = context.topology.core_cluster
     if not _keeps_data(context):
         return
-    if context.core_responds() and not context.delete_data and planned_objects(context).claims:
+    keeps_data = not context.teardown.delete_data
+    if context.core_responds() and keeps_data and planned_objects(context).claims:
         why = "only it manages what is kept; it is stopped, and its data is kept"
         yield PlannedChange("keep", f"cluster {core}", why)
     else:

@@ -76,7 +76,7 @@ def record_resources(context: StartContext, report: Report) -> None:
 
 def _preview_claims(context: StartContext) -> Iterator[PlannedChange]:
     for each in planned_objects(context).claims:
-        if context.delete_data:
+        if context.teardown.delete_data:
             what = named(each)
             yield PlannedChange("delete", what, "--delete-data", f"{what} with its data")
         else:
@@ -88,7 +88,7 @@ def _preview_claims(context: StartContext) -> Iterator[PlannedChange]:
 def delete_claims(context: StartContext, report: Report) -> None:
     found = OwnedObjects(context)
     claims = found.claims
-    if not context.delete_data:
+    if not context.teardown.delete_data:
         context.teardown.kept = all_named(claims)
         report(f"kept: {some_of(context.teardown.kept)}" if claims else "")
         return

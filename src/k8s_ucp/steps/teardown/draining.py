@@ -104,13 +104,13 @@ def _await_released(context: StartContext, report: Report) -> None:
     def look() -> str:
         left, gone = still_outside(context, record.resources())
         record.remove_deleted(gone)
-        waits = [each for each in left if not each.names & context.abandon]
+        waits = [each for each in left if not each.names & context.teardown.abandon]
         names[:] = [each.handle for each in waits]
         return some_of(waits) if waits else ""
 
     names: list[str] = []
     what = "deletion of load balancers and volumes by their clusters"
-    seconds = DRAIN_SECONDS if context.longest_wait is None else context.longest_wait
+    seconds = context.teardown.timeout(DRAIN_SECONDS)
     try:
         context.wait(what, look, report, seconds=seconds, pause=1.0)
     except DeadlineExceeded as error:

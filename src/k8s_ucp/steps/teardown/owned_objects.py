@@ -62,7 +62,7 @@ class OwnedObjects:
     @cached_property
     def networks(self) -> list[Object]:
         """Networks and roles of these clusters, except those that kept claims may use."""
-        kept = () if self.context.delete_data else self.claims
+        kept = () if self.context.teardown.delete_data else self.claims
         used = set(map(_place, kept))
         return [
             each
@@ -101,7 +101,9 @@ class OwnedObjects:
     def leaving(self) -> list[Object]:
         """Managed resources that a teardown deletes, including parts of claims."""
         mine = {each["metadata"]["uid"] for each in (*self.cloud_clusters, *self.networks)}
-        claimed = {each["metadata"]["uid"] for each in self.claims if self.context.delete_data}
+        claimed = {
+            each["metadata"]["uid"] for each in self.claims if self.context.teardown.delete_data
+        }
         return [
             each
             for each in self.managed

@@ -123,7 +123,7 @@ def _advice(context: StartContext, left: Sequence[Leftover]) -> str:
 def give_up(context: StartContext, left: Iterable[Leftover]) -> list[Leftover]:
     """Record what is abandoned; returns the rest. Raises UcpError."""
     left = list(left)
-    chosen = [each for each in left if each.names & context.abandon]
+    chosen = [each for each in left if each.names & context.teardown.abandon]
     since = stamp(time.time())
     AbandonedRecord(context.state.abandoned).add(
         AbandonedResource(each.what, each.why, since, each.uid, sorted(each.names))

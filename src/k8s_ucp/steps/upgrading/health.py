@@ -190,6 +190,6 @@ def await_previous_health(context: StartContext, report: Report) -> None:
         f"{context.topology.name} as healthy as before",
         look,
         report,
-        seconds=context.patience,
+        seconds=context.upgrade.patience,
         pause=1.0,
     )

@@ -178,7 +178,8 @@ def _exchange(
 ) -> None:
     """Start a part with the versions of a toolbox. Raises UcpError."""
     if part.cluster:
-        found, timeout = provider_of(context, part, toolbox), min(CLUSTER_SECONDS, context.patience)
+        found = provider_of(context, part, toolbox)
+        timeout = min(CLUSTER_SECONDS, context.upgrade.patience)
         if moved:
             found.upgrade(part.cluster, timeout=timeout)
         else:
@@ -191,7 +192,7 @@ def _run_with(
     context: StartContext, part: UpgradePart, toolbox: Toolbox, subject: str, report: Report
 ) -> None:
     """Run the start's steps of a component: commit CRDs and settings, then start its programs."""
-    context.toolbox, context.subject = toolbox, subject
+    context.toolbox, context.publishing.subject = toolbox, subject
     context.settle_runtime()
     publish_repositories.run(context, report)
     apply_foundation.run(context, report)
@@ -209,7 +210,7 @@ def _go_back(
     """Roll a part back. Always raises UcpError, since the upgrade has failed."""
     old = ", ".join(f"{each.tool} {each.before}" for each in moved) or "its previous programs"
     report(f"rolling back to {old}")
-    context.patience = max(context.patience, BACK_SECONDS)
+    context.upgrade.patience = max(context.upgrade.patience, BACK_SECONDS)
     logs = f"ucp logs {part.name}" if not part.cluster else "ucp doctor"
     failed = f"{part.title} is not as healthy as before: {error.message}"
     try:

@@ -87,14 +87,14 @@ def test_data_is_deleted_without_a_backup_only_with_abandon_and_the_cores_name(
     tmp_path: Path, offline: list[Any], said: list[str]
 ) -> None:
     made = context(tmp_path, answers=True)
-    made.delete_data = True
+    made.teardown.delete_data = True
     with pytest.raises(UcpError) as caught:
         back_up_before_stop.run(made, said.append)
     assert caught.value.message.startswith("--delete-data would lose what is not backed up: git")
     assert caught.value.next == (
         "look at the network; or accept the loss: ucp stop --delete-data --abandon demo-core"
     )
-    made.abandon = frozenset(["demo-core"])
+    made.teardown.abandon = frozenset(["demo-core"])
     back_up_before_stop.run(made, said.append)
     assert said == ["not backed up: git push: no way to the host"]
 
@@ -109,7 +109,7 @@ def test_a_later_stop_does_not_delete_data_that_an_earlier_one_failed_to_back_up
 
     vars(running)["kube"] = SimpleNamespace(ready=lambda: False)
     back_up_before_stop.run(running, said.append)
-    running.delete_data = True
+    running.teardown.delete_data = True
     with pytest.raises(UcpError) as caught:
         back_up_before_stop.run(running, said.append)
     assert caught.value.message == (
@@ -120,9 +120,9 @@ def test_a_later_stop_does_not_delete_data_that_an_earlier_one_failed_to_back_up
         "ucp start, which backs it up; or accept the loss: "
         "ucp stop --delete-data --abandon demo-core"
     )
-    running.abandon = frozenset(["demo-core"])
+    running.teardown.abandon = frozenset(["demo-core"])
     back_up_before_stop.run(running, said.append)
-    running.abandon, running.destroys = frozenset(), True
+    running.teardown.abandon, running.teardown.destroys = frozenset(), True
     back_up_before_stop.run(running, said.append)
     silent = "not backed up: demo-core is not responding"
     lost = f"{silent}; what it made in its last seconds may be lost"

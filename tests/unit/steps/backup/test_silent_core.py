@@ -79,7 +79,7 @@ class Machine:
 
     def stop(self, abandon: str = "") -> None:
         """The check and the backup of `ucp stop`, which run before it deletes anything."""
-        self.context.abandon = frozenset([abandon])
+        self.context.teardown.abandon = frozenset([abandon])
         check_orphans(self.context)
         back_up_before_stop.run(self.context, self.said.append)
 
@@ -120,7 +120,7 @@ def test_a_core_that_cannot_be_started_is_kept_and_the_loss_is_listed(shop: Mach
             shop.stop(abandon=other)
     shop.stop(abandon="shop-core")
     assert "shop-core is not responding: nothing was backed up" in shop.said
-    assert "environment stage (gke)" in shop.context.unasked
+    assert "environment stage (gke)" in shop.context.teardown.unasked
 
 
 def test_a_core_that_stops_responding_during_the_check_is_kept(shop: Machine) -> None:
@@ -182,7 +182,7 @@ def test_an_unresponsive_core_without_dependents_is_stopped_with_a_warning(
 def test_a_core_removed_by_someone_else_is_reported(shop: Machine) -> None:
     shop.there = False
     shop.stop()
-    assert "environment stage (gke)" in shop.context.unasked
+    assert "environment stage (gke)" in shop.context.teardown.unasked
     assert not shop.started
 
 
@@ -193,7 +193,7 @@ def test_an_embedded_core_with_kind_environments_is_not_looked_up_in_kind(
     machine = Machine(tmp_path, topology, monkeypatch)
     machine.there, machine.answers = False, True
     machine.stop()
-    assert machine.context.unasked == []
+    assert machine.context.teardown.unasked == []
     assert not machine.started
 
 

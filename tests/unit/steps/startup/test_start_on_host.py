@@ -46,7 +46,8 @@ def test_the_initialization_of_crossplane_is_limited_by_the_timeout_of_the_comma
 
     monkeypatch.setattr(StartContext, "crossplane", SimpleNamespace(initialise=initialise))
     monkeypatch.setattr(start_on_host, "is_applied", lambda *_: False)
-    context = StartContext(workspace=Workspace.at(tmp_path), topology=default(), patience=patience)
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    context.upgrade.patience = patience
     vars(context)["kube"] = None
     vars(context)["published"] = SimpleNamespace(core=SimpleNamespace(read=lambda _: KIND))
     with pytest.raises(Cancelled):

@@ -70,14 +70,14 @@ NAMES = ("net", "VPC/net", "vpc-1", "demo-far", "orders-far", "us-east-1")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_resource_can_be_abandoned_by_each_of_its_names(context: StartContext, name: str) -> None:
-    context.abandon = frozenset([name])
+    context.teardown.abandon = frozenset([name])
     assert is_abandoned(context, VPC)
     assert not is_abandoned(context, OTHER)
     check_named(context, [VPC], ())
 
 
 def test_an_abandoned_resource_is_recorded_and_its_finalizer_removed(context: StartContext) -> None:
-    context.abandon = frozenset(["net"])
+    context.teardown.abandon = frozenset(["net"])
     abandon(context, [VPC, OTHER])
     (found,) = AbandonedRecord(context.state.abandoned).resources()
     assert (found.what, found.error) == ("VPC vpc-1 in us-east-1", "no route")
@@ -89,7 +89,7 @@ def test_an_abandoned_resource_is_recorded_and_its_finalizer_removed(context: St
 
 
 def test_an_unknown_name_to_abandon_is_refused(context: StartContext) -> None:
-    context.abandon = frozenset(["nett"])
+    context.teardown.abandon = frozenset(["nett"])
     with pytest.raises(UsageError, match="nett"):
         check_named(context, [VPC], ())
     record = AbandonedRecord(context.state.abandoned)
@@ -101,7 +101,7 @@ def test_an_unknown_name_to_abandon_is_refused(context: StartContext) -> None:
 def test_a_rerun_accepts_the_name_of_a_resource_already_abandoned(
     context: StartContext, name: str
 ) -> None:
-    context.abandon = frozenset([name])
+    context.teardown.abandon = frozenset([name])
     abandon(context, [VPC])
     check_named(context, [], ())
 
@@ -110,7 +110,7 @@ def test_a_rerun_accepts_the_name_of_a_resource_deleted_meanwhile(
     context: StartContext,
 ) -> None:
     """Deleted by the interrupted run, or between the two runs."""
-    context.abandon = frozenset(["orders-far"])
+    context.teardown.abandon = frozenset(["orders-far"])
     with pytest.raises(UsageError):
         check_named(context, [], ())
     context.journal = Journal(context.state.journal, "destroy")
@@ -119,7 +119,7 @@ def test_a_rerun_accepts_the_name_of_a_resource_deleted_meanwhile(
     check_named(context, [], ())
     keep_names(context, ["vpc-9"])
     context.journal.end("interrupted")
-    context.abandon = frozenset(["orders-far", "vpc-9"])
+    context.teardown.abandon = frozenset(["orders-far", "vpc-9"])
     check_named(context, [], ())
     # After a completed teardown nothing is left to abandon.
     context.journal.end("done")
@@ -131,12 +131,12 @@ def test_recorded_resources_of_clusters_and_clouds_can_be_abandoned(context: Sta
     balancer = RecordedResource("LoadBalancer", "web", "web", "s1", "lb-1", cluster="demo-far")
     CloudRecord(context.state.cloud_record).add_resources([balancer, RecordedResource.of(VPC)])
     for name in ("lb-1", "LoadBalancer/web", "demo-far", "vpc-1", "us-east-1"):
-        context.abandon = frozenset([name])
+        context.teardown.abandon = frozenset([name])
         check_named(context, [], ())
 
 
 def test_a_resource_recreated_by_a_start_can_be_abandoned_again(context: StartContext) -> None:
-    context.abandon = frozenset(["net"])
+    context.teardown.abandon = frozenset(["net"])
     abandon(context, [VPC])
     again = {**VPC, "metadata": {**VPC["metadata"], "uid": "9"}}
     abandon(context, [again])
@@ -145,7 +145,7 @@ def test_a_resource_recreated_by_a_start_can_be_abandoned_again(context: StartCo
 
 
 def test_the_advised_command_contains_all_options_of_the_run(context: StartContext) -> None:
-    context.delete_data, context.abandon = True, frozenset(["demo-far"])
+    context.teardown.delete_data, context.teardown.abandon = True, frozenset(["demo-far"])
     assert command_for(context, ["VPC/net", "demo-far"]) == (
         "ucp destroy --delete-data --abandon demo-far --abandon VPC/net"
     )
@@ -154,7 +154,7 @@ def test_the_advised_command_contains_all_options_of_the_run(context: StartConte
 def test_a_wait_that_times_out_reports_commands_for_the_stuck_resources(
     context: StartContext,
 ) -> None:
-    context.longest_wait = 0.0
+    context.teardown.longest_wait = 0.0
     with pytest.raises(DeadlineExceeded, match="VPC net") as caught:
         wait_deleted(
             context, "deletion of networks", lambda: ("VPC net", [VPC]), lambda _: None, seconds=900

@@ -81,7 +81,7 @@ def test_a_kept_database_keeps_its_network(context: StartContext) -> None:
 
 
 def test_delete_data_deletes_databases_and_their_networks(context: StartContext) -> None:
-    context.delete_data = True
+    context.teardown.delete_data = True
     found = OwnedObjects(context)
     assert found.networks == [VPC, OTHER_VPC]
     assert INSTANCE in found.leaving()
@@ -160,13 +160,13 @@ def test_a_teardown_refuses_resources_that_a_new_core_only_observes(
     with pytest.raises(UcpError, match="Cluster demo-stage, VPC demo-stage") as caught:
         check_destroyable(context)
     assert str(caught.value.next).startswith("ucp start, then: ucp destroy")
-    context.abandon = frozenset(["Cluster/demo-stage"])
+    context.teardown.abandon = frozenset(["Cluster/demo-stage"])
     with pytest.raises(UcpError, match="clouds: VPC demo-stage"):
         check_destroyable(context)
-    context.abandon = frozenset(["Cluster/demo-stage", "VPC/demo-stage"])
+    context.teardown.abandon = frozenset(["Cluster/demo-stage", "VPC/demo-stage"])
     check_destroyable(context)
     context.state.make()
-    context.delete_data = True
+    context.teardown.delete_data = True
     monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: observed)
     monkeypatch.setattr(deletion, "outside_of", lambda _: [])
     monkeypatch.setattr(deletion, "responding_clusters", lambda *_: set())
@@ -205,7 +205,7 @@ def test_clusters_are_found_by_tracking_id_if_argo_cd_lists_no_resources(
     others = [marked(INSTANCE, "databases"), marked(item(EC2, "VPC", "unlabelled"), "clusters")]
     listed = [marked(CLUSTER, "clusters"), marked(VPC, "clusters"), OTHER_VPC, *others]
     monkeypatch.setattr(checks.OwnedObjects, "managed", listed)
-    context.delete_data = True
+    context.teardown.delete_data = True
     found = OwnedObjects(context)
     assert names(found.cloud_clusters) == ["Cluster demo-stage"]
     assert names(found.networks) == ["VPC demo-stage"]

@@ -87,9 +87,9 @@ def refused(context: StartContext) -> tuple[list[str], str]:
     context.journal.end("failed")
     advice = str(caught.value.next)
     named = advice.split(" --abandon ")[1:]
-    before, context.abandon = context.abandon, frozenset(named)
+    before, context.teardown.abandon = context.teardown.abandon, frozenset(named)
     check_named(context, [], ())
-    context.abandon = before
+    context.teardown.abandon = before
     return [each.strip() for each in caught.value.message.splitlines()[1:]], advice
 
 
@@ -113,7 +113,7 @@ def test_a_region_that_cannot_be_checked_is_never_empty(context: StartContext) -
     listed, advice = refused(context)
     assert listed == [f"everything in region {FAR}: {why}", f"VPC vpc-2 in {FAR}: {why}"]
     assert advice.endswith(f"ucp destroy --abandon {FAR}")
-    context.abandon = frozenset([FAR])
+    context.teardown.abandon = frozenset([FAR])
     verify(context)
     assert context.teardown.read_back == 2
     assert given_up(context) == [f"VPC vpc-2 in {FAR}", f"everything in region {FAR}"]
@@ -133,7 +133,7 @@ def test_abandoning_a_responding_region_records_only_its_existing_resources(
     context: StartContext,
 ) -> None:
     Cloud.there.add("vpc-2")
-    context.abandon = frozenset([FAR])
+    context.teardown.abandon = frozenset([FAR])
     verify(context)
     assert given_up(context) == [f"VPC vpc-2 in {FAR}"]
 
@@ -146,12 +146,12 @@ def test_unrecorded_resources_are_found_by_tag_and_can_be_abandoned(
     words = "the cloud still has it, with the tag of my-subnet"
     assert listed == [f"Subnet subnet-9 in {NEAR}: {words}"]
     assert advice.endswith("ucp destroy --abandon subnet-9")
-    context.abandon = frozenset(["subnet-9"])
+    context.teardown.abandon = frozenset(["subnet-9"])
     verify(context)
     assert given_up(context) == [f"Subnet subnet-9 in {NEAR}"]
     # It is already reported when the topology is destroyed the next time.
     CloudRecord(context.state.cloud_record).add_resources([resource("vpc-3")])
-    context.abandon = frozenset()
+    context.teardown.abandon = frozenset()
     verify(context)
 
 
@@ -165,7 +165,7 @@ def test_an_unavailable_cloud_account_is_reported_and_can_be_abandoned(
     listed, advice = refused(context)
     assert listed == ["everything in cloud aws: the check failed: its keys can't be read"]
     assert advice.endswith("ucp destroy --abandon aws")
-    context.abandon = frozenset(["aws"])
+    context.teardown.abandon = frozenset(["aws"])
     verify(context)
     assert given_up(context) == ["everything in cloud aws"]
 
@@ -184,6 +184,6 @@ def test_resources_of_a_dead_cluster_are_abandoned_by_the_clusters_name(
         "confirmed",
     ]
     assert advice.endswith("ucp destroy --abandon demo-prod --abandon vol-7")
-    context.abandon = frozenset(["demo-prod"])
+    context.teardown.abandon = frozenset(["demo-prod"])
     verify(context)
     assert len(given_up(context)) == 2

@@ -112,8 +112,8 @@ class Rehearsal:
         toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.upgrade.pins)
         newer = _copying_provider(context, part, toolbox).elsewhere(context.state.copies)
         try:
-            newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.patience))
-            seconds = min(context.patience, CLUSTER_SECONDS)
+            newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.upgrade.patience))
+            seconds = min(context.upgrade.patience, CLUSTER_SECONDS)
             self._await_health(
                 context, report, seconds=seconds, steady=STEADY_SECONDS, restart=False
             )
