@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.gitops.imports.environment_mapping import mapped, request_of, unmapped
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable
-from tests.unit.gitops.imports.test_detection import kustomized, place
+from tests.unit.gitops.imports.repository_files import kustomized, place
 
 OURS = ("stage", "prod")
 WEB = DiscoveredApp(

@@ -6,7 +6,7 @@ from k8s_ucp.cli.editing.imports.choices import proposed_flags
 from k8s_ucp.cli.editing.imports.listing import refusal_rows
 from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RefusedApp
-from tests.unit.gitops.imports.test_detection import (
+from tests.unit.gitops.imports.repository_files import (
     CHART,
     CONFIG,
     application,

@@ -6,7 +6,7 @@ import pytest
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from tests.unit.gitops.imports.test_detection import application, found, overlay, refusal
+from tests.unit.gitops.imports.repository_files import application, found, overlay, refusal
 
 SKELETON = """apiVersion: v1
 kind: Service

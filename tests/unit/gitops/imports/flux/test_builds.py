@@ -14,7 +14,7 @@ from k8s_ucp.gitops.imports.findings import Discovery, RemoteSource
 from k8s_ucp.gitops.imports.flux.builds import Build
 from k8s_ucp.gitops.imports.flux.outside_files import with_files_inside
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all
-from tests.unit.gitops.imports.test_detection import (
+from tests.unit.gitops.imports.repository_files import (
     CHART,
     CONFIG,
     URL,

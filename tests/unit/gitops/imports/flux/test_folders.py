@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
-from tests.unit.gitops.imports.test_detection import CONFIG, found, kustomized, overlay
+from tests.unit.gitops.imports.repository_files import CONFIG, found, kustomized, overlay
 
 CLAIM = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '${APP}-data'}\n"
 

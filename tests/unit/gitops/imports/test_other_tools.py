@@ -1,0 +1,62 @@
+"""Files of tools that are not read, and the advice about them."""
+
+from __future__ import annotations
+
+from tests.unit.gitops.imports.repository_files import (
+    CONFIG,
+    found,
+    refusal,
+)
+
+
+def test_tanka_environments_are_refused_with_the_reason() -> None:
+    spec = '{"apiVersion": "tanka.dev/v1alpha1", "kind": "Environment"}'
+    files = {"main.jsonnet": "{}", "spec.json": spec}
+    there = found(
+        {f"environments/{env}/{name}": text for env in ("a", "b") for name, text in files.items()}
+    )
+    assert not there.findings
+    assert [each.reason for each in there.refusals] == ["Tanka renders its environments"]
+
+
+def test_files_of_unsupported_tools_are_reported() -> None:
+    files = {
+        "web/fleet.yaml": "helm: {chart: web, repo: 'https://charts.example.org'}\n",
+        "shop/fleet.yaml": "defaultNamespace: shop\n",
+        "shop/web.yaml": CONFIG,
+        "db/helmfile.yaml": "releases: []\n",
+        "compose.yaml": "services: {}\n",
+    }
+    there = found(files)
+    [shop] = there.findings
+    assert "shop/fleet.yaml of Rancher Fleet is not supported" in shop.notes[0]
+    assert [each.where for each in there.refusals] == ["db/helmfile.yaml", "web/fleet.yaml"]
+    advice = "ucp app add web --chart web --repo https://charts.example.org"
+    assert refusal(there, "web").advice == advice
+    # Beside other findings a compose file isn't reported, since it is for developers.
+    several = {f"compose{each}.yaml": "services: {}\n" for each in ("", ".full", ".tests")}
+    assert refusal(found(several), "shop").where == "compose.full.yaml"
+
+    modules = {f"mod/{each}/cue.mod/module.cue": "" for each in ("a", "b")}
+    there = found({**modules, "mod/b/timoni.cue": ""})
+    assert [(each.name, each.where) for each in there.refusals] == [
+        ("a", "mod/a/cue.mod/module.cue"),
+        ("b", "mod/b/timoni.cue"),
+    ]
+
+
+def test_many_compose_files_have_the_same_words_so_that_one_line_can_list_them() -> None:
+    there = found({f"stacks/{each}/compose.yaml": "services: {}\n" for each in "abcd"})
+    assert [each.name for each in there.refusals] == ["a", "b", "c", "d"]
+    [(reason, advice)] = {(each.reason, each.advice) for each in there.refusals}
+    assert reason == "files of Docker Compose are not read"
+    assert "ucp app add NAME IMAGE:TAG" in advice
+
+
+def test_a_kargo_pipeline_is_not_an_app() -> None:
+    stage = "apiVersion: kargo.akuity.io/v1alpha1\nkind: Stage\nmetadata: {name: test}\n"
+    check = "apiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {name: test}\n"
+    files = {"kargo/stages.yaml": stage, "kargo/check.yaml": check, "app/config.yaml": CONFIG}
+    there = found(files)
+    assert [each.name for each in there.findings] == ["app"]
+    assert "promotesFrom" in refusal(there, "kargo").advice
