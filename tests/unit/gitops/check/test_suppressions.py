@@ -9,11 +9,7 @@ import pytest
 
 from k8s_ucp.check_rules import RuleId
 from k8s_ucp.gitops.check.findings import CheckFinding
-from k8s_ucp.gitops.check.suppressions import (
-    Triage,
-    annotation_suppressions,
-    comment_suppressions,
-)
+from k8s_ucp.gitops.check.suppressions import Triage, annotation_suppressions, comment_suppressions
 from k8s_ucp.topology.parts import Checks
 
 WEB = "apps/web/overlays/stage"

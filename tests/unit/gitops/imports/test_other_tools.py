@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.gitops.imports.repository_files import (
-    CONFIG,
-    found,
-    refusal,
-)
+from tests.unit.gitops.imports.repository_files import CONFIG, found, refusal
 
 
 def test_tanka_environments_are_refused_with_the_reason() -> None:

@@ -1,0 +1,310 @@
+"""Faults of the files of a repository, and which of them are read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.check.files import (
+    Tree,
+    find_core_faults,
+    find_environment_faults,
+    find_file_faults,
+    find_topology_faults,
+)
+from k8s_ucp.gitops.check.objects import hosts
+from k8s_ucp.topology import parse
+from tests.unit.gitops.check.examples import OVERLAY, tree
+
+
+def test_data_of_generators_need_not_be_yaml() -> None:
+    generators = "configMapGenerator: [{name: c, files: [a.yaml, k=../more/b.yaml]}]\n"
+    files = {
+        "apps/web/base/kustomization.yaml": generators,
+        **{
+            f"apps/web/{each}": "a: {{ b }}: c" for each in ("base/a.yaml", "more/b.yaml", "c.yaml")
+        },
+    }
+    tree = Tree({path: text.encode() for path, text in files.items()})
+    found = [each.path for each in find_file_faults(tree) if each.rule == "yaml-invalid"]
+    assert found == ["apps/web/c.yaml"]
+
+
+FILES: dict[str, tuple[dict[str, str], str]] = {
+    "no YAML": ({"a.yaml": "a: ["}, "not valid YAML"),
+    "a base that moves": (
+        {OVERLAY: "resources: ['https://g/x//y?ref=main']"},
+        "main is a branch",
+    ),
+    "a base of no version": ({OVERLAY: "resources: ['git@g:x.git//y']"}, "add ?ref="),
+    "a chart that moves": (
+        {"a.yaml": "kind: Application\nspec: {source: {chart: c, targetRevision: 1.x}}"},
+        "the chart c has no exact version: 1.x",
+    ),
+    "a helm chart that moves": (
+        {OVERLAY: "helmCharts: [{name: c}]"},
+        "the chart c has no exact version: none",
+    ),
+    "a package that moves": (
+        {"a.yaml": "apiVersion: pkg.crossplane.io/v1\nkind: Provider\nspec: {package: x/y}"},
+        "the package x/y has no tag",
+    ),
+    "a list that is none": ({OVERLAY: "resources: 5"}, "resources is not a list"),
+    "charts that are no list": ({OVERLAY: "helmCharts: 5"}, "helmCharts is not a list"),
+    "an action by tag": (
+        {".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n"},
+        "actions/checkout@v4 is not pinned",
+    ),
+    "a GitHub pipeline for a local repository": (
+        {".github/workflows/a.yml": "UCP_PROMOTE_REPO: file:///w/gitops/demo/apps.git\n"},
+        "the pipeline promotes to file:///w/gitops/demo/apps.git",
+    ),
+    "a GitLab pipeline for a local repository": (
+        {"ci/release.yml": 'p:\n  variables:\n    UCP_PROMOTE_REPO: "file:///w/apps.git"\n'},
+        "the pipeline promotes to file:///w/apps.git",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_faults_of_files_are_found(case: str) -> None:
+    files, words = FILES[case]
+    found = list(find_file_faults(tree(files)))
+    assert len(found) == 1
+    assert words in found[0].message
+
+
+def test_valid_files_have_no_faults() -> None:
+    good = {
+        OVERLAY: "resources: [../../base, 'https://g/x//y?ref=v1.0']\nhelmCharts: "
+        "[{name: c, version: 1.2.3}]",
+        "a.yaml": "kind: Application\nspec: {source: {chart: c, targetRevision: 1.2.3}}",
+        ".github/workflows/a.yml": f"- uses: actions/checkout@{'a' * 40} # v4\n- uses: ./mine\n",
+        ".github/workflows/b.yml": "UCP_PROMOTE_REPO: https://g/apps.git\n",
+        "platform/argocd/engine/crds.yaml": "a: [",
+    }
+    assert list(find_file_faults(tree(good))) == []
+
+
+def test_a_pipeline_of_blank_lines_does_not_take_minutes() -> None:
+    blank = 150_000 * "\n"
+    pipeline = f"{blank}UCP_PROMOTE_REPO: file:///w/apps.git\n- uses: a/b@v4\n\t  -  uses: c/d@v1\n"
+    faults = find_file_faults(tree({".github/workflows/a.yml": f"a: |\n{pipeline}"}))
+    assert {each.value for each in faults if each.rule != "yaml-invalid"} == {
+        "a/b@v4",
+        "c/d@v1",
+        "file:///w/apps.git",
+    }
+
+
+def test_a_link_by_which_argo_cd_recognizes_an_app_is_followed(tmp_path: Path) -> None:
+    folder = tmp_path / "apps/web/overlays/stage"
+    folder.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text("a: token\n")
+    (folder / "mine.txt").write_text("resources: [far.yaml]\n")
+    (folder / "kustomization.yaml").symlink_to("mine.txt")
+    (folder / "far.yaml").symlink_to("mine.txt")
+    found = Tree.of(tmp_path)
+    assert found.overlays == [("apps/web/overlays/stage", "web", "stage")]
+    assert "apps/web/overlays/stage/far.yaml" not in found.files
+    for target in ("/etc/hostname", "kustomization.yaml", tmp_path / ".git" / "config", "none"):
+        (folder / "kustomization.yaml").unlink()
+        (folder / "kustomization.yaml").symlink_to(target)
+        assert Tree.of(tmp_path).overlays == []
+
+
+def test_what_argo_cd_applies_from_a_directory_is_read(tmp_path: Path) -> None:
+    """JSON, hidden files, links, folders of any name, and lists of any kind."""
+    folder, beside = tmp_path / "apps/web/overlays/stage", tmp_path / "apps/api/overlays/stage"
+    for each in (folder / "node_modules", beside):
+        each.mkdir(parents=True)
+    ingress = "{kind: Ingress, metadata: {name: %s}, spec: {rules: [{host: %s.example.org}]}}\n"
+    (folder / "a.json").write_text(
+        json.dumps({"kind": "Ingress", "spec": {"rules": [{"host": "a"}]}})
+    )
+    (folder / ".b.yaml").write_text(ingress % ("b", "b"))
+    (folder / "node_modules/c.yml").write_text(ingress % ("c", "c"))
+    (folder / "d.yaml").write_text(f"kind: Any\nitems: [{ingress % ('d', 'd')}, 5]\n")
+    (folder / "data.txt").write_text(ingress % ("e", "e"))
+    (folder / "e.yaml").symlink_to("data.txt")
+    (folder / "f.yaml").symlink_to("/etc/hostname")
+    (folder / "package.json").write_text('{"name": "web"}')
+    (folder / ".argocd-source.yaml").write_text("kind: none\n")
+    (beside / "kustomization.yaml").write_text("resources: []\n")
+    (beside / "far.yaml").symlink_to("../../../web/overlays/stage/data.txt")
+    (beside / "g.json").write_text('{"kind": "Ingress"}')
+    (tmp_path / "package.json").write_text('{"kind": "none"}')
+    found = [
+        (path.removeprefix("apps/web/overlays/stage/"), item)
+        for path, item in Tree.of(tmp_path).plain()
+    ]
+    assert {path: [host for host, _ in hosts(item)] for path, item in found} == {
+        "a.json": ["a"],
+        ".b.yaml": ["b.example.org"],
+        "node_modules/c.yml": ["c.example.org"],
+        "d.yaml": ["d.example.org"],
+        "e.yaml": ["e.example.org"],
+    }
+
+
+def test_settings_that_only_argo_cd_applies_are_listed() -> None:
+    settings = ".argocd-source.yaml"
+    kustomize = "kustomize: {patches: [{patch: '{}'}]}\n"
+    files = {
+        "apps/a/overlays/stage/kustomization.yaml": "",
+        f"apps/a/overlays/stage/{settings}": kustomize,
+        "apps/b/overlays/stage/Chart.yaml": "name: b\n",
+        f"apps/b/overlays/stage/{settings}": "helm: {releaseName: b, fileParameters: []}\n",
+        "apps/c/overlays/stage/c.yaml": "",
+        f"apps/c/overlays/stage/{settings}": "directory: {recurse: true}\n",
+        "apps/c/overlays/stage/.argocd-source-c-stage.yaml": "directory: {recurse: false}\n",
+        "apps/d/overlays/stage/kustomization.yaml": "",
+        f"apps/d/overlays/stage/{settings}": "directory: {recurse: true}\n",
+        f"apps/d/base/{settings}": kustomize,
+        f"apps/e/overlays/stage/{settings}": "a: [",
+    }
+    assert [(path.split("/")[1], key) for path, _, key in tree(files).settings] == [
+        ("a", "kustomize"),
+        ("b", "helm.fileParameters"),
+        ("c", "directory"),
+        ("d", "directory"),
+    ]
+
+
+def test_templates_of_a_chart_are_not_parsed_as_yaml() -> None:
+    chart = {
+        "apps/web/overlays/stage/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+        "apps/web/overlays/stage/values.yaml": "kind: nothing\n",
+        "apps/web/overlays/stage/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n",
+    }
+    assert list(find_file_faults(tree(chart))) == []
+    assert list(tree(chart).plain()) == []
+    read = {"apps/web/overlays/stage/rules/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
+    assert list(find_file_faults(tree(chart | read))) == [], "templates read it as text"
+    for name in ("values.yaml", "crds/a.yaml"):
+        broken = {f"apps/web/overlays/stage/{name}": "a: ["}
+        assert [each.path for each in find_file_faults(tree(chart | broken))] == list(broken)
+    beside = {"apps/web/templates/a.yaml": "a: {{ .Values.a }}\n{{- end }}\n"}
+    assert [each.path for each in find_file_faults(tree(chart | beside))] == list(beside)
+
+
+@pytest.mark.parametrize("text", ["environments: 5", "environments: {a: b}"])
+def test_environments_that_are_not_a_list_are_found(text: str) -> None:
+    found = [each.message for each in find_environment_faults(tree({"environments.yaml": text}))]
+    assert found == ["environments is not a list"]
+
+
+def test_faults_of_environments_are_found() -> None:
+    text = "environments: [{name: a}, {name: a}, {name: b, promotesFrom: c}]"
+    system = "apps/kube-system/overlays/a/kustomization.yaml"
+    files = {"environments.yaml": text, OVERLAY: "{}", system: "{}"}
+    found = [each.message for each in find_environment_faults(tree(files))]
+    assert sorted(found) == [
+        "an app can't be named 'kube-system': its namespace is reserved for Kubernetes",
+        "b promotes from c, which is not an environment",
+        "duplicate environment a",
+        "environments.yaml has no environment stage",
+    ]
+
+
+def test_overlays_with_the_same_application_name_are_found() -> None:
+    """Argo CD drops both Applications, although each overlay is valid on its own."""
+    paths = ("web/overlays/eu-stage", "web-eu/overlays/stage", "web/overlays/stage")
+    files = {f"apps/{each}/kustomization.yaml": "{}" for each in paths}
+    (found,) = find_environment_faults(tree(files))
+    assert found.path == "apps/web-eu/overlays/stage"
+    assert found.message.startswith(
+        "the Application name 'web-eu-stage' is also used for apps/web/overlays/eu-stage,"
+    )
+
+
+def application(name: str, url: str, path: str, project: str = "infrastructure") -> str:
+    return (
+        f"kind: Application\nmetadata: {{name: {name}}}\n"
+        f"spec: {{project: {project}, source: {{repoURL: {url}, path: {path}}}}}\n"
+    )
+
+
+def test_applications_with_missing_paths_or_projects_are_found() -> None:
+    files: dict[str, str] = {
+        "projects/infrastructure.yaml": "kind: AppProject\nmetadata: {name: infrastructure}\n",
+        "bootstrap/root.yaml": application("root", "core", "bootstrap"),
+        "projects/apps.yaml": "kind: AppProject\nmetadata: {name: applications}\n"
+        "spec: {sourceRepos: [apps]}\n",
+        "bootstrap/apps.yaml": application("one-more", "apps", "apps/one", "applications"),
+        "bootstrap/a.yaml": application("a", "core", "platform/a"),
+        "bootstrap/b.yaml": application("b", "elsewhere", "b", "infrastrcture"),
+    }
+    found = [each.message for each in find_core_faults(tree(files), tree({"x": ""}))]
+    assert found == [
+        "the Application one-more references the path apps/one, which does not exist",
+        "the Application a references the path platform/a, which does not exist",
+        "the Application b references the project infrastrcture, which does not exist",
+    ]
+
+
+def test_faults_of_ucp_yaml_in_the_core_repository_are_found() -> None:
+    def faults_of(text: str) -> list[Any]:
+        from pathlib import Path
+
+        found = find_topology_faults(tree({"ucp.yaml": text}), lambda t: parse(t, Path("ucp.yaml")))
+        return [(each.path, each.message) for each in found]
+
+    assert faults_of("kind: Topology\n") == [
+        ("ucp.yaml", "1: the file requires the key 'metadata'")
+    ]
+    assert faults_of("kind: Topology\nmetadata: {name: a}\n") == []
+
+
+def test_roots_are_folders_that_no_kustomization_includes() -> None:
+    files = {
+        "apps/web/base/kustomization.yaml": "resources: [x.yaml]",
+        OVERLAY: "resources: [../../base]",
+        "clusters/kustomization.yml": "resources: [overlays/a]",
+        "clusters/overlays/a/Kustomization": "{}",
+        "plain/x.yaml": "kind: A",
+        "clusters/base/b.yaml": "kind: B",
+    }
+    found = tree(files)
+    assert found.roots == ["apps/web/overlays/stage", "clusters"]
+    assert found.overlays == [("apps/web/overlays/stage", "web", "stage")]
+    assert [path for path, _ in found.plain()] == ["plain/x.yaml"]
+
+
+def test_apps_are_checked_if_what_they_include_has_changed() -> None:
+    files = {
+        "apps/web/overlays/stage/kustomization.yaml": "resources: [../../base]\n",
+        "apps/web/base/kustomization.yaml": "resources: ['../../../shared//']\n",
+        "apps/api/overlays/stage/kustomization.yaml": "resources: [../../../web/base]\n",
+        "apps/own/overlays/stage/kustomization.yaml": "resources: [https://g/x?ref=v1, a.yaml]\n",
+        "shared/kustomization.yaml": "resources: [a.yaml]\npatches: [{path: ../p.yaml}]\n",
+    }
+    found = tree(files)
+    assert found.apps_using(["shared/a.yaml"]) == {"web", "api"}
+    assert found.apps_using(["shared/kustomization.yaml"]) == {"web", "api"}
+    assert found.apps_using(["p.yaml", "README.md"]) == {"web", "api"}
+    assert found.apps_using(["apps/web/base/kustomization.yaml"]) == {"web", "api"}
+    assert found.apps_using(["a.yaml", "shared/other.yaml", "*"]) == set()
+
+
+def test_submodules_with_apps_are_listed() -> None:
+    text = '[submodule "a"]\n\tpath = apps/web/overlays/stage\n\turl = https://g/x\n'
+    text += '[submodule "b"]\n  path="./apps/api"\r\n[submodule "c"]\n  path = docs\n'
+    found = tree({".gitmodules": text}).submodules
+    assert found == ["apps/api", "apps/web/overlays/stage"]
+    assert tree({}).submodules == []
+
+
+def test_apps_rendered_by_jsonnet_are_listed() -> None:
+    place = "apps/{}/overlays/prod"
+    files = {
+        f"{place.format('made')}/lib/web.jsonnet": b"{}",
+        f"{place.format('chart')}/Chart.yaml": b"name: chart",
+        f"{place.format('chart')}/files/board.jsonnet": b"{}",
+        f"{place.format('plain')}/web.yaml": b"kind: Other",
+    }
+    assert Tree(files).jsonnet == ["made"]

@@ -1,0 +1,255 @@
+"""Faults of the objects of an overlay."""
+
+from __future__ import annotations
+
+import pytest
+
+from k8s_ucp.gitops.check.objects import (
+    Mirrored,
+    find_faults,
+    hosts,
+    is_moving,
+    mirrored_in,
+    missing,
+    unpinned_image,
+)
+from k8s_ucp.gitops.manifests.build_many import objects
+from tests.unit.gitops.check.examples import DEPLOYMENT, INGRESS, ROUTE, SERVICE
+
+
+def faults(text: str, mirrored: Mirrored | None = None, **values: str) -> list[str]:
+    defaults = {"IMAGE": "a/b:1.0", "SECRET": "s", "KEY": "k"}
+    for name, value in {**defaults, **values}.items():
+        text = text.replace(name, value)
+    return [each.message for each in find_faults(objects(text), mirrored)]
+
+
+def test_object_that_sops_encrypts_is_reported_as_that() -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: db}\nsops: {mac: x, age: []}\n"
+    [fault] = faults(secret)
+    assert "unknown field sops: SOPS encrypts this object" in fault and "fromOutside" in fault
+    assert faults(secret.replace("mac", "any")) == ["Secret db: unknown field sops"]
+
+
+def test_valid_objects_have_no_faults() -> None:
+    assert faults(DEPLOYMENT + SERVICE + INGRESS) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("replicas", "replcas", None),
+        ("selector: {matchLabels", "selectr: {matchLabels", "unknown field spec.selectr"),
+        ("  selector: {matchLabels: {app: web}}\n", "", "spec.selector is missing"),
+        ("image: IMAGE", "image: 1", "image must be text, not 1"),
+        ("port: 80", "port: http", "spec.ports[0].port must be a whole number"),
+        ("port: 80", "port: 8e+01", None),
+        ("port: 80", "port: 8.5", "must be a whole number"),
+        ("pathType: Prefix", "pathType: prefix", "must be one of"),
+        ("containers:\n        - name: web", "containers:\n          name: web", "must be a list"),
+        ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "has no apps/v1beta1 Deployment"),
+        ("kind: Ingress", "kind: Ingres", "has no networking.k8s.io/v1 Ingres"),
+        ("service: {name: web", "service: {name: wbe", "references the Service wbe"),
+        ("port: {name: http}", "port: {number: 81}", "references the port 81"),
+        ("selector: {app: web}, ports", "selector: {app: wbe}, ports", "no pod in the overlay"),
+        (
+            "      containers:",
+            "      serviceAccount: old\n      serviceAccountName: web\n      containers:",
+            "serviceAccountName is web, but serviceAccount is old",
+        ),
+        ("      containers:", "      serviceAccount: web\n      containers:", None),
+    ],
+)
+def test_faults_of_objects_are_found(old: str, new: str, words: str | None) -> None:
+    text = (DEPLOYMENT + SERVICE + INGRESS).replace(old, new)
+    found = faults(text)
+    if words is None:
+        assert not found
+    else:
+        assert any(words in each for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"),
+    [
+        ("{apiGroups: [''], resources: [pods], verbs: [create]}", True),
+        ("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}", True),
+        ("{apiGroups: [''], resources: [pods], verbs: [get, list]}", False),
+        ("{apiGroups: [''], resources: [secrets], verbs: [create]}", False),
+    ],
+)
+def test_a_service_may_select_pods_that_an_operator_can_create(rule: str, known: bool) -> None:
+    service = SERVICE.replace("selector: {app: web}", "selector: {app: made}")
+    head = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
+    role = f"{head}metadata: {{name: operator}}\nrules: [{rule}]\n"
+    assert ("no pod in the overlay" in str(faults(DEPLOYMENT + service + role))) is not known
+
+
+def test_missing_lists_referenced_objects_that_nothing_provides() -> None:
+    ignored = DEPLOYMENT.replace(
+        "{name: web}\n",
+        "{name: web, annotations: {k8s-ucp.io/ignore: 'reference-missing-object: x'}}\n",
+        1,
+    )
+    for text, mirrored, wanted in (
+        (DEPLOYMENT, Mirrored(), {"Secret/SECRET"}),
+        (DEPLOYMENT, Mirrored().and_also(["Secret/SECRET"]), set()),
+        (DEPLOYMENT, None, set()),
+        (ignored, Mirrored(), set()),
+    ):
+        assert missing(objects(text), mirrored) == wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("{name: web, port: 80}", "{name: web, port: 80, kind: Service}", None),
+        ("{name: web, port: 80}", "{name: far, port: 1, namespace: other}", None),
+        ("{name: web, port: 80}", "{name: api@internal, kind: TraefikService}", None),
+        ("{name: web, port: 80}", "{name: wbe, port: 80}", "references the Service wbe"),
+        ("{name: web, port: 80}", "{name: web, port: 81}", "references the port 81"),
+        ("{name: web, port: 80}", "{name: web}", "references the port None"),
+        ("parentRefs: [{name: traefik-gateway, namespace: traefik}]", "", "has no Gateway"),
+    ],
+)
+def test_faults_of_http_routes_are_found(old: str, new: str, words: str | None) -> None:
+    assert ROUTE.count(old) == 1
+    found = faults(DEPLOYMENT + SERVICE + ROUTE.replace(old, new))
+    assert (words is None) == (not found)
+    assert words is None or words in found[0]
+
+
+def test_references_are_checked_only_if_the_set_of_objects_is_complete() -> None:
+    assert "references the Service web" in faults(INGRESS)[0]
+    assert list(find_faults(objects(INGRESS), None, whole=False)) == []
+    wrong = objects(INGRESS.replace("pathType: Prefix", "pathType: prefix"))
+    assert "must be one of" in next(find_faults(wrong, None, whole=False)).message
+
+
+def test_an_object_with_generate_name_is_reported_by_its_prefix() -> None:
+    hook = DEPLOYMENT.replace("name: web}\nspec:\n  sel", "generateName: web-}\nspec:\n  sel")
+    said = faults(f"{hook}---\n{hook}", IMAGE="nginx:latest")
+    assert said == 2 * ["Deployment web-*: the image nginx has the mutable tag latest"]
+
+
+def test_a_duplicate_object_is_found() -> None:
+    assert faults(SERVICE + SERVICE) == ["duplicate object Service web"]
+
+
+@pytest.mark.parametrize("image", ["a/b", "r:5000/b", "b:latest", "b:main", "b:latest-alpine"])
+def test_unpinned_images_are_found(image: str) -> None:
+    assert unpinned_image(image)
+    assert faults(DEPLOYMENT, IMAGE=image)
+
+
+@pytest.mark.parametrize(
+    "image", ["a/b:1", "r:5000/b:v2", "b:main-3f2a91c", "b:2024-stable", f"b@sha256:{'0' * 64}"]
+)
+def test_pinned_images_are_accepted(image: str) -> None:
+    assert not unpinned_image(image)
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("${REGISTRY}/web:1.0.0", ", a placeholder that nothing replaces"),
+        ("example.org/web:{{ tag }}", ", a placeholder that nothing replaces"),
+        ("example.org/web:<version>", ", a placeholder that nothing replaces"),
+        ("Web:1.0.0", ""),
+        ("example.org/team/Web:1.0.0", ""),
+        ("https://example.org/web:1.0.0", ""),
+        (":1.0.0", ""),
+    ],
+)
+def test_invalid_image_names_are_found(image: str, why: str) -> None:
+    said = f"Deployment web: the image {image} is not a valid name{why}"
+    assert faults(DEPLOYMENT, IMAGE=f'"{image}"') == [said]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "Team/a__b:V1.2_3",
+        "r.example.org:5000/a/b-c.d:1",
+        f"[::1]:5000/b@sha256:{'0' * 64}",
+        "auto:1",
+    ],
+)
+def test_valid_image_names_are_accepted(image: str) -> None:
+    assert not faults(DEPLOYMENT, IMAGE=f'"{image}"')
+
+
+def test_secrets_and_keys_that_nothing_provides_are_found() -> None:
+    assert "neither the overlay nor a mirror" in faults(DEPLOYMENT, Mirrored())[0]
+    assert not faults(DEPLOYMENT, None)
+    assert not faults(DEPLOYMENT, Mirrored({("Secret", "s"): frozenset()}))
+    brought = Mirrored({("Secret", "s"): frozenset({"endpoint"})})
+    assert "the key k of the Secret s, which has endpoint" in faults(DEPLOYMENT, brought)[0]
+    outside = DEPLOYMENT.replace(
+        "name: web}\nspec", "name: web, annotations: {k8s-ucp.io/from-outside: Secret/s}}\nspec", 1
+    )
+    assert not faults(outside, Mirrored())
+    assert not faults(DEPLOYMENT, Mirrored().and_also(["Secret/s"]))
+    assert faults(DEPLOYMENT, Mirrored().and_also(["ConfigMap/s"]))
+    assert faults(DEPLOYMENT, brought.and_also(["Secret/s"])), "its keys are known"
+    own = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {other: x}\n"
+    assert "which has other" in faults(DEPLOYMENT + own)[0]
+    external = (
+        "---\napiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s}\n"
+    )
+    assert not faults(DEPLOYMENT + external, Mirrored())
+
+
+def test_mirrored_in_lists_the_keys_that_syncers_provide() -> None:
+    entry = {
+        "sourceName": "quotes-stage-connection",
+        "sourceNamespace": "ucp-clusters",
+        "kinds": "secret",
+        "targetCluster": "demo-stage",
+        "targetNamespace": "quote",
+        "targetName": "database",
+    }
+    syncer = {"kind": "Syncer", "metadata": {"name": "a"}, "spec": {"data": [entry]}}
+    found = mirrored_in([syncer], "quote", "stage")
+    assert found is not None
+    assert "password" in found.keys["Secret", "database"]
+    for app, environment in (("quote", "prod"), ("echo", "stage")):
+        other = mirrored_in([syncer], app, environment)
+        assert other is not None and not other.keys
+    by_labels = {**entry, "sourceName": None}
+    assert mirrored_in([{**syncer, "spec": {"data": [by_labels]}}], "quote", "stage") is None
+
+
+def test_hosts_and_paths_of_ingresses_and_routes_are_listed() -> None:
+    assert list(hosts(objects(INGRESS)[0])) == [("a.example.org", "/")]
+    route = {"kind": "HTTPRoute", "spec": {"hostnames": ["b.example.org"]}}
+    assert list(hosts(route)) == [("b.example.org", "/")]
+    assert list(hosts(objects(ROUTE)[0])) == [("a.example.org", "/")]
+    by_header = ROUTE.replace(
+        "value: /}}]", "value: /a}}, {path: {value: /a}, headers: [{name: x, value: y}]}]"
+    )
+    header, plain = '{"headers": [{"name": "x", "value": "y"}]}', "/a"
+    assert list(hosts(objects(by_header)[0])) == [
+        ("a.example.org", plain),
+        ("a.example.org", f"{plain} {header}"),
+    ]
+
+
+def test_hosts_of_routes_of_traefik_are_listed() -> None:
+    matches = ["Host(`a.example.org`, `b.example.org`)", "Path(`/x`)", 'Host("B.example.org")']
+    route = {"kind": "IngressRoute", "spec": {"routes": [{"match": each} for each in matches]}}
+    assert [host for host, _ in hosts(route)] == ["a.example.org", *(2 * ["b.example.org"])]
+    assert len(set(hosts(route))) == 3, "different matches of a host are no conflict"
+    assert not list(hosts({"kind": "IngressRoute", "spec": {"routes": [{"match": 5}, None]}}))
+
+
+@pytest.mark.parametrize(
+    "text", ["metadata:", "metadata: [a]", "metadata: {annotations: [a]}", "metadata: {labels: a}"]
+)
+def test_an_object_with_malformed_metadata_is_found(text: str) -> None:
+    (found,) = find_faults(objects(f"kind: A\n{text}\n"), None)
+    assert " must be a mapping" in found.message
+
+
+def test_mutable_versions_are_recognized() -> None:
+    assert is_moving("main") and is_moving("alpine-latest") and not is_moving("v1.2.3")

@@ -1,0 +1,68 @@
+"""Faults that several overlays have together."""
+
+from __future__ import annotations
+
+from k8s_ucp.gitops.check.repositories import (
+    find_host_faults,
+    find_node_port_faults,
+    find_repeated_faults,
+)
+from k8s_ucp.gitops.manifests.build_many import Built, objects
+from tests.unit.gitops.check.examples import INGRESS, tree
+
+
+def test_a_host_used_by_two_apps_of_an_environment_is_found() -> None:
+    ingress = objects(INGRESS)
+    folders = [f"apps/{each}/overlays/{env}" for each in ("a", "b") for env in ("stage", "prod")]
+    alone = {each: ingress for each in folders if "/a/" in each}
+    files = tree({f"{each}/kustomization.yaml": "" for each in folders})
+    assert list(find_host_faults(files, Built(alone))) == []
+    found = list(find_host_faults(files, Built(dict.fromkeys(folders, ingress))))
+    assert {(each.path, each.rule) for each in found} == {
+        (f"apps/b/overlays/{env}", rule)
+        for env in ("stage", "prod")
+        for rule in ("host-taken", "host-path-duplicate")
+    }
+
+
+def test_a_node_port_used_by_two_services_of_an_environment_is_found() -> None:
+    def service(name: str, *ports: str) -> list[dict[str, object]]:
+        listed = ", ".join(f"{{port: 80, {each}}}" for each in ports)
+        return objects(
+            f"apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n"
+            f"spec: {{type: NodePort, ports: [{listed}]}}\n"
+        )
+
+    a, b, c = (f"apps/{each}/overlays/stage" for each in "abc")
+    prod = "apps/c/overlays/prod"
+    files = tree({f"{each}/kustomization.yaml": "" for each in (a, b, c, prod)})
+    built = {
+        a: service("web", "nodePort: 31000", "nodePort: 31000, protocol: UDP"),
+        b: service("web", "nodePort: 31000, protocol: TCP", "name: none", "nodePort: 31001"),
+        c: service("x", "nodePort: 31002") + service("y", "nodePort: 31002"),
+        prod: service("web", "nodePort: 31000"),
+    }
+    assert [str(each.message) for each in find_node_port_faults(files, Built(built))] == [
+        f"the node port 31000 is already used by Service/web of {a}",
+        "the node port 31002 is already used by Service/x",
+    ]
+
+
+def test_variants_of_an_object_in_one_directory_are_found() -> None:
+    """kustomize refuses them, but Argo CD applies one, and nobody knows which."""
+    web = "kind: Service\napiVersion: v1\nmetadata: {name: web}\n"
+    other = web.replace("name: web", "name: web, namespace: other")
+    unnamed = "kind: Job\napiVersion: batch/v1\nmetadata: {generateName: job-}\n"
+    place = "apps/web/overlays/stage"
+    variants = {f"{place}/a.yaml": web, f"{place}/small/a.yaml": web, f"{place}/b.yaml": other}
+    (found,) = find_repeated_faults(tree(variants))
+    assert (found.path, found.object) == (f"{place}/small/a.yaml", "Service/web")
+    assert found.message == f"Service/web is twice in this directory, also in {place}/a.yaml"
+    (found,) = find_repeated_faults(tree({f"{place}/a.yaml": f"{web}---\n{web}"}))
+    assert found.path == f"{place}/a.yaml"
+    sound = {
+        f"{place}/a.yaml": f"{web}---\n{unnamed}---\n{unnamed}",
+        "apps/web/overlays/prod/a.yaml": web,
+        "plain/a.yaml": f"{web}---\n{web}",
+    }
+    assert list(find_repeated_faults(tree(sound))) == []
