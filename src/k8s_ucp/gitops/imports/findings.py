@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
+from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
 
 if TYPE_CHECKING:
@@ -153,6 +154,26 @@ class ArgoDocument:
     @property
     def kind(self) -> str:
         return str(self.content.get("kind"))
+
+    @property
+    def sources(self) -> list[dict[str, object]]:
+        """Sources of an Application, or of the template of an ApplicationSet."""
+        content = self.content
+        if self.kind == "ApplicationSet":
+            content = part(part(content, "spec"), "template")
+        return [dict(each) for each in sources_of(content)]
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of its only source, in any repository; None if it has several, or none."""
+        found = [each.get("path") for each in self.sources]
+        return resolve("", str(found[0])) if len(found) == 1 and found[0] is not None else None
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of its sources, in any repository."""
+        paths = (each.get("path") for each in self.sources)
+        return [str(resolve("", str(each))) for each in paths if each is not None]
 
     def refused(self, reason: str, advice: str) -> RefusedApp:
         return RefusedApp(self.name, self.where, reason, advice)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.gitops.imports.kustomize_settings import with_settings
+from k8s_ucp.gitops.imports.argocd.kustomize_settings import with_settings
 from k8s_ucp.tools.toolbox import Toolbox
 
 SHA = "sha256:" + "ab" * 32

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from k8s_ucp.gitops.imports.detection import Render, detect
+from k8s_ucp.gitops.imports.argocd.declared import Render
+from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp
 from k8s_ucp.gitops.manifests.reachable import FolderTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all

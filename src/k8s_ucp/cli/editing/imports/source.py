@@ -16,9 +16,9 @@ from k8s_ucp.errors import UcpError, UsageError
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.git.environment import Credential
-    from k8s_ucp.gitops.imports.application_drafts import Fetch
-    from k8s_ucp.gitops.imports.application_sets import FillGo
-    from k8s_ucp.gitops.imports.detection import Render
+    from k8s_ucp.gitops.imports.argocd.application_drafts import Fetch
+    from k8s_ucp.gitops.imports.argocd.application_sets import FillGo
+    from k8s_ucp.gitops.imports.argocd.declared import Render
     from k8s_ucp.gitops.imports.flux.builds import Build
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
@@ -156,7 +156,7 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
 
 def filler(helm: Callable[[], Path]) -> FillGo:
     """Fills Go templates of ApplicationSets, with helm."""
-    from k8s_ucp.gitops.imports.go_templates import chart_of, filled_by
+    from k8s_ucp.gitops.imports.argocd.go_templates import chart_of, filled_by
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.helm import template
 

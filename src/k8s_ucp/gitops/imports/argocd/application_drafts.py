@@ -9,7 +9,8 @@ from shlex import quote
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.directories import takes_all
+from k8s_ucp.gitops.imports.argocd.directories import takes_all
+from k8s_ucp.gitops.imports.argocd.kustomize_settings import used_settings
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     NotImportable,
@@ -20,7 +21,6 @@ from k8s_ucp.gitops.imports.findings import (
     sources_of,
     without_environment,
 )
-from k8s_ucp.gitops.imports.kustomize_settings import used_settings
 from k8s_ucp.gitops.imports.templates import refuse_unfilled
 from k8s_ucp.gitops.imports.trees import LOCAL, MOVING, RepositoryTree, from_the_root
 from k8s_ucp.gitops.manifests.forms import manifest_files

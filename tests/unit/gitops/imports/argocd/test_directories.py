@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.gitops.imports.directories import takes_all
+from k8s_ucp.gitops.imports.argocd.directories import takes_all
 
 NAMES = ("all.yaml", "jobs/job.yml")
 

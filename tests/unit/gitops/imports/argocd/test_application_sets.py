@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.application_sets import SetContext, expand
+from k8s_ucp.gitops.imports.argocd.application_sets import SetContext, expand
 from k8s_ucp.gitops.imports.findings import Discovery
 from k8s_ucp.gitops.imports.trees import RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.yaml_text import dump_all

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.application_drafts import (
+from k8s_ucp.gitops.imports.argocd.application_drafts import (
     DiscoveryContext,
     Draft,
     ValuesSource,

@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.imports.application_templates import (
+from k8s_ucp.gitops.imports.argocd.application_templates import (
     fill,
     normalized,
     refuse_unknown,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from k8s_ucp.errors import some_of
-from k8s_ucp.gitops.imports.application_drafts import (
+from k8s_ucp.gitops.imports.argocd.application_drafts import (
     DiscoveryContext,
     Draft,
     command_of,
@@ -16,7 +16,8 @@ from k8s_ucp.gitops.imports.application_drafts import (
     kind_of,
     manifests_below,
 )
-from k8s_ucp.gitops.imports.application_values import chart_values, remote_values
+from k8s_ucp.gitops.imports.argocd.application_values import chart_values, remote_values
+from k8s_ucp.gitops.imports.argocd.kustomize_settings import with_settings
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     DiscoveredApp,
@@ -25,7 +26,6 @@ from k8s_ucp.gitops.imports.findings import (
     chart_versions,
     without_environment,
 )
-from k8s_ucp.gitops.imports.kustomize_settings import with_settings
 from k8s_ucp.gitops.imports.layouts.folders import plain_finding, values_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve

@@ -1,0 +1,1 @@
+"""Apps that objects of Argo CD declare: Applications and ApplicationSets."""
