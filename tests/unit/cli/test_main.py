@@ -13,8 +13,8 @@ import pytest
 import typer
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
+from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
 

@@ -86,6 +86,21 @@ def request_of(
         common = []
     what = "values" if finding.form == "helm" else "overlay"
     notes = tuple(f"{here} has no {what} of its own and uses the common one" for here in common)
+    values = _values(finding, mapping, ours)
+    if finding.remote or finding.form != "kustomize":
+        overlays = _overlays(finding, mapping, ours) if finding.overlays else {}
+        path = finding.path or ""
+        start = f"{path}/" if path else ""
+        relative = {here: each.removeprefix(start) for here, each in overlays.items()}
+        version, more = _version(finding, mapping, ours)
+        return ImportRequest(path, relative, values, notes=(*notes, *more), version=version)
+    return _of_kustomization(finding, place, mapping, ours, notes, pinned=pinned)
+
+
+def _values(
+    finding: DiscoveredApp, mapping: Mapping[str, str], ours: Sequence[str]
+) -> dict[str, str | bytes]:
+    """{environment here: values file in the chart, or values}."""
     values: dict[str, str | bytes] = {}
     for here in ours:
         content = finding.values.get(mapping.get(here, ""), finding.values.get(""))
@@ -95,13 +110,18 @@ def request_of(
             content = _NO_VALUES
         if content is not None:
             values[here] = content
-    if finding.remote or finding.form != "kustomize":
-        overlays = _overlays(finding, mapping, ours) if finding.overlays else {}
-        path = finding.path or ""
-        start = f"{path}/" if path else ""
-        relative = {here: each.removeprefix(start) for here, each in overlays.items()}
-        version, more = _version(finding, mapping, ours)
-        return ImportRequest(path, relative, values, notes=(*notes, *more), version=version)
+    return values
+
+
+def _of_kustomization(
+    finding: DiscoveredApp,
+    place: FolderTree,
+    mapping: Mapping[str, str],
+    ours: Sequence[str],
+    notes: tuple[str, ...],
+    *,
+    pinned: bool,
+) -> ImportRequest:
     if finding.generated and pinned:
         raise NotImportable(
             f"{min(finding.generated)} has to be generated, but a commit can't be changed",

@@ -55,6 +55,7 @@ def read_applications(
 
 
 def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> DiscoveredApp:
+    """One app of the Applications of its environments. Raises NotImportable."""
     drafts = _distinct(drafts)
     first = drafts[0]
     seen = [each.environment for each in drafts]
@@ -84,7 +85,14 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
             "some environments use this repository and others another one",
             how_to_add(first, around.tree),
         )
-    tree = around.tree
+    return _of_this_repository(drafts, common, around)
+
+
+def _of_this_repository(
+    drafts: Sequence[Draft], common: DiscoveredApp, around: DiscoveryContext
+) -> DiscoveredApp:
+    """An app of the repository's own folders. Raises NotImportable."""
+    first, tree = drafts[0], around.tree
     kinds = {kind_of(tree, each.path) for each in drafts}
     if len(kinds) > 1:
         raise NotImportable(
@@ -113,7 +121,7 @@ def _finding(name: str, drafts: list[Draft], around: DiscoveryContext) -> Discov
         if not common.environments:
             values = {**values_of(tree, first.path, around.environments)[0], **values}
         return replace(common, form="helm", path=first.path, values=values)
-    found = plain_finding(tree, name, first.path, first.document.where)
+    found = plain_finding(tree, common.name, first.path, first.document.where)
     if found.form != "jsonnet" and not all(each.recurse for each in drafts):
         _check_depth(tree, first.path)
     return replace(common, form=found.form, path=found.path)

@@ -110,34 +110,7 @@ def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | Non
 def _kustomizations(
     tree: RepositoryTree, title: str, environments: Collection[str], named: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    groups: dict[str, _Group] = {}
-    all_folders = sorted(
-        each for each in tree.kustomizations if tree.is_searched(each) and not tree.in_chart(each)
-    )
-    folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
-    lists = {each for each in folders if _only_lists(tree, each, environments)}
-    taken: dict[str, list[str]] = {}
-    for each in all_folders:
-        for other in tree.taken_in(each) if each not in lists else ():
-            taken.setdefault(other, []).append(each)
-    for each in folders:
-        app, environment = place_of(each, environments)
-        group = groups.setdefault(app, _Group())
-        takers = taken.get(each, [])
-        if each in lists:
-            continue
-        own = any(place_of(taker, environments)[0] == app for taker in takers)
-        if environment == "base" or (environment is None and (own or not takers)):
-            group.base = group.base if environment is None and group.base is not None else each
-            group.whole = each if environment is None else group.whole
-        elif environment and (
-            not takers
-            or (
-                environment in environments
-                and all(place_of(taker, environments)[0] == app for taker in takers)
-            )
-        ):
-            group.overlays[environment] = each
+    groups, taken = _groups(tree, environments)
     for app, group in sorted(groups.items()):
         variants = variants_among(group.overlays, named)
         for each in variants:
@@ -172,6 +145,35 @@ def _kustomizations(
             environments=tuple(sorted(group.overlays)),
             notes=(note_on(variants),) if variants else (),
         )
+
+
+def _groups(
+    tree: RepositoryTree, environments: Collection[str]
+) -> tuple[dict[str, _Group], Collection[str]]:
+    """({folder of an app: its base and overlays}, folders that other kustomizations include)."""
+    all_folders = sorted(
+        each for each in tree.kustomizations if tree.is_searched(each) and not tree.in_chart(each)
+    )
+    folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
+    lists = {each for each in folders if _only_lists(tree, each, environments)}
+    taken: dict[str, list[str]] = {}
+    for each in all_folders:
+        for other in tree.taken_in(each) if each not in lists else ():
+            taken.setdefault(other, []).append(each)
+    groups: dict[str, _Group] = {}
+    for each in folders:
+        app, environment = place_of(each, environments)
+        group = groups.setdefault(app, _Group())
+        if each in lists:
+            continue
+        takers = taken.get(each, [])
+        of_app = [place_of(taker, environments)[0] == app for taker in takers]
+        if environment == "base" or (environment is None and (any(of_app) or not takers)):
+            group.base = group.base if environment is None and group.base is not None else each
+            group.whole = each if environment is None else group.whole
+        elif environment and (not takers or (environment in environments and all(of_app))):
+            group.overlays[environment] = each
+    return groups, taken.keys()
 
 
 def _common(tree: RepositoryTree, overlays: Iterable[str]) -> str | None:
