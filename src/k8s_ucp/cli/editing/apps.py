@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -58,6 +59,9 @@ from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
 from k8s_ucp.topology.placement import proposed_database_provider
 from k8s_ucp.topology.rules.names import taken_namespace
+
+if TYPE_CHECKING:
+    from k8s_ucp.cli.editing.topology_edit import Edit
 
 app = declare("List, add and remove apps.")
 
@@ -233,7 +237,7 @@ def add(
     }
     if source is not None:
         origin = with_source(name, source, origin)
-    more: dict[str, Any] = {
+    keys: dict[str, Any] = {
         "image": origin["image"],
         "tag": origin["tag"],
         "as": form,
@@ -246,18 +250,10 @@ def add(
         "database": database,
     }
     if not any(origin[each] for each in ("image", "path", "repo", "chart")):
-        if name not in APPS:
-            raise UsageError(
-                f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",
-                next=f"ucp app add {name} DIR (or FILE, URL, oci://…/CHART, IMAGE:TAG)",
-            )
-        known = APPS[name].model_dump(by_alias=True, exclude_unset=True)
-        more = {key: more.get(key) or known.get(key) for key in {**known, **more}}
-        more = {key: list(each) if key == "hosts" else each for key, each in more.items()}
-        more.pop("name", None)
-    if database_provider and not more["database"]:
+        keys = _of_built_in_app(name, keys)
+    if database_provider and not keys["database"]:
         raise UsageError("--database-provider needs --database", next="add --database NAME")
-    wanted = AppFlags(
+    flags = AppFlags(
         name=name,
         path=origin["path"],
         repo=origin["repo"],
@@ -267,27 +263,12 @@ def add(
         auth=auth,
         values=tuple(values or ()),
         overlays=tuple(overlay or ()),
-        more=more,
+        more=keys,
     )
     topology = declared_topology(call)
-    if name in {each.name for each in topology.spec.apps}:
-        raise UsageError(
-            f"'{name}' already exists in apps of ucp.yaml",
-            next=f"choose another name, or edit {call.workspace.topology_file}",
-        )
-    if taken := taken_namespace(name):
-        raise UsageError(taken, next=f"choose another name, such as my-{name}")
-    with item_of(call, topology, wanted) as item:
-
-        def edit(text: str, file: Path) -> tuple[str, Topology]:
-            spec = parse(text, file).spec
-            needed, known = item.get("database"), {each.name for each in spec.databases}
-            if needed and needed not in known:
-                proposed = proposed_database_provider(spec.clouds, spec.environments)
-                new = {"name": needed, "provider": database_provider or proposed}
-                text, _ = with_item(text, "databases", new, file)
-            return with_item(text, "apps", item, file)
-
+    _refuse_taken(call, topology, name)
+    with item_of(call, topology, flags) as item:
+        edit = _adding(item, database_provider)
         if dry_run:
             refusals = preview(call, edit, name)
             # The copies made for the preview are deleted.
@@ -299,6 +280,43 @@ def add(
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
     if advice := mutable_tag_advice(item, [each.name for each in topology.spec.environments]):
         call.console.say(advice)
+
+
+def _of_built_in_app(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys of the item, completed by those of a built-in app. Raises UsageError."""
+    if name not in APPS:
+        raise UsageError(
+            f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",
+            next=f"ucp app add {name} DIR (or FILE, URL, oci://…/CHART, IMAGE:TAG)",
+        )
+    known = APPS[name].model_dump(by_alias=True, exclude_unset=True)
+    found = {key: keys.get(key) or known.get(key) for key in {**known, **keys} if key != "name"}
+    return {**found, "hosts": list(found["hosts"] or ())}
+
+
+def _refuse_taken(call: Invocation, topology: Topology, name: str) -> None:
+    if name in {each.name for each in topology.spec.apps}:
+        raise UsageError(
+            f"'{name}' already exists in apps of ucp.yaml",
+            next=f"choose another name, or edit {call.workspace.topology_file}",
+        )
+    if taken := taken_namespace(name):
+        raise UsageError(taken, next=f"choose another name, such as my-{name}")
+
+
+def _adding(item: Mapping[str, Any], database_provider: str | None) -> Edit:
+    """Adds an app to ucp.yaml, and its database unless it is there already."""
+
+    def edit(text: str, file: Path) -> tuple[str, Topology]:
+        spec = parse(text, file).spec
+        needed, known = item.get("database"), {each.name for each in spec.databases}
+        if needed and needed not in known:
+            proposed = proposed_database_provider(spec.clouds, spec.environments)
+            new = {"name": needed, "provider": database_provider or proposed}
+            text, _ = with_item(text, "databases", new, file)
+        return with_item(text, "apps", item, file)
+
+    return edit
 
 
 app.command("import", short_help="Add the apps of an existing GitOps repository.")(import_apps)

@@ -1,0 +1,27 @@
+"""`ucp app add NAME`, with the name of a built-in app."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.cli.editing.app_adding import parsed_item
+from k8s_ucp.cli.editing.apps import _of_built_in_app
+from k8s_ucp.errors import UsageError
+from k8s_ucp.topology import APPS
+
+NOT_GIVEN: dict[str, Any] = {"image": None, "replicas": None, "hosts": [], "database": None}
+
+
+@pytest.mark.parametrize("name", APPS)
+def test_every_built_in_app_can_be_added_without_flags(name: str) -> None:
+    item = {key: value for key, value in _of_built_in_app(name, NOT_GIVEN).items() if value}
+    assert parsed_item({"name": name, **item}) == APPS[name]
+
+
+def test_flags_replace_keys_of_a_built_in_app() -> None:
+    item = _of_built_in_app("quote", {**NOT_GIVEN, "hosts": ["says"], "database": "mine"})
+    assert (item["hosts"], item["database"], item["path"]) == (["says"], "mine", "ucp:quote")
+    with pytest.raises(UsageError, match="unknown app 'none'"):
+        _of_built_in_app("none", NOT_GIVEN)
