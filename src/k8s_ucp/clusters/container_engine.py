@@ -221,7 +221,7 @@ def find_engine() -> str:
 
 
 def read_info(info: Mapping[str, Any]) -> EngineInfo:
-    """Parse the `info` of Docker and nerdctl, or of podman."""
+    """Parse the `info` of Docker and nerdctl, or of podman. Raises UcpError."""
     if "host" in info:
         host = info["host"]
         return EngineInfo(

@@ -60,7 +60,7 @@ class ArgoRollouts:
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:
-    """Argo Rollouts' CRDs from its sources: file name -> content."""
+    """Argo Rollouts' CRDs from its sources: file name -> content. Raises UcpError."""
     paths: Sequence[Path] = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     if not paths:
         raise UcpError(f"{module} does not contain Argo Rollouts' CRDs", next="ucp tools install")

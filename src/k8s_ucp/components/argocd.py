@@ -255,7 +255,7 @@ def engine_manifests(module: Path) -> dict[str, bytes]:
     """Argo CD's objects from its sources: file name in the core repository -> content.
 
     crds.yaml: the CRDs. config.yaml: the ConfigMaps, and the Secret that Argo CD fills itself,
-    without those that are rendered from our templates.
+    without those that are rendered from our templates. Raises UcpError.
     """
     crds = sorted((module / "manifests/crds").glob("*-crd.yaml"))
     config = [

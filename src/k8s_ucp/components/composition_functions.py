@@ -59,7 +59,10 @@ class CompositionFunctions:
     of_users: UserCode | None = None
 
     def ensure_certificate(self, kube: Kube) -> None:
-        """Ensure a certificate signed by Crossplane's CA; a new CA requires a new certificate."""
+        """Ensure a certificate signed by Crossplane's CA; a new CA requires a new certificate.
+
+        Raises UcpError.
+        """
         found = kube.get(SECRET, crossplane.CA_SECRET, crossplane.NAMESPACE).get("data") or {}
         try:
             authority, key = (base64.b64decode(found[each]) for each in ("tls.crt", "tls.key"))

@@ -79,7 +79,10 @@ class Crossplane:
                 return
 
     def fetch_certificates(self, kube: Kube) -> None:
-        """Write the client certificate created by `initialise` to the process's folder."""
+        """Write the client certificate created by `initialise` to the process's folder.
+
+        Raises UcpError.
+        """
         found = kube.get(SECRET, CLIENT_SECRET, NAMESPACE).get("data") or {}
         missing = [name for name in CERTIFICATES if not found.get(name)]
         if missing:
@@ -140,7 +143,10 @@ def realtime(settings: CrossplaneSettings) -> str:
 
 
 def engine_manifests(module: Path) -> dict[str, bytes]:
-    """Crossplane's CRDs from its sources: file name in the core repository -> content."""
+    """Crossplane's CRDs from its sources: file name in the core repository -> content.
+
+    Raises UcpError.
+    """
     paths: Sequence[Path] = sorted((module / "cluster/crds").glob("*.yaml"))
     if not paths:
         raise UcpError(f"{module} does not contain Crossplane's CRDs", next="ucp tools install")

@@ -39,7 +39,7 @@ def transformed(value: Any, transforms: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def formatted(pattern: str, values: Sequence[Any]) -> str:
-    """Go's fmt.Sprintf for strings, numbers and booleans."""
+    """Go's fmt.Sprintf for strings, numbers and booleans. Raises CompositionError."""
     left = list(values)
 
     def filled(found: re.Match[str]) -> str:
@@ -186,7 +186,7 @@ def _convert(value: Any, convert: Mapping[str, Any]) -> Any:
 
 
 def quantity(value: str) -> float:
-    """Parse a Kubernetes quantity, such as 10Gi or 500m."""
+    """Parse a Kubernetes quantity, such as 10Gi or 500m. Raises CompositionError."""
     found = _QUANTITY.fullmatch(value)
     if not found:
         raise CompositionError(f"{value!r} is not a quantity")

@@ -349,7 +349,10 @@ def execute(
     stdin: bytes | None = None,
     credential: Credential | None = None,
 ) -> tuple[bytes, bytes, int]:
-    """Run git until it exits: (stdout, stderr, exit code), whatever the exit code is."""
+    """Run git until it exits: (stdout, stderr, exit code), whatever the exit code is.
+
+    Raises ProgramMissing.
+    """
     if find_program("git") is None:
         raise ProgramMissing("git is not installed", next="install git")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")

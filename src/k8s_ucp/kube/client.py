@@ -155,6 +155,7 @@ class Kube(Connection):
         """The objects, and the resource version to watch from. timeout: seconds for one page.
 
         keep: reduces each object, or drops it (None), so that at most one page is held in full.
+        Raises KubeError.
         """
         query = _present(labelSelector=labels, fieldSelector=fields, limit=str(PAGE))
         items: list[Object] = []
@@ -318,7 +319,7 @@ class Kube(Connection):
     def request_token(
         self, namespace: str, service_account: str, *, seconds: int
     ) -> tuple[str, str]:
-        """A token of a ServiceAccount: (token, granted expiry as RFC 3339)."""
+        """A token of a ServiceAccount: (token, granted expiry as RFC 3339). Raises KubeError."""
         answer = self.request(
             "POST",
             SERVICE_ACCOUNT.path(namespace, service_account) + "/token",

@@ -90,7 +90,10 @@ def terminate(identity: ProcessIdentity, *, grace: float) -> None:
 
 
 def terminate_all(identities: Iterable[ProcessIdentity], *, grace: float) -> None:
-    """Like `terminate`, for several processes at once, with one grace period for all of them."""
+    """Like `terminate`, for several processes at once, with one grace period for all of them.
+
+    Raises DeadlineExceeded.
+    """
     left = [each for each in identities if _signal(each, signal.SIGTERM)]
     left = _still_running(left, grace)
     for each in left:

@@ -208,6 +208,7 @@ def spawn(
     """Start a program that outlives us, in its own session, with its output in `log` (0600).
 
     Only the user can access the files that it creates (umask 077).
+    Raises CommandFailed, ProgramMissing.
     """
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:

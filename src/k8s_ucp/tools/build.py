@@ -202,7 +202,10 @@ def go_environment(build: Path, temporary: Path) -> dict[str, str]:
 
 
 def keep(tool: Tool, module: Path, folder: Path) -> None:
-    """Copy the files of a module that are needed at run time; scripts become executable."""
+    """Copy the files of a module that are needed at run time; scripts become executable.
+
+    Raises UcpError.
+    """
     for name in tool.keep:
         source, target = module / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -213,7 +213,10 @@ class _Transfer:
             raise _Again(f"incomplete response: {have} of {total} bytes")
 
     def append(self, response: Response, have: int, total: int | None, until: float) -> int:
-        """Write the response's body to the part; returns the size of the part."""
+        """Write the response's body to the part; returns the size of the part.
+
+        Raises DeadlineExceeded, UcpError.
+        """
         with self.part.open("ab" if have else "wb") as file:
             # Written as soon as it arrives, and unmodified: archives must not be decompressed.
             while chunk := _next_chunk(response):

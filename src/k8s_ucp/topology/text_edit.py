@@ -65,7 +65,7 @@ def append_key(text: str, node: Any, block: list[str], flow: str) -> str:
 
 
 def remove_item(text: str, node: Any, place: int) -> str:
-    """Remove an item of a list that has others."""
+    """Remove an item of a list that has others. Raises LookupError."""
     items = node.value
     if node.flow_style:
         if place + 1 < len(items):

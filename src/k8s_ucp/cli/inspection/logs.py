@@ -148,7 +148,7 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
 
 
 def tail(path: Path, lines: int) -> tuple[str, int]:
-    """The last lines of a file, and its size."""
+    """The last lines of a file, and its size. Raises UcpError."""
     try:
         with path.open("rb") as stream:
             end = place = stream.seek(0, os.SEEK_END)

@@ -119,7 +119,10 @@ class ExistingProvider:
                 write_note(self._file(name), replace(note, stopped=True))
 
     def delete(self, name: str, *, timeout: float = 60) -> None:
-        """Release it: remove our mark and note, nothing else. Does nothing if absent."""
+        """Release it: remove our mark and note, nothing else. Does nothing if absent.
+
+        Raises UcpError.
+        """
         if not self._file(name).exists():
             return
         with self._locked(name, timeout):

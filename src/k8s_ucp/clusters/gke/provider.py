@@ -159,7 +159,7 @@ class GkeProvider:
         return ClusterState(name, True, True, not reason, reason, version)
 
     def names(self) -> list[str]:
-        """Sorted names of this owner's clusters."""
+        """Sorted names of this owner's clusters. Raises OutOfReach."""
         listed, silent = self._gcloud.list_clusters(f"resourceLabels.{OWNER}={self._owner}")
         if silent:
             raise incomplete_list(silent, self._gcloud.account.project)
@@ -175,7 +175,10 @@ class GkeProvider:
         *,
         reach: Reach = Reach.MACHINE,  # noqa: ARG002 (one address for all)
     ) -> dict[str, Any]:
-        """An admin kubeconfig with a token for about an hour; Google issues no longer ones."""
+        """An admin kubeconfig with a token for about an hour; Google issues no longer ones.
+
+        Raises UcpError.
+        """
         found = self._require(name)
         if not found.get("endpoint"):
             raise UcpError(f"the cluster {name} has no endpoint yet: {found['status'].lower()}")

@@ -47,7 +47,7 @@ _NAME = re.compile(r"^  name: (\S+)$", re.M)
 
 
 def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
-    """Argo CD's workloads, RBAC and network policies from its install manifest."""
+    """Argo CD's workloads, RBAC and network policies from its install manifest. Raises UcpError."""
     text = (module / "manifests/install.yaml").read_text("utf-8")
     found = []
     for document in re.split(r"^---\n", text, flags=re.M):

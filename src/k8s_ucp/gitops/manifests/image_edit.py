@@ -216,7 +216,7 @@ def _edits(text: str, entry: YamlNode, pin: Pin, what: str) -> list[TextEdit]:
 def rewrite_value(
     text: str, pair: tuple[YamlNode, YamlNode], name: str, value: str, what: str
 ) -> list[TextEdit]:
-    """Replace the value in an existing line, and its key by `name`."""
+    """Replace the value in an existing line, and its key by `name`. Raises NotEditable."""
     key, old = pair
     edits = []
     if key.value != name:

@@ -26,7 +26,10 @@ class Addresses:
 
 
 def addresses(topology: Topology, folder: GitopsFolder) -> Addresses:
-    """URLs for git; local repositories have file:// URLs with escaped characters."""
+    """URLs for git; local repositories have file:// URLs with escaped characters.
+
+    Raises UcpError.
+    """
     git = topology.spec.git
     if git.provider == "local":
         return Addresses(folder.core_remote.as_uri(), folder.apps_remote.as_uri())

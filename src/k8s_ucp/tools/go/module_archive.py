@@ -24,7 +24,10 @@ class WrongHash(UcpError):
 
 
 def module_version(module_folder: Path, module: str) -> tuple[str, str]:
-    """(version, hash) of a module, as pinned by go.mod and go.sum in that folder."""
+    """(version, hash) of a module, as pinned by go.mod and go.sum in that folder.
+
+    Raises UcpError.
+    """
     text = (module_folder / "go.sum").read_text("ascii")
     required = re.search(
         rf"^\s*(?:require )?{re.escape(module)} (v\S+)$",
@@ -99,7 +102,10 @@ def module_hash(archive: Path) -> str:
 
 
 def unpack(archive: Path, module: str, version: str, wanted: tuple[str, ...], to: Path) -> None:
-    """Extract the wanted files and folders of a verified archive, with the module's layout."""
+    """Extract the wanted files and folders of a verified archive, with the module's layout.
+
+    Raises UcpError.
+    """
     root = f"{module}@{version}/"
     with zipfile.ZipFile(archive) as files:
         for name in files.namelist():

@@ -53,7 +53,7 @@ def content_of(folder: EnvironmentFolder, env: str) -> ChartContent:
 
 
 def exchange(folder: EnvironmentFolder, env: str, content: ChartContent) -> dict[str, bytes | None]:
-    """Changes to the folder that replace its chart; None deletes a file."""
+    """Changes to the folder that replace its chart; None deletes a file. Raises NotEditable."""
     kept = _kept(folder, env) | content.kept
     if "values.yaml" in kept or not _kept(folder, env):
         raise NotEditable(
