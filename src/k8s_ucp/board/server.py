@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,6 +20,7 @@ from k8s_ucp.board import actions, page, security
 from k8s_ucp.board.collector import Collector, TooManyViewers
 from k8s_ucp.board.security import BoardSession, Sessions
 from k8s_ucp.board.snapshot import Row, difference
+from k8s_ucp.bounded_server import BoundedServer
 from k8s_ucp.errors import UcpError
 
 ADDRESS = "127.0.0.1"
@@ -28,8 +29,6 @@ ALIVE_SECONDS = 15.0
 PATIENCE_SECONDS = 30.0
 """Timeout for receiving a request and for sending a response."""
 LARGEST_BODY = 16 * 1024
-MOST_CONNECTIONS = 256
-"""Beyond, the oldest is closed: any user of this machine can connect, and send nothing."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,10 @@ def listen(port: int = 0) -> socket.socket:
         ) from error
 
 
-class BoardServer(ThreadingHTTPServer):
-    """On loopback; one daemon thread per connection."""
+class BoardServer(BoundedServer):
+    """On loopback; a browser keeps a connection for each page that it shows."""
 
-    daemon_threads = True
+    most_connections = 256
 
     def __init__(
         self,
@@ -88,23 +87,10 @@ class BoardServer(ThreadingHTTPServer):
         self.board = board
         self.announce = announce
         self._rest = rest
-        self._open: dict[Any, None] = {}
         self._used = time.monotonic()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        for each in [*self._open][: max(0, len(self._open) + 1 - MOST_CONNECTIONS)]:
-            self._open.pop(each, None)
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)  # Its thread closes it.
-        self._open[request] = None
-        super().process_request(request, client_address)
-
-    def close_request(self, request: Any) -> None:
-        self._open.pop(request, None)
-        super().close_request(request)
-
     def service_actions(self) -> None:
-        if self._open or self.board.collector.working:
+        if self.is_used or self.board.collector.working:
             self._used = time.monotonic()
         elif self._rest and time.monotonic() - self._used >= self._rest.after:
             self._rest.begin()
@@ -121,9 +107,6 @@ class BoardServer(ThreadingHTTPServer):
     def shutdown(self) -> None:
         self.board.collector.close()
         super().shutdown()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore browsers that close a connection early."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -267,7 +267,7 @@ def test_connections_without_a_request_make_room_for_others(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Any user of this machine can connect; the board keeps no thread for each for ever."""
-    monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(server_module.BoardServer, "most_connections", 8)
     with ExitStack() as stack:
         idle = [
             stack.enter_context(socket.create_connection(("127.0.0.1", client.port), 5))

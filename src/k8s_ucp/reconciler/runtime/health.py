@@ -2,48 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
 
+from k8s_ucp.bounded_server import BoundedServer
 from k8s_ucp.errors import UcpError
 
 Check = Callable[[], list[str]]
 """Problems in words; empty if healthy."""
-MOST_CONNECTIONS = 32
-
-
-class _Server(ThreadingHTTPServer):
-    """A thread per connection; beyond MOST_CONNECTIONS, the oldest one is closed.
-
-    Whoever can connect, such as any user of this machine, could otherwise take all of the process's
-    files and memory, by connections that request nothing.
-    """
-
-    daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
-
-    def __init__(self, *arguments: Any) -> None:
-        self._open: dict[Any, None] = {}
-        super().__init__(*arguments)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        for each in [*self._open][: max(0, len(self._open) + 1 - MOST_CONNECTIONS)]:
-            self._open.pop(each, None)
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)  # Its thread closes it.
-        self._open[request] = None
-        super().process_request(request, client_address)
-
-    def close_request(self, request: Any) -> None:
-        self._open.pop(request, None)
-        super().close_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections that are closed early are not logged."""
 
 
 class HealthServer:
@@ -87,7 +54,7 @@ class HealthServer:
                 """Probes are not logged."""
 
         try:
-            self._server = _Server((address, port), Handler)
+            self._server = BoundedServer((address, port), Handler)
         except OSError as error:
             raise UcpError(
                 f"the reconciler failed to bind its health port {port}: {error.strerror}",

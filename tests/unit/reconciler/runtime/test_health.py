@@ -10,7 +10,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from k8s_ucp.reconciler.runtime.health import MOST_CONNECTIONS, HealthServer
+from k8s_ucp.bounded_server import BoundedServer
+from k8s_ucp.reconciler.runtime.health import HealthServer
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def test_connections_without_a_request_make_room_for_others(server: HealthServer
     with ExitStack() as stack:
         idle = [
             stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 2))
-            for _ in range(MOST_CONNECTIONS + 8)
+            for _ in range(BoundedServer.most_connections + 8)
         ]
         for path in ("healthz", "readyz", "metrics"):
             with urlopen(f"http://127.0.0.1:{server.port}/{path}", timeout=5) as answer:
