@@ -119,8 +119,8 @@ def _refuse_tracked(workspace: Workspace) -> None:
         named = " ".join(map(shlex.quote, found))
         inside = f"-C {shlex.quote(str(workspace.root))} " if workspace.root != Path.cwd() else ""
         raise UcpError(
-            f"{', '.join(found)} in {workspace.root} came with a git repository: programs that "
-            "whoever wrote it chose would be run from there",
+            f"{', '.join(found)} in {workspace.root} came with a git repository, whose author "
+            "could choose the programs that ucp runs from there",
             next=f"git {inside}rm -r {named} (with --cached, if it is yours: the files are kept)",
         )
 

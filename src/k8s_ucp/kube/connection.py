@@ -79,7 +79,7 @@ class Connection:
                 except (OSError, ValueError) as error:
                     # Without its text, which may quote the credential.
                     raise Unreachable(
-                        f"{self.server} can't be connected to: the kubeconfig's address, "
+                        f"failed to connect to {self.server}: the kubeconfig's address, "
                         "certificates or key are not valid"
                     ) from error
             return self._opened

@@ -56,7 +56,7 @@ def _start_component(context: TopologyView, name: str) -> None:
         return
     programs = [each for each in placement.states().values() if each.name.startswith(name)]
     if not programs:
-        raise UcpError(f"the supervisor knows no program of {name}", next="ucp start")
+        raise UcpError(f"supervisord has no program of {name}", next="ucp start")
     for each in programs:
         if each.state != "RUNNING":
             placement.restart(each.name)

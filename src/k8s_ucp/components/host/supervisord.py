@@ -72,7 +72,9 @@ class Supervisord:
     def control(self) -> SupervisorClient:
         """A connection to it. Raises SupervisorSilent if the socket is a moved workspace's."""
         if place := self.moved_to():
-            raise SupervisorSilent(f"the supervisord on {self.socket} works in {place}")
+            raise SupervisorSilent(
+                f"the supervisord on {self.socket} belongs to a workspace that was moved: {place}"
+            )
         return SupervisorClient(self.socket)
 
     def moved_to(self) -> Path | None:

@@ -91,7 +91,7 @@ def _client(context: StartContext, cluster: str) -> Kube:
             return Kube(provider.kubeconfig(cluster))
     written = context.cloud_kubeconfig(cluster.removeprefix(f"{context.topology.name}-"))
     if not written:
-        raise UcpError(f"there is no kubeconfig of {cluster}")
+        raise UcpError(f"the cluster {cluster} has no kubeconfig")
     return Kube(yaml_io.load(written.decode()))
 
 

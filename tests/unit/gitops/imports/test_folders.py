@@ -219,7 +219,7 @@ def test_manifests_beside_other_apps_are_refused_with_the_command_that_adds_them
     there = found({**files, "apps/web/templates/all.yaml": template})
     assert [each.name for each in there.findings] == ["web"]
     only = refusal(there, "apps")
-    assert "beside other apps (web)" in only.reason
+    assert "contains other apps (web)" in only.reason
     assert only.advice.startswith("ucp app add apps apps/all.yaml")
 
 

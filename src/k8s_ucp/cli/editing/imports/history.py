@@ -69,7 +69,8 @@ def history_of(
     folders = list(moved)
     if not folders:
         raise UsageError(
-            "no chosen app has a history in this repository: their files come from other places",
+            "none of the chosen apps has a history in this repository: their files come from "
+            "elsewhere",
             next="leave out --keep-history",
         )
     url, commit = _commit_of(opened)

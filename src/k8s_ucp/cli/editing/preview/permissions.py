@@ -131,8 +131,8 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
         return UsageError(
             f"{app.name}: {some_of(sorted(outside), _SHOWN)} would go to the namespace "
             f"{namespace}, which is reserved: no app may write to it",
-            next=f"{way} (its own namespace is {app.home}); software of the cluster's itself you "
-            "can install by kubectl: ucp kubeconfig ENV --merge",
+            next=f"{way} (its own namespace is {app.home}); install cluster-wide software with "
+            "kubectl instead: ucp kubeconfig ENV --merge",
         )
     return None
 

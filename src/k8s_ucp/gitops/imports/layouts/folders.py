@@ -375,7 +375,7 @@ def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
     manifests = [content for path, content in contents.items() if _is_manifest(content, path)]
     if manifests and all(b"kargo.akuity.io/" in each for each in manifests):
         raise NotImportable(
-            "a pipeline of Kargo promotes apps, and is none itself",
+            "it is a Kargo pipeline, which promotes apps but isn't an app",
             "declare the order of environments (promotesFrom in ucp.yaml), then ucp promote APP",
         )
 
@@ -390,8 +390,8 @@ def plain_finding(tree: RepositoryTree, name: str, folder: str, where: str) -> D
         here = {name: content for name, content in files.items() if "/" not in name}
         first = next(iter(manifest_files(here)), "FILE")
         raise NotImportable(
-            f"its manifests lie beside other apps ({', '.join(error.folders[:3])}), which are "
-            "listed themselves",
+            f"its folder also contains other apps ({', '.join(error.folders[:3])}), which are "
+            "listed separately",
             f"{tree.origin.command(name, start + first)}, and so on for each file",
         ) from error
     except UsageError as error:
