@@ -20,8 +20,10 @@ from k8s_ucp.cli.command import (
     option,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.app_adding import COPIES, AppFlags, AuthOption, RevisionOption, item_of
-from k8s_ucp.cli.editing.app_source import with_source
+from k8s_ucp.cli.editing.adding.app_source import with_source
+from k8s_ucp.cli.editing.adding.copies import COPIES
+from k8s_ucp.cli.editing.adding.flags import AppFlags, AuthOption, RevisionOption
+from k8s_ucp.cli.editing.adding.items import item_of
 from k8s_ucp.cli.editing.deletion import (
     how_far,
     refuse_lost_core,

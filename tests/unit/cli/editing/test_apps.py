@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.cli.editing.app_adding import parsed_item
+from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.cli.editing.apps import _of_built_in_app
 from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import APPS

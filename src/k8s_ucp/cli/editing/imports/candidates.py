@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.cli.editing.app_adding import AppFlags
+from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.cli.editing.imports.selection import Candidate
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of
 from k8s_ucp.gitops.manifests.chart_source import write_files

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.editing.app_adding import parsed_item
+from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.cli.editing.imports.selection import NAMED, refused
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import unmapped

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.editing.app_adding import item_of, read_item, unpinned_chart
-from k8s_ucp.cli.editing.chart_pins import (
+from k8s_ucp.cli.editing.adding.chart_pins import (
     Pin,
     UnpinnedChart,
     fetch_dependencies,
     pinned_concurrently,
 )
+from k8s_ucp.cli.editing.adding.items import item_of, read_item, unpinned_chart
 from k8s_ucp.cli.editing.imports.selection import NAMED, Candidate, ChosenApp, Selection
 from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
 from k8s_ucp.errors import UcpError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from k8s_ucp.cli.editing.app_adding import AppFlags
+from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable

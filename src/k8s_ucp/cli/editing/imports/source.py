@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from k8s_ucp.cli.editing.app_adding import parsed_item
-from k8s_ucp.cli.editing.app_source import SSH
+from k8s_ucp.cli.editing.adding.app_source import SSH
+from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:

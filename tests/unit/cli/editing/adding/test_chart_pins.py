@@ -8,7 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.editing.chart_pins import UnpinnedChart, fetch_dependencies, pinned_concurrently
+from k8s_ucp.cli.editing.adding.chart_pins import (
+    UnpinnedChart,
+    fetch_dependencies,
+    pinned_concurrently,
+)
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.chart_source import ChartRef, PinnedChart
 from k8s_ucp.gitops.manifests.forms import Files

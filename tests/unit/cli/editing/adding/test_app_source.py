@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli import main
-from k8s_ucp.cli.editing.app_source import flags_of, with_source
+from k8s_ucp.cli.editing.adding.app_source import flags_of, with_source
 from k8s_ucp.errors import UsageError
 
 
