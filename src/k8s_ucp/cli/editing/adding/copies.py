@@ -46,6 +46,8 @@ def beside(
         undone.callback(_remove, target, made)
     try:
         with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
+            # An interrupt can end the block's own removal of the folder halfway.
+            undone.callback(shutil.rmtree, work, ignore_errors=True)
             part = Path(work, "copy")
             here = _copy_folder(source, part, repository) if source.is_dir() else ""
             if not source.is_dir():
