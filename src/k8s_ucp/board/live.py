@@ -19,7 +19,8 @@ from k8s_ucp.board.versions import Overview
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
-from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.doctor.checks import findings
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.inspect.watch import follow

@@ -12,7 +12,8 @@ from k8s_ucp.cli.main import run
 from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import TopologyView
 from k8s_ucp.engine.journal import Journal
-from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.doctor.checks import findings
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.preflight import machine
 from k8s_ucp.topology import default

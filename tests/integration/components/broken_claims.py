@@ -6,7 +6,7 @@ import time
 
 from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.status import reasons
 from k8s_ucp.kube import Kube
 from k8s_ucp.topology import default
@@ -45,7 +45,7 @@ def told(running: Stack) -> dict[str, tuple[str, str]]:
     """{claim of the team: (reason in `ucp status`, messages of `ucp doctor`)}"""
     topology = default("demo", ())
     seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
-    found = checks.findings(checks.collect(topology, seen, lambda: running.kube, time.time()))
+    found = checks.findings(examination.collect(topology, seen, lambda: running.kube, time.time()))
     said = reasons(seen)
     names = [each["metadata"]["name"] for each in running.kube.list_all(POSTGRES, "team-a")]
     return {

@@ -14,7 +14,7 @@ from k8s_ucp import names
 from k8s_ucp.clusters.certificate_signing import LIFETIME
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.kube import LOCAL_CLUSTER, NAMESPACE, SECRET
 from k8s_ucp.timestamps import stamp
@@ -41,7 +41,7 @@ def found(world: Clusters, *, later: float = 0) -> dict[str, Finding]:
         return path
 
     seen = status.collect(TOPOLOGY, kubeconfig, list)
-    asked = checks.collect(TOPOLOGY, seen, lambda: world.core, time.time() + later)
+    asked = examination.collect(TOPOLOGY, seen, lambda: world.core, time.time() + later)
     return {each.id: each for each in checks.findings(asked)}
 
 

@@ -18,8 +18,8 @@ from k8s_ucp.board.versions import Overview
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.doctor import checks
-from k8s_ucp.inspect.doctor.checks import Examined
+from k8s_ucp.inspect.doctor import examination
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import default
@@ -215,7 +215,7 @@ def board_source(world: Clusters) -> LiveSource:
 
     def examine() -> Examined:
         seen = status.collect(topology, kubeconfig, list)
-        return checks.collect(topology, seen, lambda: world.core, time.time())
+        return examination.collect(topology, seen, lambda: world.core, time.time())
 
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())
 

@@ -12,7 +12,7 @@ from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.snapshot import Snapshot
 from k8s_ucp.board.versions import Overview
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.doctor.checks import Examined
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import Kube, Unreachable
 from tests.unit.inspect import test_status

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.inspect.doctor.checks import Examined, findings
+from k8s_ucp.inspect.doctor.checks import findings
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.scheduling import UnscheduledPods, nodes_needed, unscheduled
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.steps.waiting import await_applications

@@ -32,7 +32,7 @@ from k8s_ucp.engine import journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.inspect.doctor import checks
+from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import read_destruction
@@ -97,11 +97,11 @@ def examine(
         raise typer.Exit(1)
 
 
-def examined(context: TopologyView) -> checks.Examined:
+def examined(context: TopologyView) -> examination.Examined:
     """Collect everything that the checks need."""
     seen = collect(context)
     unfit, lacking = adopted_settings(context) if seen.core_ready else ([], [])
-    return checks.collect(
+    return examination.collect(
         context.topology,
         seen,
         lambda: context.kube,

@@ -20,7 +20,7 @@ from k8s_ucp.credentials import credential_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, outline
-from k8s_ucp.inspect.doctor.checks import Examined
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
 from k8s_ucp.inspect.status import ClusterSnapshot

@@ -1,27 +1,16 @@
-"""The checks of `ucp doctor`: a function in _CHECKS for each kind of finding.
-
-`collect` asks for more than `ucp status` does; `findings` is pure.
-"""
+"""The checks of `ucp doctor`: a function in _CHECKS for each kind of finding. Pure."""
 
 from __future__ import annotations
 
-import contextlib
 import shlex
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
-from k8s_ucp.errors import UcpError
-from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
-from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor.advice import (
     NEXT,
     NEXT_BY_KIND,
@@ -29,19 +18,17 @@ from k8s_ucp.inspect.doctor.advice import (
     of_application,
     of_resource,
 )
-from k8s_ucp.inspect.doctor.certificates import Certificate, expiring, read_certificates
+from k8s_ucp.inspect.doctor.certificates import expiring
+from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import paused, stuck
 from k8s_ucp.inspect.mirror_status import mirror_rows
 from k8s_ucp.inspect.scheduling import nodes_needed, pods_of
-from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
-from k8s_ucp.inspect.teardown.abandoned import AbandonedResource
-from k8s_ucp.inspect.teardown.destruction import Destruction
-from k8s_ucp.kube import LEASE, NAMESPACE, Kube, Object
+from k8s_ucp.inspect.status import environment_of
+from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.runtime.conditions import first_of
 from k8s_ucp.timestamps import parse_stamp
-from k8s_ucp.topology import Topology
 
 LEASE_SECONDS = 60.0
 """A Lease that was not renewed for this long has no active holder."""
@@ -49,98 +36,6 @@ LATE = 1 / 10
 """Renewal has failed if a token is older than planned by this share of its lifetime."""
 DRAIN_SECONDS = 300.0
 _WORST: Mapping[str, int] = {"error": 0, "warning": 1, "info": 2}
-
-
-@dataclass(frozen=True)
-class Examined:
-    """Input of the checks. Everything but `topology` may be empty if nothing responded."""
-
-    topology: Topology
-    seen: ClusterSnapshot
-    now: float
-    leases: Sequence[Object] = ()
-    exposed: Sequence[str] = ()
-    """Credential files that other users can read."""
-    admin: str = "KUBECONFIG"
-    """The core's kubeconfig, for commands."""
-    not_backed_up: str = ""
-    """Why the backup of passwords is out of date; empty if it is up to date."""
-    unfit: Sequence[tuple[str, str]] = ()
-    """(incompatible setting of an adopted Argo CD, command that changes it)"""
-    lacking: Sequence[str] = ()
-    """Effects of settings that an adopted Argo CD lacks."""
-    machine: Mapping[str, UcpError] = field(default_factory=dict)
-    """Problems of this machine or a remote, by id of the finding."""
-    objects: Mapping[str, Sequence[Object]] = field(default_factory=dict)
-    """By cluster: objects that may be stuck or paused."""
-    certificates: Sequence[Certificate] = ()
-    startable: Collection[str] = ()
-    """Components that this machine's supervisor can restart."""
-    without_kubeconfig: Sequence[str] = ()
-    """Running clusters on this machine whose kubeconfig is missing."""
-    abandoned: Sequence[AbandonedResource] = ()
-    """Cloud resources that were abandoned."""
-    abandoned_file: str = ""
-    destruction: Destruction | None = None
-    """Progress of the destruction; None if there is none, or a start since."""
-    fence: FenceRecord | None = None
-    """The fence's current record in the core repository, if another core holds it."""
-    interrupted: Sequence[tuple[str, str]] = ()
-    """Interrupted runs: (description, command that continues it)"""
-
-
-def collect(
-    topology: Topology,
-    seen: ClusterSnapshot,
-    kube: Callable[[], Kube],
-    now: float,
-    *,
-    app_clusters: Mapping[str, Path] | None = None,
-    **more: Any,
-) -> Examined:
-    """Ask the clusters for more than status does. Clusters that don't respond aren't an error.
-
-    app_clusters: kubeconfig files of those that respond.
-    """
-    if not seen.core_ready:
-        return Examined(topology, seen, now, **more)
-    core = topology.core_cluster
-    with ThreadPoolExecutor(8, "doctor") as pool:
-        leases = pool.submit(_leases, kube)
-        asked = {
-            core: pool.submit(_ask, core, kube, crossplane_objects),
-            **{
-                name: pool.submit(_ask, name, partial(Kube.from_file, path))
-                for name, path in (app_clusters or {}).items()
-            },
-        }
-        results = {name: each.result() for name, each in asked.items()}
-    objects = {name: found for name, (found, _) in results.items()}
-    objects[core] = [*objects[core], *seen.applications, *seen.clusters]
-    certificates = [each for _, found in results.values() for each in found]
-    return Examined(
-        topology, seen, now, leases.result(), objects=objects, certificates=certificates, **more
-    )
-
-
-def _leases(kube: Callable[[], Kube]) -> list[Object]:
-    with contextlib.suppress(UcpError):
-        return kube().list_all(LEASE, names.CLUSTERS_NAMESPACE)
-    return []
-
-
-def _ask(
-    cluster: str, kube: Callable[[], Kube], more: Callable[[Kube], list[Object]] = lambda _: []
-) -> tuple[list[Object], list[Certificate]]:
-    """Namespaces and other objects of a cluster, and its certificates."""
-    objects: list[Object] = []
-    with contextlib.suppress(UcpError):
-        objects += kube().list_all(NAMESPACE)
-    with contextlib.suppress(UcpError):
-        objects += more(kube())
-    with contextlib.suppress(UcpError):
-        return objects, read_certificates(cluster, kube())
-    return objects, []
 
 
 def findings(found: Examined) -> list[Finding]:
