@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from k8s_ucp.gitops.imports.detection import detect
 from tests.unit.gitops.imports.repository_files import (
     CHART,
     CONFIG,
@@ -9,6 +10,7 @@ from tests.unit.gitops.imports.repository_files import (
     found,
     kustomized,
     overlay,
+    place,
 )
 
 
@@ -84,3 +86,45 @@ def test_common_folder_names_are_not_used_as_app_names() -> None:
 def test_version_in_a_path_is_not_the_name_of_an_app() -> None:
     files = {"charts/loki/0.80.3/Chart.yaml": CHART, "tasks/dotnet/v5.0/config.yaml": CONFIG}
     assert [each.name for each in found(files).findings] == ["dotnet", "loki"]
+
+
+def test_names_that_clash_get_all_folders_and_then_a_number() -> None:
+    files = {
+        **kustomized("multi/kustomize/base", {"prod": "multi/kustomize/overlays/prod"}),
+        "multi/helm/Chart.yaml": CHART,
+        "multi/manifests/all.yaml": CONFIG,
+    }
+    names = {each.where: each.name for each in found(files).findings}
+    assert names == {
+        "multi/helm/Chart.yaml": "multi-helm",
+        "multi/kustomize": "multi-kustomize",
+        "multi/manifests": "multi-manifests",
+    }
+
+
+def test_names_that_are_too_long_leave_out_the_folders_of_all() -> None:
+    long = "registry-of-all-clusters/templates"
+    files = {
+        f"{cloud}-cloud/{long}/cert-issuers/all.yaml": CONFIG for cloud in ("civo", "azure")
+    } | {f"{long}/{'x' * 50}{end}/all.yaml": CONFIG for end in "ab"}
+    there = found(files)
+    assert not there.refusals
+    names = {each.where: each.name for each in there.findings}
+    assert names[f"civo-cloud/{long}/cert-issuers"] == "civo-cloud-cert-issuers"
+    assert names[f"azure-cloud/{long}/cert-issuers"] == "azure-cloud-cert-issuers"
+    assert len({*names.values()}) == 4
+    # What still is too long is cut off before the app's own name.
+    deep = {f"{cloud}/{'y' * 40}{cloud}/web/all.yaml": CONFIG for cloud in ("one", "two")}
+    [first, second] = found(deep).findings
+    assert (first.name[:8], second.name[:8]) == ("one-yyyy", "two-yyyy")
+    assert first.name.endswith("-web") and second.name.endswith("-web")
+    files = {f"{each}/all.yaml": CONFIG for each in ("manifests", "release")}
+    titled = detect(place(files), title=f"a-repository-with-a-name-of-{'m' * 12}").findings
+    assert [each.name[:11] for each in titled] == ["manifests-a", "release-a-r"]
+    assert all(len(each) <= 40 for each in names.values())
+
+
+def test_a_number_in_a_name_is_told() -> None:
+    [first, second] = found({"web/all.yaml": CONFIG, "Web!/all.yaml": CONFIG}).findings
+    assert (first.name, first.notes) == ("web", ())
+    assert (second.name, second.notes) == ("web-2", ("it is called web-2, since web is Web!",))

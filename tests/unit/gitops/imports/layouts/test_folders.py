@@ -252,3 +252,15 @@ def test_a_single_overlay_named_default_is_used_for_every_environment() -> None:
     two = kustomized("web/base", {"": "web/overlays/default", "prod": "web/overlays/prod"})
     [web] = found(two).findings
     assert (web.path, list(web.overlays)) == ("web/overlays/default", ["prod"])
+
+
+def test_a_test_that_uses_a_base_does_not_hide_the_app() -> None:
+    files = {
+        "kustomize/kustomization.yaml": overlay("base"),
+        "kustomize/base/kustomization.yaml": overlay("all.yaml"),
+        "kustomize/base/all.yaml": CONFIG,
+        "kustomize/components/small/kustomization.yaml": "kind: Component\n",
+        "kustomize/tests/small/kustomization.yaml": overlay("../../base"),
+    }
+    [only] = found(files).findings
+    assert (only.path, only.name) == ("kustomize", "shop")

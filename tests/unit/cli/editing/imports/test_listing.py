@@ -1,0 +1,27 @@
+"""Rows of apps that can't be added."""
+
+from __future__ import annotations
+
+from k8s_ucp.cli.editing.imports.listing import refusal_rows
+from k8s_ucp.gitops.imports.findings import RefusedApp
+
+
+def test_many_with_the_same_reason_are_one_row() -> None:
+    same = [
+        RefusedApp(f"app-{each}", f"{each}.yaml:1", "a template", "fill it") for each in "abcde"
+    ]
+    other = RefusedApp("web", "web.yaml:1", "a plugin renders it", "commit what it renders")
+    assert refusal_rows([*same[:2], other, *same[2:]]) == [
+        ["app-a, app-b, app-c and 2 more", "a.yaml:1 and 4 more", "a template", "fill it"],
+        ["web", "web.yaml:1", "a plugin renders it", "commit what it renders"],
+    ]
+    assert len(refusal_rows(same[:3])) == 3
+
+
+def test_many_refusals_with_advice_of_their_own_are_one_row_with_the_common_advice() -> None:
+    refused = [
+        RefusedApp(name, f"{name}.yaml", "old", f"see {name}", for_many="see all")
+        for name in "abcd"
+    ]
+    assert refusal_rows(refused) == [["a, b, c and 1 more", "a.yaml and 3 more", "old", "see all"]]
+    assert [each[3] for each in refusal_rows(refused[:3])] == ["see a", "see b", "see c"]
