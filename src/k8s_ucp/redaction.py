@@ -35,7 +35,7 @@ _SECRETS = (
     ),
     (re.compile(rf"(?i)({_NAME}{_QUOTE}?+\s*+[:=]\s*+){_VALUE}"), r"\1…"),
     (re.compile(r"\b(?:gh[oprsu]_|github_pat_|glpat-)[\w-]{10,}+"), "…"),
-    (re.compile(r"eyJ[\w-]++\.[\w-]++\.[\w-]++"), "…"),
+    (re.compile(r"(?<![\w-])eyJ[\w-]++\.[\w-]++\.[\w-]++"), "…"),
     (re.compile(r"-----BEGIN [^-]+-----.*?(-----END [^-]+-----|\Z)", re.DOTALL), "…"),
     (re.compile(r"[A-Za-z0-9+/_=-]{64,}+"), "…"),
 )

@@ -100,8 +100,8 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     ),
     (
         RepositoryMissing,
-        r"does not appear to be a git repository|repository .*not found|not a git repository"
-        r"|no such device or address|repository '.*' does not exist",
+        r"does not appear to be a git repository|repository .{0,500}not found|not a git repository"
+        r"|no such device or address|repository '.{0,500}' does not exist",
         "check the repository's URL",
     ),
     (
@@ -138,7 +138,10 @@ _PUSH_RACE = re.compile(
 _PUSH_DECLINED = re.compile(
     r"hook declined|protected branch|denied by|prohibited|remote rejected", re.IGNORECASE
 )
-_USERINFO = re.compile(rf"(?i)\b(https?://){USERINFO}|\b([a-z][a-z0-9+.-]*://[^/\s:]*):{USERINFO}")
+# The remote host writes part of git's output: no pattern may search a line again and again.
+_USERINFO = re.compile(
+    rf"(?i)\b(https?://){USERINFO}|\b([a-z][a-z0-9+.-]{{0,30}}+://[^/\s:]*+):{USERINFO}"
+)
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from k8s_ucp.git.failures import (
@@ -30,6 +32,15 @@ from k8s_ucp.git.failures import (
 )
 def test_credentials_in_urls_are_hidden_up_to_the_last_at(text: str, shown: str) -> None:
     assert redact(text) == shown
+
+
+@pytest.mark.parametrize("word", ["a.", "repository ", "repository '", "a://b:", "https://"])
+def test_a_long_line_of_a_remote_host_is_read_within_seconds(word: str) -> None:
+    """Nothing could interrupt the search of a pattern, not even Ctrl-C."""
+    began = time.process_time()
+    line = redact(f"remote: {word * (60_000 // len(word))}")
+    classify("fetch", "https://host/a", line)
+    assert time.process_time() - began < 3
 
 
 def test_a_full_disk_is_not_classified_as_a_network_failure() -> None:

@@ -1,4 +1,4 @@
-"""Recognizes manifests that another tool has to fill before they are objects. Pure.
+"""Template actions in texts, and manifests that a tool has to fill before they are objects. Pure.
 
 Skeletons of Backstage, projects of Kluctl and folders of cookiecutter look like manifests, since
 their placeholders are valid strings in YAML; so do templates with names such as <CLUSTER_NAME>.
@@ -7,7 +7,7 @@ their placeholders are valid strings in YAML; so do templates with names such as
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from k8s_ucp.gitops.imports.findings import NotImportable
 
@@ -16,6 +16,28 @@ _NAME = re.compile(rb"^[ \t]+name(?:space)?:[ \t]*(?P<value>.*)", re.MULTILINE)
 """Neither can match one text in two ways: with those, a search takes years in some manifests."""
 _IN_CAPITALS = re.compile(rb"<[A-Z][A-Z0-9_]+>")
 _LONGEST = 60
+
+
+def actions_in(text: str) -> Iterator[str]:
+    """What is between `{{` and the next `}}`."""
+    return (text[start + 2 : end - 2] for start, end in _places(text))
+
+
+def with_actions(text: str, change: Callable[[str], str]) -> str:
+    """The text with each action, including its braces, replaced. change: gets what is between."""
+    found, at = [], 0
+    for start, end in _places(text):
+        found += [text[at:start], change(text[start + 2 : end - 2])]
+        at = end
+    return "".join([*found, text[at:]])
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    """Not by a pattern, which would look for the end of each of thousands of unfinished actions."""
+    start = text.find("{{")
+    while start >= 0 and (end := text.find("}}", start + 2)) >= 0:
+        yield start, end + 2
+        start = text.find("{{", end + 2)
 
 
 def refuse_templates(files: Mapping[str, bytes], command: str) -> None:

@@ -29,7 +29,7 @@ UNLOCK = "git-crypt unlock in its repository, then run the command again"
 _WITH_EXPONENT = re.compile(r"[-+]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)[eE][-+]?(?:\d{1,2}|[12]\d\d)$")
 """Numbers that PyYAML reads as strings; too large ones, such as commit ids, stay strings."""
 _NO_TEXT_ELSEWHERE = re.compile(
-    r"[yYnN]|[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
+    r"[yYnN]|[-+]?(?:\d[\d_]*+(?:\.[\d_]*+)?|\.\d++)(?:[eE][-+]?\d+)?|0[box][0-9a-fA-F_]+"
 )
 """Strings that PyYAML writes unquoted, but others, such as Go, read as booleans or numbers."""
 

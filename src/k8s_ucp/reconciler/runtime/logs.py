@@ -13,7 +13,7 @@ from k8s_ucp.redaction import USERINFO
 from k8s_ucp.timestamps import stamp
 
 _CREDENTIAL = re.compile(
-    r"eyJ[\w-]{8,}\.[\w-]+\.[\w-]*|(?i:bearer)\s+\S+|-----BEGIN[^-]*KEY-----.*"
+    r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*|(?i:bearer)\s+\S+|-----BEGIN[^-]*KEY-----.*"
     rf"|(?<=://){USERINFO}"
 )
 

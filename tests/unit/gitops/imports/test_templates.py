@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from k8s_ucp.gitops.imports.application_templates import fill
 from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.imports.go_templates import chart_of
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from tests.unit.gitops.imports.repository_files import application, found, overlay, refusal
 
@@ -74,3 +78,29 @@ def test_applications_with_placeholders_are_templates() -> None:
     assert not there.findings
     assert refusal(there, "web").reason == "it is a template: its repoURL has <GITOPS_REPO_URL>"
     assert refusal(there, "api").reason == "it is a template: its path has <CLUSTER_NAME>"
+
+
+@pytest.mark.parametrize("text", ["{{ " + " " * 30_000, "{" * 30_000, "{{ a }}" + "{{" * 15_000])
+def test_actions_without_an_end_are_read_within_seconds(text: str) -> None:
+    began = time.process_time()
+    assert fill(text, {"a": 1}, go=False).endswith(text[-9:])
+    chart_of([text], [])
+    assert time.process_time() - began < 3
+
+
+def test_actions_are_filled_as_argo_cd_does() -> None:
+    for text, filled in (
+        ("{{a}}-{{ a }}", "1-1"),
+        ("x {{- a -}} y", "x 1 y"),
+        ("{{ a }}\n{{\na\n}}", "1\n1"),
+        ("}} {{ a }} {{", "}} 1 {{"),
+    ):
+        assert fill(text, {"a": 1}, go=False) == filled
+
+
+@pytest.mark.parametrize(
+    "action", [f"{'(' * 1500}.a{')' * 1500}", f'"a"{8 * (" | replace `a` `" + "a" * 90 + "`")}']
+)
+def test_an_action_that_grows_or_nests_too_much_is_refused(action: str) -> None:
+    with pytest.raises(NotImportable, match="which is not known here"):
+        fill(f"{{{{ {action} }}}}", {"a": "a"}, go=True)

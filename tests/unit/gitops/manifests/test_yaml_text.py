@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from k8s_ucp import yaml_io
@@ -150,3 +152,9 @@ def test_tags_of_other_programs_are_ignored() -> None:
     assert documents(text, "a.yaml") == [{"a": "key", "b": {"c": [1, "d"]}}]
     with pytest.raises(UsageError, match="could not determine a constructor"):
         documents(b"a: !!python/name:os.system b\n", "a.yaml")
+
+
+def test_a_long_text_that_begins_like_a_number_is_written_within_seconds() -> None:
+    began = time.process_time()
+    dump_all([{"digits": "0" * 30_000 + "x"}])
+    assert time.process_time() - began < 3

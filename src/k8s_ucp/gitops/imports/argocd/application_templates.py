@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.imports.templates import actions_in, with_actions
 
-_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _CONTROL = re.compile(r"\{\{-?\s*(?:if|with|range)\b")
 _FIELD = re.compile(r"\.[\w.-]*")
 _WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|`[^`]*`|[()|]|[^\s()|"`]+)')
+_LONGEST_ACTION = 2_000
+_LONGEST_VALUE = 100_000
+"""Characters. Others write the templates, and `replace` can multiply a text again and again."""
 _ADVICE = (
     "add its apps with `ucp app add`, or import the Applications that Argo CD generated from it"
 )
@@ -25,9 +28,11 @@ _ADVICE = (
 
 def fill(value: Any, parameters: Mapping[str, Any], *, go: bool) -> Any:
     """The value with all template actions in its strings filled. Raises NotImportable."""
-    return _mapped(
-        value, lambda text: _ACTION.sub(lambda match: _text(match[1], parameters, go), text)
-    )
+
+    def filled(action: str) -> str:
+        return _text(_trimmed(action), parameters, go)
+
+    return _mapped(value, lambda text: with_actions(text, filled))
 
 
 def texts_in(value: Any) -> Iterator[str]:
@@ -66,9 +71,14 @@ def refuse_unknown(texts: Sequence[str], parameters: Mapping[str, Any]) -> None:
     helm would fill it with nothing. Where there are conditions, they may ask for it first.
     """
     plain = (text for text in texts if not _CONTROL.search(text))
-    for action in (match[1] for text in plain for match in _ACTION.finditer(text)):
+    for action in (_trimmed(each) for text in plain for each in actions_in(text)):
         if _FIELD.fullmatch(action) and action != ".":
             _text(action, parameters, go=True)
+
+
+def _trimmed(action: str) -> str:
+    """Without spaces, and the dashes by which Go trims what is around an action."""
+    return action.removeprefix("-").removesuffix("-").strip()
 
 
 def normalized(text: str) -> str:
@@ -134,6 +144,8 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 def _go(action: str, parameters: Mapping[str, Any]) -> Any:
     """Evaluate an action of a Go template; None if it isn't supported."""
+    if len(action) > _LONGEST_ACTION:
+        return None
     words: list[str] = []
     at = 0
     while action[at:].strip():
@@ -144,7 +156,7 @@ def _go(action: str, parameters: Mapping[str, Any]) -> Any:
         at = match.end()
     try:
         found, left = _pipeline(words, parameters)
-    except (TypeError, ValueError, AttributeError, LookupError):
+    except (TypeError, ValueError, AttributeError, LookupError, RecursionError):
         return None
     return None if left else found
 
@@ -185,7 +197,8 @@ def _called(name: str, arguments: Sequence[Any]) -> Any:
         return name == "true"
     if name not in _FUNCTIONS or any(each is None for each in arguments):
         return None
-    return _FUNCTIONS[name](*arguments)
+    value = _FUNCTIONS[name](*arguments)
+    return None if isinstance(value, str) and len(value) > _LONGEST_VALUE else value
 
 
 def _operand(word: str, parameters: Mapping[str, Any]) -> Any:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from k8s_ucp.gitops.imports.templates import with_actions
 from k8s_ucp.gitops.manifests.yaml_text import documents
 
-_ACTION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _NORMALIZE = re.compile(r"(?<![\w.$\"'])normalize\b")
 _CHART = "apiVersion: v2\nname: templates\nversion: 0.0.0\n"
 _FILLED = """
@@ -28,7 +28,7 @@ filled:
 
 def chart_of(texts: Sequence[str], sets: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
     """A chart that fills each template with each set of parameters."""
-    values = {"texts": [_ACTION.sub(_with_normalize, each) for each in texts], "sets": sets}
+    values = {"texts": [with_actions(each, _with_normalize) for each in texts], "sets": sets}
     return {
         "Chart.yaml": _CHART.encode(),
         "values.yaml": json.dumps(values, default=str).encode(),
@@ -43,5 +43,5 @@ def filled_by(output: str, texts: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(found[start : start + len(texts)]) for start in range(0, len(found), len(texts))]
 
 
-def _with_normalize(action: re.Match[str]) -> str:
-    return _NORMALIZE.sub('include "normalize"', action[0])
+def _with_normalize(action: str) -> str:
+    return "{{" + _NORMALIZE.sub('include "normalize"', action) + "}}"
