@@ -214,7 +214,7 @@ def shallow_clone(
         try:
             _clone(how, url, folder, credential, until)
         except failures.GitFailed as error:
-            if not re.search(r"Remote branch .* not found", error.message):
+            if not re.search(r"Remote branch .{0,500} not found", error.message):
                 raise
             raise UcpError(
                 f"{failures.redact(url)} has no branch {branch}",

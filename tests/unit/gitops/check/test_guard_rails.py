@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, get_args
 
 import pytest
@@ -248,6 +249,13 @@ def test_the_check_and_the_policy_look_at_the_same_annotations_and_patterns() ->
     (policy,) = load_all(found.decode())
     expressions = [each["expression"] for each in policy["spec"]["variables"]]
     assert any(f"findAll(r'{policies.HOST_PATTERN}')" in each for each in expressions)
+
+
+def test_a_long_word_of_a_probe_is_read_within_seconds() -> None:
+    """The time limit of the push hook can't interrupt the search of a pattern."""
+    began = time.process_time()
+    assert not faults(deployment(container(livenessProbe={"exec": {"command": ["a" * 60_000]}})))
+    assert time.process_time() - began < 3
 
 
 def test_the_check_and_the_policy_use_the_same_url_patterns() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.gitops.manifests.images_and_ports import images_in
-from k8s_ucp.gitops.render.kustomize_images import images_of
+from k8s_ucp.gitops.render.kustomize_images import _matches, images_of
 
 DEPLOYMENT = (
     b"kind: Deployment\nspec: {containers: [{image: 'reg/web:1'}, {image: 'reg/side:2'}]}\n"
@@ -140,3 +140,10 @@ def test_an_image_that_an_ambiguous_patch_sets_is_not_listed() -> None:
     added = [*AS_BEFORE, ("reg/proxy", "4")]
     assert _patched(f"{{patch: '{more % '{name: proxy, image: reg/proxy:4}'}'}}") == sorted(added)
     assert _patched(f"{{patch: '{more % '{image: reg/web:2}'}'}}") == left
+
+
+def test_a_pattern_of_a_patch_that_takes_years_is_not_compared() -> None:
+    assert not _matches("(a+)+", "a" * 40 + "-")
+    assert not _matches("a*a*a*a*a*a*a*a*a*a*b", "a" * 200)
+    assert _matches("web-.*", "web-api")
+    assert _matches("web-(api|page)", "web-page")

@@ -11,6 +11,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from shlex import quote
 from typing import Any
 
@@ -22,6 +23,7 @@ from k8s_ucp.gitops.imports.argocd.application_templates import (
     texts_in,
     with_texts,
 )
+from k8s_ucp.gitops.imports.directories import is_slow
 from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, in_text
 from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree, beside_its_file
@@ -294,8 +296,8 @@ def looked_at(value: Any, tree: RepositoryTree) -> Iterator[str]:
     if isinstance(value, dict):
         git = part(value, "git")
         rules = [*maps(git, "directories"), *maps(git, "files")]
-        patterns = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
-        if any(each.fullmatch(path) for each in patterns for path in (*tree.folders, *tree.names)):
+        globs = [str(each.get("path")) for each in rules if not each.get("exclude")]
+        if _match_any(globs, (*tree.folders, *tree.names)):
             yield str(git.get("repoURL", ""))
         value = list(value.values())
     if isinstance(value, list):
@@ -345,13 +347,29 @@ def _files(
 
 def _chosen(rules: Sequence[Mapping[str, Any]], paths: Iterable[str]) -> Iterator[str]:
     """Paths that match a rule and no exclusion."""
-    wanted = [_pattern(str(each.get("path"))) for each in rules if not each.get("exclude")]
-    excluded = [_pattern(str(each.get("path"))) for each in rules if each.get("exclude")]
+    wanted = [str(each.get("path")) for each in rules if not each.get("exclude")]
+    excluded = [str(each.get("path")) for each in rules if each.get("exclude")]
     for path in paths:
-        if any(each.fullmatch(path) for each in wanted) and not any(
-            each.fullmatch(path) for each in excluded
+        if any(_matches(each, path) for each in wanted) and not any(
+            _matches(each, path) for each in excluded
         ):
             yield path
+
+
+def _match_any(globs: Collection[str], paths: Collection[str]) -> bool:
+    try:
+        return any(_matches(each, path) for each in globs for path in paths)
+    except NotImportable:
+        return False
+
+
+def _matches(glob: str, path: str) -> bool:
+    """Raises NotImportable for a pattern that Python could not compare in time."""
+    # A single star ends at a slash, so those of other segments don't multiply the steps.
+    singles = max(each.replace("**", "").count("*") for each in glob.split("/"))
+    if is_slow([path], glob.count("**") + singles):
+        raise NotImportable(f"the path {glob[:80]} of its generator has too many *", _ADVICE)
+    return _pattern(glob).fullmatch(path) is not None
 
 
 def _of_path(path: str, go: bool, file: str = "") -> dict[str, Any]:
@@ -379,6 +397,7 @@ def flat(content: Mapping[str, Any], start: str = "") -> dict[str, Any]:
     return found
 
 
+@cache
 def _pattern(path: str) -> re.Pattern[str]:
     """`*` doesn't match a slash, `**` does."""
     text = ""

@@ -5,6 +5,7 @@ In these patterns, `*` also matches slashes.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,6 +19,9 @@ def takes_all(directory: Mapping[str, Any], names: Iterable[str]) -> bool:
     False if a pattern is not understood.
     """
     include, exclude = (directory.get(each) for each in ("include", "exclude"))
+    names = list(names)
+    if is_slow(names, max(map(_stars, (str(include), str(exclude))))):
+        return False
     included = _pattern(str(include)) if include else re.compile(".*", re.DOTALL)
     excluded = _pattern(str(exclude)) if exclude else None
     if included is None or (exclude and excluded is None):
@@ -25,6 +29,21 @@ def takes_all(directory: Mapping[str, Any], names: Iterable[str]) -> bool:
     return all(
         included.fullmatch(name) and not (excluded and excluded.fullmatch(name)) for name in names
     )
+
+
+_MOST_STEPS = 1e8
+
+
+def is_slow(texts: Iterable[str], stars: int) -> bool:
+    """Whether a comparison with a pattern may take Python minutes, or years.
+
+    stars: those that may match the same characters.
+    """
+    return any(len(each) ** stars > _MOST_STEPS for each in texts)
+
+
+def _stars(glob: str) -> int:
+    return sum(key == "*" for key, _ in itertools.groupby(glob))
 
 
 def _pattern(glob: str) -> re.Pattern[str] | None:

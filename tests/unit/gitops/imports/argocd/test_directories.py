@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from k8s_ucp.gitops.imports.argocd.application_sets import _matches
 from k8s_ucp.gitops.imports.argocd.directories import takes_all
+from k8s_ucp.gitops.imports.findings import NotImportable
 
 NAMES = ("all.yaml", "jobs/job.yml")
 
@@ -49,3 +51,15 @@ def test_patterns_that_do_not_select_all_files_are_recognized(directory: dict[st
 def test_a_pattern_matches_across_folders() -> None:
     assert takes_all({"include": "*.yml"}, ["jobs/job.yml"])
     assert not takes_all({"exclude": "*.yml"}, ["jobs/job.yml"])
+
+
+def test_a_pattern_that_takes_years_selects_no_file() -> None:
+    assert not takes_all({"include": "*a" * 20}, ["a" * 200])
+    assert not takes_all({"exclude": "*a" * 20}, ["a" * 200])
+
+
+def test_a_generator_of_folders_that_takes_years_is_refused() -> None:
+    with pytest.raises(NotImportable, match="has too many"):
+        _matches("apps/*" + "a*" * 20, "apps/" + "a" * 200)
+    assert _matches("*/*/*/*/*/overlays/*", "a/b/c/d/e/overlays/prod")
+    assert _matches("apps/**/overlays/*-eu*", "apps/a/b/overlays/prod-eu1")
