@@ -33,7 +33,8 @@ class FolderTree:
 def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
     """Kustomizations with all files that they use, anywhere in the tree: {path: content}.
 
-    Missing files are left out; kustomize reports them.
+    Missing files are left out; kustomize reports them. So are hidden files outside of a
+    kustomization's folder, such as git's settings: others write the texts that name files.
     """
     files: dict[str, bytes] = {}
     waiting, seen = list(folders), set[str]()
@@ -48,7 +49,7 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
                 break
         for text in _texts(kustomization(files, folder)):
             path = resolve(folder, text)
-            if path is None or path in files:
+            if path is None or path in files or not (within(path, folder) or _is_plain(path)):
                 continue
             if (content := place.read(path)) is not None:
                 files[path] = content
@@ -56,6 +57,10 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
                 names = (join(path, name) for name in KUSTOMIZATIONS)
                 waiting += [path] if any(place.read(each) is not None for each in names) else []
     return files
+
+
+def _is_plain(path: str) -> bool:
+    return not any(each.startswith(".") for each in path.split("/"))
 
 
 def moved_up(files: Files, folder: str) -> tuple[str, dict[str, bytes]]:

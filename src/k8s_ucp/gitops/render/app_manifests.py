@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,8 @@ Manifests = Mapping[str, Mapping[str, bytes]]
 """{app: {path relative to its folder: content}}."""
 MOST_BYTES = 4_000_000
 """Limit for one file, larger than any manifest or chart file."""
+_CLOSED = frozenset(("creds", "gitops", ".ucp"))
+"""Folders beside ucp.yaml with credentials and state, which no app may use."""
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 """First bytes of a file whose content Git LFS stores elsewhere."""
 
@@ -172,19 +174,29 @@ def _local(app: App, folder: Path) -> FolderTree:
     if not root.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"the app {app.name}: {root} is outside {folder}", next=advice)
 
-    return folder_place(folder)
+    return folder_place(folder, closed=_CLOSED)
 
 
-def folder_place(root: Path) -> FolderTree:
-    """A folder on this machine; files outside of it are not read."""
+def folder_place(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
+    """A folder on this machine; files outside of it are not read.
+
+    closed: names of folders in it that are not read either.
+    """
+
+    top = root.resolve()
 
     def names(below: str) -> list[str]:
-        return [name for name, _ in _files(root / below, root)]
+        found = _files(root / below, root)
+        return [name for name, file in found if not closed or is_open(file)]
+
+    def is_open(file: Path) -> bool:
+        place = file.resolve()
+        return place.is_relative_to(top) and place.relative_to(top).parts[0] not in closed
 
     def read(path: str) -> bytes | None:
         file = root / path
         try:
-            exists = file.is_file() and file.resolve().is_relative_to(root.resolve())
+            exists = file.is_file() and is_open(file)
         except OSError:
             # Such as a text of a kustomization that is too long for a path.
             return None
@@ -251,14 +263,13 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
     for environment, name in app.values.items():
         content = files.get(name)
         if content is None:
-            file = folder / name
-            if not file.is_file() or not file.resolve().is_relative_to(folder.resolve()):
+            content = folder_place(folder, closed=_CLOSED).read(name)
+            if content is None:
                 raise UsageError(
                     f"the app {app.name}: the values file {name} for {environment} "
                     "exists neither in the chart nor next to ucp.yaml",
                     next=f"fix `values` of the app {app.name} in ucp.yaml",
                 )
-            content = file.read_bytes()
         files = {**files, f"values-{environment}.yaml": content}
     return files
 

@@ -1,0 +1,79 @@
+"""Files of apps beside ucp.yaml: those that others wrote have no other file of a workspace read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.render.app_manifests import outside, read_app
+from k8s_ucp.topology import App
+
+SECRET = b"s3cret"
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+CHART = "apiVersion: v2\nname: web\nversion: 1.0.0\n"
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A workspace with secrets, and an app that was copied to manifests/web."""
+    for name in ("creds/gcp.json", "gitops/demo/x", ".ucp/demo/kubeconfig", ".git/config", ".env"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(SECRET)
+    app = tmp_path / "manifests/web"
+    app.mkdir(parents=True)
+    (app / "x.yaml").write_text(CONFIG)
+    return tmp_path
+
+
+def _read(workspace: Path, **more: object) -> dict[str, bytes]:
+    return read_app(App.model_validate({"name": "web", "path": "manifests/web", **more}), workspace)
+
+
+@pytest.mark.parametrize(
+    "name", ["creds/gcp.json", "gitops/demo/x", ".ucp/demo/kubeconfig", ".git/config", ".env"]
+)
+def test_a_kustomization_has_no_secret_of_the_workspace_read(workspace: Path, name: str) -> None:
+    place = workspace / "manifests/web/kustomization.yaml"
+    for text in (
+        f"commonAnnotations: {{note: ../../{name}}}",
+        f"configMapGenerator: [{{name: x, files: [key=../../{name}]}}]",
+    ):
+        place.write_text(f"resources: [x.yaml]\n{text}\n")
+        found = _read(workspace)
+        assert {each.rpartition("/")[2] for each in found} == {"kustomization.yaml", "x.yaml"}
+
+
+def test_a_kustomization_uses_files_beside_it_and_own_hidden_ones(workspace: Path) -> None:
+    (workspace / "shared").mkdir()
+    (workspace / "shared/y.yaml").write_text(CONFIG)
+    (workspace / "manifests/web/.env").write_text("A=1\n")
+    (workspace / "manifests/web/kustomization.yaml").write_text(
+        "resources: [x.yaml, ../../shared/y.yaml]\nconfigMapGenerator: [{name: x, envs: [.env]}]\n"
+    )
+    found = _read(workspace)
+    assert found["manifests/web/.env"] == b"A=1\n"
+    assert found["shared/y.yaml"] == CONFIG.encode()
+
+
+def test_a_link_leads_to_no_secret_of_the_workspace(workspace: Path) -> None:
+    (workspace / "manifests/web/y.yaml").symlink_to("../../creds/gcp.json")
+    assert set(_read(workspace)) == {"x.yaml"}
+
+
+def test_no_values_file_is_a_secret_of_the_workspace(workspace: Path) -> None:
+    (workspace / "manifests/web/Chart.yaml").write_text(CHART)
+    with pytest.raises(UsageError, match="exists neither in the chart nor next to"):
+        _read(workspace, values={"prod": "creds/gcp.json"})
+    (workspace / "prod.yaml").write_text("a: 1\n")
+    assert _read(workspace, values={"prod": "prod.yaml"})["values-prod.yaml"] == b"a: 1\n"
+
+
+def test_a_copy_of_a_folder_has_no_settings_of_git(workspace: Path) -> None:
+    app = workspace / "manifests/web"
+    (app / "kustomization.yaml").write_text(
+        "resources: [x.yaml]\ncommonAnnotations: {note: ../../.git/config}\n"
+    )
+    assert outside(app, workspace) == {}
