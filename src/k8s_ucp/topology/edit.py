@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +38,29 @@ def with_item(text: str, key: str, item: Mapping[str, Any], path: Path) -> tuple
     path: of the file, for messages. Raises UsageError if the name exists, or the result is not a
     valid topology.
     """
+    return with_items(text, key, [item], path)
+
+
+def with_items(
+    text: str, key: str, items: Sequence[Mapping[str, Any]], path: Path
+) -> tuple[str, Topology]:
+    """The same for several items, reading and validating the text once."""
     names = _names(text, key)
-    if item["name"] in names:
-        raise UsageError(
-            f"'{item['name']}' already exists in {key} of {path.name}",
-            next=f"choose another name, or edit {path}",
-        )
+    for item in items:
+        if item["name"] in names:
+            raise UsageError(
+                f"'{item['name']}' already exists in {key} of {path.name}",
+                next=f"choose another name, or edit {path}",
+            )
+        names.append(item["name"])
 
     def change(content: Any, new_list: Callable[[], Any]) -> None:
         spec = content["spec"] = content.get("spec") or {}
         spec[key] = spec.get(key) or new_list()
-        spec[key].append(dict(item))
+        spec[key].extend(map(dict, items))
 
     def put_in(text: str) -> str:
-        return _put_in(text, ("spec",), key, [item])
+        return _put_in(text, ("spec",), key, [*items])
 
     return _changed(text, path, change, put_in)
 

@@ -10,6 +10,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.edit import (
     with_item,
+    with_items,
     with_overlays,
     with_state,
     with_words,
@@ -149,6 +150,22 @@ def test_items_are_added_to_and_removed_from_lists_in_flow_style() -> None:
     assert topology.spec.apps[0].name == "shop"
     assert added == flow.replace("spec: {}", "spec: {apps: [{name: shop, image: a/d, tag: '3'}]}")
     assert without_item(added, "apps", "shop", FILE)[0] == flow
+
+
+@pytest.mark.parametrize("text", [HAND, topology_text(default())], ids=["hand", "default"])
+def test_several_items_at_once_give_the_same_file_as_one_after_the_other(text: str) -> None:
+    """Each edit reads and validates the whole file, so an import of many apps adds them at once."""
+    shops = [{"name": f"shop-{each}", "image": "a/d", "tag": "3"} for each in "abc"]
+    one_by_one = text
+    for each in shops:
+        one_by_one, _ = with_item(one_by_one, "apps", each, FILE)
+
+    added, topology = with_items(text, "apps", shops, FILE)
+
+    assert added == one_by_one
+    assert [each.name for each in topology.spec.apps][-3:] == ["shop-a", "shop-b", "shop-c"]
+    with pytest.raises(UsageError, match="'shop-a' already exists in apps"):
+        with_items(text, "apps", [shops[0], shops[0]], FILE)
 
 
 def test_a_file_that_cannot_be_edited_as_text_is_rewritten() -> None:

@@ -19,7 +19,14 @@ from pathlib import Path
 from k8s_ucp.errors import CommandFailed, UcpError
 from k8s_ucp.git.failures import redact, relevant_lines
 from k8s_ucp.gitops.manifests.sources import by_http, find_refused, http_repositories
-from k8s_ucp.process import find_program, passed_on, run, terminate_all, working_in
+from k8s_ucp.process import (
+    RunningPrograms,
+    find_program,
+    passed_on,
+    run,
+    terminate_all,
+    working_in,
+)
 
 BUILD_SECONDS = 60.0
 _TRANSPORTS = ("https", "ssh")
@@ -109,12 +116,18 @@ class LoadsFromOutside(BuildFailed):
 
 
 def build(
-    kustomize: Path, folder: Path, *, timeout: float = BUILD_SECONDS, also: Collection[str] = ()
+    kustomize: Path,
+    folder: Path,
+    *,
+    timeout: float = BUILD_SECONDS,
+    also: Collection[str] = (),
+    programs: RunningPrograms | None = None,
 ) -> str:
     """Build a folder with a kustomization: its objects as YAML documents.
 
     kustomize: the program. also: git transports besides https and ssh, and repository URLs that are
-    allowed over plain http. Raises BuildFailed, ProgramMissing, DeadlineExceeded.
+    allowed over plain http. programs: kustomize is added to them. Raises BuildFailed,
+    ProgramMissing, DeadlineExceeded.
     """
     for path, words in find_refused(folder, also):
         raise BuildFailed(
@@ -131,6 +144,7 @@ def build(
                 env=environment,
                 memory=MEMORY,
                 output=OUTPUT,
+                programs=programs,
             )
         except CommandFailed as error:
             if "timeout running" in error.output:

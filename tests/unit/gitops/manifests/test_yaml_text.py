@@ -146,6 +146,17 @@ def test_strings_stay_strings_in_every_parser() -> None:
     )
 
 
+def test_objects_that_are_only_shown_are_read_back_as_they_were() -> None:
+    """libyaml writes them in a twentieth of the time."""
+    texts = ["12e4567", "y", "null", "- a", "a: b # c", " x ", "a\n b\n", "ä 🙂", 30 * "long ", ""]
+    found = [{"kind": "A", "texts": texts, "n": [1, 1.5, True, None]}, {"kind": "B"}]
+
+    text = dump_all(found, for_files=False)
+
+    assert documents(text.encode(), "a.yaml") == found
+    assert "- '12e4567'\n- 'y'" in text.replace("\n  -", "\n-")
+
+
 def test_tags_of_other_programs_are_ignored() -> None:
     """As by Go's parsers: Home Assistant, CloudFormation and others have tags of their own."""
     text = b"a: !secret key\nb: !include {c: [1, !Ref d]}\n"

@@ -20,7 +20,7 @@ from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.topology import parse
-from k8s_ucp.topology.edit import with_item
+from k8s_ucp.topology.edit import with_items
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
@@ -102,9 +102,8 @@ def adding(selection: Selection) -> Edit:
     def edit(text: str, file: Path) -> tuple[str, Topology]:
         key = text, file, json.dumps(list(selection.items.values()))
         if key not in kept:
-            edited = text, parse(text, file)
-            for each in selection.items.values():
-                edited = with_item(edited[0], "apps", each, file)
+            items = [*selection.items.values()]
+            edited = with_items(text, "apps", items, file) if items else (text, parse(text, file))
             kept.clear()
             kept[key] = edited
         return kept[key]

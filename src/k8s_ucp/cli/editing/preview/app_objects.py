@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,19 +106,33 @@ def _built(
     """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
+    from k8s_ucp.gitops.manifests.build_many import WORKERS
     from k8s_ucp.gitops.publish.repositories import render_to
+    from k8s_ucp.process import RunningPrograms
 
     program, charts = kustomize(), pinned_helm(call, topology)
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
         render_to(Path(folder), replace(rendered, core={}))
-        builder = OverlayBuilder(program, charts, Path(folder, "apps"), topology)
-        for each in topology.spec.environments:
-            for name in names:
+        programs = RunningPrograms()
+        builder = OverlayBuilder(program, charts, Path(folder, "apps"), topology, programs)
+        pool = ThreadPoolExecutor(max_workers=WORKERS)
+        try:
+            # The programs run while this thread looks at what the ones before have built.
+            waiting = deque(
+                (name, each.name, pool.submit(builder.build, name, each.name))
+                for each in topology.spec.environments
+                for name in names
+            )
+            while waiting:
+                name, environment, build = waiting.popleft()
                 try:
-                    shown = builder.build(name, each.name)
+                    shown = build.result()
                 except UcpError as error:
                     if failures is None:
                         raise
                     failures.setdefault(name, error)
                     continue
-                yield name, each.name, shown, builder.chart_renderer(name, each.name)
+                yield name, environment, shown, builder.chart_renderer(name, environment)
+        finally:
+            programs.end()
+            pool.shutdown(cancel_futures=True)

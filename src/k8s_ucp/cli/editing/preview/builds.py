@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.errors import UcpError, UsageError
 
 if TYPE_CHECKING:
+    from k8s_ucp.process import RunningPrograms
     from k8s_ucp.topology import Topology
 
 _SHOWN = 4
@@ -25,6 +26,7 @@ class OverlayBuilder:
     helm: Path
     apps: Path
     topology: Topology
+    programs: RunningPrograms | None = None
 
     def build(self, app: str, environment: str) -> str:
         """The objects of an app in an environment, as YAML. Raises UcpError."""
@@ -59,7 +61,8 @@ class OverlayBuilder:
 
         folder = _overlay(app, environment)
         try:
-            return build(self.kustomize, self.apps / folder, also=transports(self.topology))
+            also = transports(self.topology)
+            return build(self.kustomize, self.apps / folder, also=also, programs=self.programs)
         except LoadsFromOutside as error:
             # Paths in the app repository mean nothing to the user.
             error.message = f"{app} on {environment}: {error.message}".replace(
@@ -88,7 +91,7 @@ class OverlayBuilder:
                 f"{app} on {environment}: {built.failures[folder]}",
                 next="run the command again with --values FILE, if the chart lacks values",
             )
-        return dump_all(built.objects[folder])
+        return dump_all(built.objects[folder], for_files=False)
 
     def _home(self, app: str) -> str:
         return next(each.home for each in self.topology.spec.apps if each.name == app)
