@@ -125,6 +125,15 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     of_sets = SetContext(tree, same, request.clusters, known, fill_go=request.fill_go)
     declared, more = expand_declared(documents, of_sets)
     refusals += more
+    refusals += [
+        RefusedApp(
+            named_by(path.rpartition(".")[0], request.title)[1],
+            path,
+            error.message,
+            error.next or f"correct {path}",
+        )
+        for path, error in tree.invalid_files_of_argocd.items()
+    ]
     flux = FluxContext(tree, same, known, request.build)
     of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]

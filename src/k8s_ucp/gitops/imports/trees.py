@@ -22,7 +22,7 @@ from k8s_ucp.gitops.manifests.reachable import (
     within,
 )
 from k8s_ucp.gitops.manifests.sources import entries
-from k8s_ucp.gitops.manifests.yaml_text import documents, maps, part, plain_text
+from k8s_ucp.gitops.manifests.yaml_text import documents, has_template, maps, part, plain_text
 from k8s_ucp.names import SECRET_TYPE
 
 _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
@@ -168,18 +168,31 @@ class RepositoryTree:
         """Kustomizations with all files that they use: {path: content}."""
         return taken_in(self.place, folders)
 
-    @cached_property
+    @property
     def documents_of_argocd(self) -> tuple[ArgoDocument, ...]:
         """Applications, ApplicationSets and Flux objects, without those in chart templates."""
+        return self._of_argocd[0]
+
+    @property
+    def invalid_files_of_argocd(self) -> dict[str, UsageError]:
+        """{path: why it is not valid YAML} of files with such objects, without templates."""
+        found = {each: invalid(self.read(each), each) for each in self._of_argocd[1]}
+        return {name: error for name, error in found.items() if error}
+
+    @cached_property
+    def _of_argocd(self) -> tuple[tuple[ArgoDocument, ...], tuple[str, ...]]:
+        """(documents, files that are not valid YAML)."""
         found: list[ArgoDocument] = []
+        unreadable: list[str] = []
         for name in self.names:
             if not name.endswith((".yaml", ".yml", ".json")) or not self.is_searched(name):
                 continue
             if not self.in_chart(name):
                 text = self._text(name)
                 if _is_application(text) or _FLUX.search(text):
-                    found += map(beside_its_file, read_documents(self.read(name), name))
-        return tuple(found)
+                    read = read_documents(self.read(name), name, unreadable)
+                    found += map(beside_its_file, read)
+        return tuple(found), tuple(unreadable)
 
     @cached_property
     def cluster_secrets(self) -> tuple[ArgoDocument, ...]:
@@ -222,8 +235,13 @@ def _without_dependencies(names: Collection[str]) -> list[str]:
     ]
 
 
-def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
-    """The objects of a file with their lines; invalid YAML is left out."""
+def read_documents(
+    content: bytes, path: str, unreadable: list[str] | None = None
+) -> Iterator[ArgoDocument]:
+    """The objects of a file with their lines; invalid YAML is left out.
+
+    unreadable: receives the path if there is any.
+    """
     try:
         text = plain_text(content, path)
     except UsageError:
@@ -236,10 +254,21 @@ def read_documents(content: bytes, path: str) -> Iterator[ArgoDocument]:
             found = documents(piece.encode(), path)
         except UsageError:
             found = []
+            if unreadable is not None and path not in unreadable:
+                unreadable.append(path)
         line = text.count("\n", 0, start) + skipped + 1
         for each in objects(found):
             yield ArgoDocument(path, line, each)
         start = end
+
+
+def invalid(content: bytes, path: str) -> UsageError | None:
+    """Why a file is not valid YAML; None if it is, or is a template that another tool fills."""
+    try:
+        documents(content, path)
+    except UsageError as error:
+        return None if has_template(content.decode(errors="replace")) else error
+    return None
 
 
 def beside_its_file(document: ArgoDocument) -> ArgoDocument:

@@ -22,6 +22,7 @@ _DEEPEST = 1000
 """Limit of nested mappings and lists, higher than any Kubernetes object needs."""
 _TEMPLATE = "found unhashable key"
 """PyYAML's words for a mapping as a key, which hardly anything but a template contains."""
+_STATEMENT = re.compile(r"\{\{[^{}\n]{0,60}\}\}|\{%[^%\n]{0,60}%\}|<%[^%\n]{0,60}%>")
 _GIT_CRYPT = b"\0GITCRYPT"
 ENCRYPTED = "git-crypt encrypts it"
 UNLOCK = "git-crypt unlock in its repository, then run the command again"
@@ -265,15 +266,24 @@ def _load(text: str, path: str = "") -> list[Any]:
         return load_all(text)
     except invalid as error:
         raise UsageError(
-            f"{path} is not valid YAML: {_reason(error)}", next=f"correct {path}"
+            f"{path} is not valid YAML: {_reason(error, text)}", next=f"correct {path}"
         ) from error
 
 
-def _reason(error: Exception) -> str:
+def has_template(text: str) -> bool:
+    """A text has placeholders or statements of a template language, such as Go's or Jinja."""
+    return bool(_STATEMENT.search(text))
+
+
+def _reason(error: Exception, text: str) -> str:
     """Why a text is invalid, and in which line if that is known."""
     problem, mark = getattr(error, "problem", None), getattr(error, "problem_mark", None)
     if problem and mark:
-        template = " of a template, such as {{ .name }}" if problem == _TEMPLATE else ""
-        return f"{problem}{template} (line {mark.line + 1})"
+        line = "".join(text.split("\n")[mark.line : mark.line + 1])
+        if problem == _TEMPLATE:
+            problem += " of a template, such as {{ .name }}"
+        elif statement := _STATEMENT.search(line):
+            problem += f", as in a template: {statement[0]}"
+        return f"{problem} (line {mark.line + 1})"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ", ".join(lines[:2]) or type(error).__name__

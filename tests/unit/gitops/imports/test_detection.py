@@ -20,11 +20,38 @@ from tests.unit.gitops.imports.repository_files import (
     URL,
     application,
     application_set,
+    document,
     found,
     kustomized,
     overlay,
     place,
 )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        application("web", {"path": "web"}).replace("spec:", "spec: *nothing\nx:"),
+        CONFIG + "data: [\n",
+        document("HelmRelease", "web", {}).replace("argoproj.io", "fluxcd.io").replace("{}", "{"),
+    ],
+    ids=["application", "manifest", "release"],
+)
+def test_a_file_that_is_not_valid_yaml_is_listed(text: str) -> None:
+    """It was left out without a word."""
+    there = found({"apps/db/all.yaml": CONFIG, "clusters/web.yaml": text})
+
+    assert [each.name for each in there.findings] == ["db"]
+    [broken] = there.refusals
+    assert "web.yaml is not valid YAML: " in broken.reason
+    assert broken.advice.startswith("correct ")
+    assert broken.where.startswith("clusters")
+
+
+def test_an_invalid_file_is_not_listed_if_another_tool_fills_it() -> None:
+    text = "{% for each in apps %}\n" + application("web", {"path": "web"}) + "{% endfor %}\n"
+    there = found({"apps/db/all.yaml": CONFIG, "roles/web.yaml": text})
+    assert there.refusals == ()
 
 
 def test_without_a_repository_its_url_is_inferred_from_applicationset_generators() -> None:

@@ -16,7 +16,7 @@ from k8s_ucp.gitops.imports.findings import ArgoDocument, in_path
 from k8s_ucp.gitops.imports.flux.outside_files import with_files_inside
 from k8s_ucp.gitops.imports.flux.variables import fill_variables
 from k8s_ucp.gitops.imports.trees import RepositoryTree
-from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, manifest_files
+from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, manifest_files, readable
 from k8s_ucp.gitops.manifests.reachable import join, kustomization, resolve, within
 from k8s_ucp.gitops.manifests.sources import entries
 from k8s_ucp.gitops.manifests.yaml_text import documents, dump_all, part
@@ -133,7 +133,8 @@ def _resources(tree: RepositoryTree, folder: str) -> list[str]:
         for each in tree.below(folder)
         if each.endswith((".yaml", ".yml")) and not any(within(each, one) for one in inner)
     }
-    return sorted(each.removeprefix(f"{folder}/") for each in (*outermost, *manifest_files(files)))
+    manifests = manifest_files(readable(files))
+    return sorted(each.removeprefix(f"{folder}/") for each in (*outermost, *manifests))
 
 
 def _deployed(

@@ -23,7 +23,7 @@ from k8s_ucp.gitops.imports.findings import (
 )
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid
 from k8s_ucp.gitops.manifests.forms import (
     SeveralFolders,
     chart_file,
@@ -49,6 +49,8 @@ _FOREIGN = re.compile(
 _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
 """The file of Flux itself, which `flux bootstrap` commits."""
 _OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
+_MEANT = (re.compile(rb"^apiVersion:", re.M), re.compile(rb"^kind:", re.M))
+"""Lines of what was meant to be an object."""
 _VALUES = re.compile(
     r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values[-._])?(?P<c>[^/]+)"
     r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
@@ -289,6 +291,7 @@ def _plain(
     """Folders with manifests that nothing else includes."""
     covered = set(tree.closure(sorted(tree.kustomizations)))
     folders: dict[str, list[str]] = {}
+    broken: dict[str, UsageError] = {}
     for path in tree.names:
         folder = path.rpartition("/")[0]
         if not tree.is_searched(folder) or folder.rpartition("/")[2] == "patches":
@@ -299,6 +302,8 @@ def _plain(
             path.endswith((".yaml", ".yml", ".json")) and _is_manifest(tree.read(path), path)
         ):
             folders.setdefault(folder, []).append(path)
+        elif path.endswith((".yaml", ".yml")) and (error := _broken(tree.read(path), path)):
+            broken.setdefault(folder, error)
     groups: dict[str, dict[str | None, str]] = {}
     for folder in sorted(_tops(tree, folders)):
         app, environment = place_of(folder, environments)
@@ -320,6 +325,10 @@ def _plain(
                 yield error.refusal(name, folder or ".")
             except UsageError as error:
                 yield RefusedApp(name, folder or ".", error.message, error.next or "correct it")
+    for folder, error in broken.items():
+        # Beside or below readable manifests, it was the error of these.
+        if not any(within(folder, one) for found in groups.values() for one in found.values()):
+            yield RefusedApp(_name(folder, title), folder or ".", error.message, error.next or "")
 
 
 def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Iterator[str]:
@@ -453,6 +462,13 @@ def _is_manifest(content: bytes, path: str) -> bool:
         return bool(manifest_files({path.rpartition("/")[2]: content}))
     except UsageError:
         return False
+
+
+def _broken(content: bytes, path: str) -> UsageError | None:
+    """Why a file that was meant to be a manifest is not valid YAML."""
+    if not all(each.search(content) for each in _MEANT) or _OTHERS.search(content):
+        return None
+    return invalid(content, path)
 
 
 def _name(folder: str, title: str) -> str:

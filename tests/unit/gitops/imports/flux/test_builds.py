@@ -530,3 +530,15 @@ def test_an_app_that_cannot_be_built_holds_up_no_release_in_the_same_list() -> N
     [web] = [each for each in there.findings if each.name == "web"]
     assert web.values == {"": b"host: b\nreplicas: 1\n"}
     assert "web" not in [each.name for each in there.refusals]
+
+
+def test_an_invalid_file_in_a_folder_that_flux_patches_does_not_end_the_import() -> None:
+    files = {
+        "apps/charts.yaml": CHARTS,
+        "apps/release.yaml": flux("HelmRelease", "web", RELEASE),
+        "apps/broken.yaml": CONFIG + "data: *nothing\n",
+        "clusters/all.yaml": of_flux("all", {"path": "./apps", "targetNamespace": "shop"}),
+    }
+    there = found(files, build=makes({"apps": [release({"host": "built"})]}))
+    [web] = there.findings
+    assert web.values == {"": b"host: built\nreplicas: 1\n"}
