@@ -211,7 +211,7 @@ def _discovery(
         tuple(sorted(findings, key=key)),
         tuple(sorted(refusals, key=key)),
         tuple(
-            f"{each} is taken for this repository: its Applications name it"
+            f"{each} is taken for this repository: what deploys its folders names it"
             for each in sorted(own.difference(urls) if urls else ())
         ),
     )

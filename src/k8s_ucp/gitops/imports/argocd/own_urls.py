@@ -1,10 +1,10 @@
-"""The URLs that stand for a repository in its own Applications. Pure."""
+"""The URLs that stand for a repository in what deploys it. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from k8s_ucp.gitops.imports.argocd.application_sets import looked_at
 from k8s_ucp.gitops.imports.findings import ArgoDocument
@@ -29,7 +29,9 @@ def own_urls(
     urls: those that are known. A fork, or a copy at another host, may name the original.
     """
     sources = [source for each in documents for source in each.sources]
-    if any(normal_url(str(each.get("repoURL"))) in urls for each in sources):
+    of_flux = [*_deployed_by_flux(tree, documents)]
+    of_argocd = [normal_url(str(each.get("repoURL"))) for each in sources]
+    if not set(urls).isdisjoint([*of_argocd, *of_flux]):
         return frozenset(urls)
     named = Counter(
         normal_url(str(source.get("repoURL")))
@@ -48,10 +50,22 @@ def own_urls(
         if each.kind == "ApplicationSet"
         for url in looked_at(each.content, tree)
     )
+    named.update(of_flux)
     if urls:
         names = {each.rpartition("/")[2] for each in urls}
         named = Counter({url: n for url, n in named.items() if url.rpartition("/")[2] in names})
     return frozenset([*urls, *(each for each, _ in named.most_common(1))])
+
+
+def _deployed_by_flux(tree: RepositoryTree, documents: Collection[ArgoDocument]) -> Iterator[str]:
+    """For each Kustomization of Flux that deploys a folder which exists here, its source's URL."""
+    specs = {(each.kind, each.name): part(each.content, "spec") for each in documents}
+    for (kind, _), spec in specs.items():
+        source = part(spec, "sourceRef")
+        repository = specs.get((str(source.get("kind")), str(source.get("name"))), {})
+        folder = resolve("", str(spec.get("path") or ""))
+        if kind == "Kustomization" and repository.get("url") and folder and folder in tree.folders:
+            yield normal_url(str(repository["url"]))
 
 
 def _holds_values(tree: RepositoryTree, document: ArgoDocument, ref: object) -> bool:

@@ -325,10 +325,10 @@ def _plain(
                 yield error.refusal(name, folder or ".")
             except UsageError as error:
                 yield RefusedApp(name, folder or ".", error.message, error.next or "correct it")
-    for folder, error in broken.items():
+    for folder, problem in broken.items():
         # Beside or below readable manifests, it was the error of these.
         if not any(within(folder, one) for found in groups.values() for one in found.values()):
-            yield RefusedApp(_name(folder, title), folder or ".", error.message, error.next or "")
+            yield RefusedApp(_name(folder, title), folder or ".", problem.message, problem.next or "")
 
 
 def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Iterator[str]:

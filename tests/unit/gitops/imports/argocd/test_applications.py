@@ -202,7 +202,8 @@ def test_applications_of_a_fork_may_name_the_original() -> None:
         ("web-a", "web", False),
     ]
     assert there.notes == (
-        "git.example.org/others/platform is taken for this repository: its Applications name it",
+        "git.example.org/others/platform is taken for this repository: what deploys its folders "
+        "names it",
     )
     # If one names this repository, another one with the same name is meant as such.
     files["c.yaml"] = application("own", {"path": "web"})

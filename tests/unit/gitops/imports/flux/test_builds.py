@@ -31,6 +31,7 @@ RELEASE: dict[str, Any] = {
     "values": {"host": "local", "replicas": 1},
 }
 OURS = ("stage", "prod")
+OTHERS = "https://git.example.org/others"
 
 
 def release(values: Mapping[str, Any], version: str = "1.0.0", **more: Any) -> dict[str, Any]:
@@ -542,3 +543,26 @@ def test_an_invalid_file_in_a_folder_that_flux_patches_does_not_end_the_import()
     there = found(files, build=makes({"apps": [release({"host": "built"})]}))
     [web] = there.findings
     assert web.values == {"": b"host: built\nreplicas: 1\n"}
+
+
+def test_a_fork_is_read_although_flux_names_the_original_repository() -> None:
+    """A Kustomization's settings were left out, and each was listed as one of another place."""
+    by = {"kind": "GitRepository", "name": "all"}
+    files = {
+        "apps/web/charts.yaml": CHARTS,
+        "apps/web/release.yaml": flux("HelmRelease", "web", RELEASE),
+        "clusters/source.yaml": flux("GitRepository", "all", {"url": f"{OTHERS}/platform.git"}),
+        "clusters/web.yaml": of_flux(
+            "web", {"path": "./apps/web", "targetNamespace": "shop", "sourceRef": by}
+        ),
+    }
+    there = found(files, build=makes({"apps/web": [release({})]}))
+    assert [each.name for each in there.findings] == ["web"]
+    assert there.refusals == ()
+    assert there.notes == (
+        "git.example.org/others/platform is taken for this repository: what deploys its folders "
+        "names it",
+    )
+    files["clusters/source.yaml"] = flux("GitRepository", "all", {"url": f"{OTHERS}/library"})
+    there = found(files, build=makes({}))
+    assert "another repository" in refusal(there, "web").reason
