@@ -328,7 +328,8 @@ def _plain(
     for folder, problem in broken.items():
         # Beside or below readable manifests, it was the error of these.
         if not any(within(folder, one) for found in groups.values() for one in found.values()):
-            yield RefusedApp(_name(folder, title), folder or ".", problem.message, problem.next or "")
+            name, advice = _name(folder, title), problem.next or "correct it"
+            yield RefusedApp(name, folder or ".", problem.message, advice)
 
 
 def _tops(tree: RepositoryTree, folders: Mapping[str, Collection[str]]) -> Iterator[str]:
