@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from k8s_ucp.gitops.imports.application_templates import fill
+from k8s_ucp.gitops.imports.argocd.application_templates import fill
+from k8s_ucp.gitops.imports.argocd.go_templates import chart_of
 from k8s_ucp.gitops.imports.findings import NotImportable
-from k8s_ucp.gitops.imports.go_templates import chart_of
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from tests.unit.gitops.imports.repository_files import application, found, overlay, refusal
 

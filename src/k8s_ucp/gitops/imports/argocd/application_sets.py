@@ -23,7 +23,7 @@ from k8s_ucp.gitops.imports.argocd.application_templates import (
     texts_in,
     with_texts,
 )
-from k8s_ucp.gitops.imports.directories import is_slow
+from k8s_ucp.gitops.imports.argocd.directories import is_slow
 from k8s_ucp.gitops.imports.findings import ArgoDocument, NotImportable, in_text
 from k8s_ucp.gitops.imports.helm_values import merge
 from k8s_ucp.gitops.imports.trees import RepositoryTree, beside_its_file
