@@ -43,6 +43,12 @@ def is_slow(texts: Iterable[str], stars: int) -> bool:
 
 
 def _stars(glob: str) -> int:
+    """Stars that may match the same characters: of alternatives, those of one."""
+    of_one = re.sub(r"\{([^{}]*)\}", lambda found: max(found[1].split(","), key=_runs), glob)
+    return _runs(of_one)
+
+
+def _runs(glob: str) -> int:
     return sum(key == "*" for key, _ in itertools.groupby(glob))
 
 

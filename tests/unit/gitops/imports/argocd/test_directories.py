@@ -63,3 +63,8 @@ def test_a_generator_of_folders_that_takes_years_is_refused() -> None:
         _matches("apps/*" + "a*" * 20, "apps/" + "a" * 200)
     assert _matches("*/*/*/*/*/overlays/*", "a/b/c/d/e/overlays/prod")
     assert _matches("apps/**/overlays/*-eu*", "apps/a/b/overlays/prod-eu1")
+
+
+def test_many_alternatives_with_a_star_each_are_not_slow() -> None:
+    names = [f"{'folder/' * 10}all.{end}" for end in ("yaml", "yml", "json")]
+    assert takes_all({"include": "{*.yaml,*.yml,*.json,*.md,*.txt,*.lock}"}, names)
