@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.kube import Kind, Kube, KubeError, NotFound, Object
+from k8s_ucp.kube import Kind, Kube, KubeError, NotFound, Object, kinds_in
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 
 _KINDS = {
@@ -114,26 +114,13 @@ def resource_of(kube: Kube, claim: Object, reference: Mapping[str, str]) -> Obje
 
 
 def _kinds(kube: Kube, group: Mapping[str, Any]) -> list[Kind]:
-    """Each kind in one version: not every kind of a group has the group's preferred version."""
     name = str(group["name"])
     if name.endswith(".k8s.io") or "." not in name:
         return []  # Kubernetes' own
-    preferred = group["preferredVersion"]["groupVersion"]
-    others = (each["groupVersion"] for each in group["versions"])
-    found: dict[str, Kind] = {}
-    for version in dict.fromkeys([preferred, *others]):
-        try:
-            resources = kube.request("GET", f"/apis/{version}")["resources"]
-        except NotFound:
-            continue
-        for each in resources:
-            if "/" not in each["name"] and "list" in each["verbs"] and _is_wanted(name, each):
-                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
-                found.setdefault(kind.kind, kind)
-    return list(found.values())
+    return kinds_in(kube, group, lambda each: "list" in each["verbs"] and _is_wanted(name, each))
 
 
-def _is_wanted(group: str, resource: dict[str, Any]) -> bool:
+def _is_wanted(group: str, resource: Mapping[str, Any]) -> bool:
     if group in _KINDS:
         return resource["kind"] in _KINDS[group]
     return bool(_CATEGORIES & set(resource.get("categories") or ()))

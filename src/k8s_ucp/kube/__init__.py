@@ -4,7 +4,7 @@ Errors of libraries are translated here. They contain method, path and the serve
 header or a body.
 """
 
-from k8s_ucp.kube.client import FIELD_MANAGER, Kube
+from k8s_ucp.kube.client import FIELD_MANAGER, Kube, kinds_in
 from k8s_ucp.kube.connection import LARGEST_OF_OTHERS
 from k8s_ucp.kube.errors import (
     Conflict,
@@ -41,6 +41,7 @@ from k8s_ucp.kube.kinds import (
     Kind,
     Object,
     controller_reference,
+    versions_in,
 )
 from k8s_ucp.kube.kubeconfig import current_context, is_loopback, read_kubeconfig
 
@@ -82,5 +83,7 @@ __all__ = [
     "controller_reference",
     "current_context",
     "is_loopback",
+    "kinds_in",
     "read_kubeconfig",
+    "versions_in",
 ]

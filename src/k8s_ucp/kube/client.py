@@ -22,7 +22,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube.connection import LARGEST, REQUEST_SECONDS, Connection
 from k8s_ucp.kube.errors import KubeError, NotFound, TooLarge, Unreachable, refusal
 from k8s_ucp.kube.identity import KubeconfigToken, TokenFile, TokenSource
-from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object
+from k8s_ucp.kube.kinds import KNOWN, SERVICE_ACCOUNT, Kind, Object, versions_in
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 from k8s_ucp.kube.limits import RequestLimits
 
@@ -361,9 +361,7 @@ class Kube(Connection):
         """
         roots = ["/api/v1"]
         for group in self.request("GET", "/apis")["groups"]:
-            preferred = group["preferredVersion"]["groupVersion"]
-            versions = [each["groupVersion"] for each in group["versions"]]
-            roots += [f"/apis/{each}" for each in dict.fromkeys([preferred, *versions])]
+            roots += [f"/apis/{each}" for each in versions_in(group)]
         with ThreadPoolExecutor(8, "discover") as pool:
             listings = list(pool.map(lambda root: self.request("GET", root), roots))
         found: dict[tuple[str, str], Kind] = {}
@@ -380,6 +378,27 @@ class Kube(Connection):
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "default") if kind.namespaced else None
         return kind, namespace, metadata["name"]
+
+
+def kinds_in(
+    kube: Kube, group: Mapping[str, Any], wanted: Callable[[Mapping[str, Any]], bool]
+) -> list[Kind]:
+    """The wanted kinds of an API group, as /apis lists it, each in one version.
+
+    wanted: takes a resource of the discovery API. Versions that are gone are skipped. Raises
+    KubeError.
+    """
+    found: dict[str, Kind] = {}
+    for version in versions_in(group):
+        try:
+            resources = kube.request("GET", f"/apis/{version}")["resources"]
+        except NotFound:
+            continue
+        for each in resources:
+            if "/" not in each["name"] and wanted(each):
+                kind = Kind(version, each["kind"], each["name"], each["namespaced"])
+                found.setdefault(kind.kind, kind)
+    return list(found.values())
 
 
 def _lines(raw: Any, limits: RequestLimits) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -38,6 +39,15 @@ class Kind:
         scope = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
         tail = f"/{quote(name, safe='')}" if name else ""
         return f"{root}{scope}/{self.plural}{tail}"
+
+
+def versions_in(group: Mapping[str, Any]) -> list[str]:
+    """The versions of an API group, as /apis lists it, the preferred one first.
+
+    Not every kind of a group has the preferred version.
+    """
+    others = [each["groupVersion"] for each in group["versions"]]
+    return list(dict.fromkeys([group["preferredVersion"]["groupVersion"], *others]))
 
 
 def controller_reference(item: Object) -> Object:

@@ -12,7 +12,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
-from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, NotFound, Object
+from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
 from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
@@ -200,29 +200,17 @@ class CoreState:
                 yield f"{label}/{place}", name
 
     def _managed(self) -> dict[str, Kind]:
-        """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}.
+        """Kinds of managed resources that the API server serves: {`<kind>.<group>`: kind}."""
+        return {
+            f"{kind.kind}.{group['name']}": kind
+            for group in self.kube.request("GET", "/apis")["groups"]
+            if group["name"].endswith(sources.OWNER_GROUPS)
+            for kind in kinds_in(self.kube, group, _is_managed)
+        }
 
-        Each in one version: not every kind of a group has the group's preferred version.
-        """
-        found: dict[str, Kind] = {}
-        for group in self.kube.request("GET", "/apis")["groups"]:
-            if not group["name"].endswith(sources.OWNER_GROUPS):
-                continue
-            preferred = group["preferredVersion"]["groupVersion"]
-            others = (each["groupVersion"] for each in group["versions"])
-            for version in dict.fromkeys([preferred, *others]):
-                for kind in self._managed_in(version):
-                    found.setdefault(f"{kind.kind}.{group['name']}", kind)
-        return found
 
-    def _managed_in(self, version: str) -> Iterator[Kind]:
-        try:
-            resources = self.kube.request("GET", f"/apis/{version}")["resources"]
-        except NotFound:
-            return
-        for each in resources:
-            if "managed" in (each.get("categories") or ()) and "/" not in each["name"]:
-                yield Kind(version, each["kind"], each["name"], each["namespaced"])
+def _is_managed(resource: Mapping[str, Any]) -> bool:
+    return "managed" in (resource.get("categories") or ())
 
 
 def exists_outside(item: Object) -> bool:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.kube import CRD, Kind, Kube, KubeError, NotFound, Object, Unreachable
+from k8s_ucp.kube import CRD, Kind, Kube, KubeError, NotFound, Object, Unreachable, versions_in
 
 WORKERS = 2
 _FLEETING = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"}
@@ -117,9 +117,7 @@ def _served(kube: Kube) -> dict[str, dict[str, Kind]]:
 def _roots(kube: Kube) -> Iterator[str]:
     yield "/api/v1"
     for group in kube.request("GET", "/apis")["groups"]:
-        preferred = group["preferredVersion"]["groupVersion"]
-        versions = [each["groupVersion"] for each in group["versions"]]
-        yield from (f"/apis/{each}" for each in dict.fromkeys([preferred, *versions]))
+        yield from (f"/apis/{each}" for each in versions_in(group))
 
 
 def _items(kube: Kube, name: str, kind: Kind) -> dict[str, Item] | str:
