@@ -80,16 +80,19 @@ def git_call(
     written: str = "",
     own: Path | None = None,
     local: bool = False,
+    ssh_command: str = "",
     inherited: Mapping[str, str] = os.environ,
 ) -> Call:
     """A git call in `folder`, without prompts and hooks, with messages in English.
 
     remote: the address that the credential is for. written: that address as the repository's
     settings contain it, if it includes another credential. own: settings file to use instead of the
-    user's. local: the remote is on this machine.
+    user's. local: the remote is on this machine. ssh_command: to use instead of the user's.
     """
     settings = list(_SETTINGS)
     environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+    if ssh_command:
+        environment["GIT_SSH_COMMAND"] = ssh_command
     if credential:
         settings += ["credential.helper=", f"credential.helper={_HELPER}"]
         environment["UCP_GIT_USERNAME"] = credential.username

@@ -42,7 +42,7 @@ _OURS = (
         "index",
         "look",
     ),
-    *("merge", "plan", "preview", "promote"),
+    *("merge", "plan", "preview", "promote", "ssh"),
 )
 _TEMPORARY = re.compile(rf"ucp-(check\..*|({'|'.join(_OURS)})-.*)", re.S)
 

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,10 @@ from k8s_ucp.git.environment import FALLBACK as FALLBACK
 from k8s_ucp.git.environment import Call, Credential, git_call, identity_of, split_credential
 from k8s_ucp.git.failures import (
     SETTINGS_ADVICE,
+    Declined,
     GitFailed,
     Locked,
+    Rejected,
     SettingsUnreadable,
     classify,
     redact,
@@ -42,6 +44,7 @@ from k8s_ucp.git.objects import (
     import_stream,
 )
 from k8s_ucp.git.settings import FILE, chosen, is_local, settings_file
+from k8s_ucp.git.ssh_connection import SshConnection, ssh_connection
 from k8s_ucp.process import find_program
 
 LOCAL_SECONDS = 60.0
@@ -72,9 +75,17 @@ class RefUpdate:
 class Repository:
     """A repository on this machine, a working clone or a bare one. The folder isn't checked."""
 
-    def __init__(self, folder: Path, *, credential: Credential | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        credential: Credential | None = None,
+        connection: SshConnection | None = None,
+    ) -> None:
+        """connection: to the remotes' host, if one is shared by several calls."""
         self.folder = folder
         self.credential = credential
+        self._connection = connection
 
     def git(
         self,
@@ -92,6 +103,7 @@ class Repository:
             timeout=timeout,
             codes=codes,
             credential=self.credential,
+            connection=self._connection,
         )
 
     def url(self, remote: str = "origin") -> str:
@@ -298,20 +310,26 @@ def run_git(
     timeout: float = LOCAL_SECONDS,
     codes: Sequence[int] = (0,),
     credential: Credential | None = None,
+    connection: SshConnection | None = None,
 ) -> bytes:
     """Run git and return its stdout.
 
-    where: the name of the repository in errors. codes: exit codes that count as success. Raises
+    where: the name of the repository in errors. codes: exit codes that count as success.
+    connection: to the host; closed if the call fails and the host hasn't refused it. Raises
     GitFailed or one of its subclasses, ProgramMissing, DeadlineExceeded (git and its children are
     terminated).
     """
     action = _action(arguments)
+    ssh_command = connection.command if connection else ""
     for pause in (*LOCK_PAUSES, None):
         try:
             out, errors, code = execute(
-                arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential
-            )
+                arguments, timeout=timeout, folder=folder, stdin=stdin, credential=credential,
+                ssh_command=ssh_command,
+            )  # fmt: skip
         except DeadlineExceeded as error:
+            if connection:
+                connection.close()
             if action not in (*_NETWORK, "clone"):
                 raise
             place = redact(_place(action, arguments, folder, where))
@@ -330,6 +348,8 @@ def run_git(
         if pause is None or not isinstance(failure, Locked):
             break
         time.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 (no secret)
+    if connection and not isinstance(failure, Rejected | Declined):
+        connection.close()
     raise failure
 
 
@@ -348,6 +368,7 @@ def execute(
     folder: Path | None = None,
     stdin: bytes | None = None,
     credential: Credential | None = None,
+    ssh_command: str = "",
 ) -> tuple[bytes, bytes, int]:
     """Run git until it exits: (stdout, stderr, exit code), whatever the exit code is.
 
@@ -366,6 +387,7 @@ def execute(
         written=written,
         own=own,
         local=own is not None and is_local(own.read_text("utf-8", "surrogateescape")),
+        ssh_command=ssh_command,
     )
     return _run(call, _action(arguments), timeout=timeout, folder=folder, stdin=stdin)
 
@@ -492,6 +514,19 @@ def used_address(url: str) -> str:
     )
     out, _, code = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=None)
     return out.decode("utf-8", "replace").strip() if code == 0 else url
+
+
+@contextlib.contextmanager
+def shared_connection(url: str, folder: Path | None = None) -> Iterator[SshConnection]:
+    """Let several calls to the URL's host share one connection, if it is reached over SSH.
+
+    folder: of the repository whose settings apply; None: only the user's. Raises ProgramMissing.
+    """
+    words = ("config", "--get", "core.sshCommand")
+    out, _, _ = execute(words, timeout=LOCAL_SECONDS, folder=folder)
+    configured = out.decode("utf-8", "replace").strip()
+    with ssh_connection(used_address(url), configured) as connection:
+        yield connection
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

@@ -24,7 +24,15 @@ from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git import failures
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.git.objects import Author, CommitIdentity, NewCommit
-from k8s_ucp.git.repository import FALLBACK, NETWORK_SECONDS, RefUpdate, Repository, run_git
+from k8s_ucp.git.repository import (
+    FALLBACK,
+    NETWORK_SECONDS,
+    RefUpdate,
+    Repository,
+    run_git,
+    shared_connection,
+)
+from k8s_ucp.git.ssh_connection import SshConnection
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.overlay import Writes
 from k8s_ucp.gitops.promotion.tip import GitTip
@@ -205,14 +213,14 @@ def shallow_clone(
     branch: "" is the remote's default branch. until: time of the monotonic clock after which an
     unresponsive host is not waited for any longer. Raises UcpError for an empty repository.
     """
-    folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
-    try:
-        how = [
-            *([f"--depth={depth}"] if depth else []),
-            *([f"--branch={branch}"] if branch else []),
-        ]
+    how = [
+        *([f"--depth={depth}"] if depth else []),
+        *([f"--branch={branch}"] if branch else []),
+    ]
+    with shared_connection(url) as connection, _temporary_folder() as folder:
+        repository = Repository(folder, credential=credential, connection=connection)
         try:
-            _clone(how, url, folder, credential, until)
+            _clone(how, url, folder, credential, connection, until)
         except failures.GitFailed as error:
             if not re.search(r"Remote branch .{0,500} not found", error.message):
                 raise
@@ -220,7 +228,6 @@ def shallow_clone(
                 f"{failures.redact(url)} has no branch {branch}",
                 next="choose an existing branch with --branch",
             ) from error
-        repository = Repository(folder, credential=credential)
         head = (folder / "HEAD").read_text("utf-8").removeprefix("ref: refs/heads/").strip()
         commit = repository.resolve("HEAD")
         if not commit:
@@ -229,12 +236,24 @@ def shallow_clone(
                 next="push an initial commit, or choose another branch with --branch",
             )
         yield repository, head, commit
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="ucp-promote-"))
+    try:
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _clone(
-    how: Sequence[str], url: str, folder: Path, credential: Credential | None, until: float
+    how: Sequence[str],
+    url: str,
+    folder: Path,
+    credential: Credential | None,
+    connection: SshConnection,
+    until: float,
 ) -> None:
     """Clone, with retries if the connection breaks: git then leaves an empty folder."""
     if url.startswith("file://"):
@@ -248,7 +267,7 @@ def _clone(
                         "clone", "--bare", "--quiet", "--single-branch", "--no-tags",
                         "--template=", *how, "--", url, str(folder),
                     ],
-                    where=url, timeout=_left(until), credential=credential,
+                    where=url, timeout=_left(until), credential=credential, connection=connection,
                 )  # fmt: skip
         except failures.Interrupted:
             if pause is None or time.monotonic() + pause >= until:
@@ -297,7 +316,9 @@ def working_clone(
                 f"{top} is on the branch {name}, not on {branch}",
                 next=f"git -C {quoted} switch {shlex.quote(branch)}",
             )
-        yield repository, upstream, remote
+        with shared_connection(repository.url(remote), top) as connection:
+            repository = Repository(top, credential=credential, connection=connection)
+            yield repository, upstream, remote
 
 
 def upstream_url(folder: Path) -> str:

@@ -193,10 +193,15 @@ SSHD = next(
 
 @dataclass(frozen=True)
 class SshGit:
-    """This machine's repositories over SSH. command: for GIT_SSH_COMMAND."""
+    """This machine's repositories over SSH. command: for GIT_SSH_COMMAND. log: sshd's."""
 
     port: int
     command: str
+    log: Path
+
+    @property
+    def logins(self) -> int:
+        return self.log.read_text().count("Accepted publickey")
 
     def url(self, repository: Path) -> str:
         import getpass
@@ -238,6 +243,7 @@ def ssh_git(folder: Path) -> Iterator[SshGit]:
             port,
             f"ssh -F /dev/null -i {folder / 'client'} -o BatchMode=yes -o IdentitiesOnly=yes "
             f"-o UserKnownHostsFile={folder / 'known'} -o LogLevel=ERROR",
+            folder / "log",
         )
     finally:
         running.terminate()
