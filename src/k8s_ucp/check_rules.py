@@ -566,21 +566,24 @@ RULES: Mapping[str, Rule] = {each.id: each for each in _ALL}
 def page_text() -> str:
     """Content of docs/checks.md."""
     sections = "\n".join(_section(each) for each in _ALL)
-    table = "\n".join(f"| [{e.id}](#{e.id}) | {e.severity} | {e.title} |" for e in _ALL)
+    table = "\n".join(
+        f"| [{e.id}](#{e.id}) | {e.severity} | {e.title} | {_IGNORED_IN[e.ignorable]} |"
+        for e in _ALL
+    )
     return _PAGE.format(table=table, sections=sections)
 
 
 def _section(rule: Rule) -> str:
     return (
         f"### {rule.id}\n\n{rule.title} ({rule.severity}). {rule.what} {rule.why}\n\n"
-        f"Fix: {rule.fix}\n\nCan be ignored: {_WHERE[rule.ignorable]}.\n"
+        f"Fix: {rule.fix}\n"
     )
 
 
-_WHERE: Mapping[IgnorableIn, str] = {
-    "anywhere": "in ucp.yaml or in the file",
-    "topology": "in ucp.yaml, since it breaks other apps",
-    "never": "no",
+_IGNORED_IN: Mapping[IgnorableIn, str] = {
+    "anywhere": "ucp.yaml, file",
+    "topology": "ucp.yaml",
+    "never": "nowhere",
 }
 
 _PAGE = """\
@@ -588,7 +591,8 @@ _PAGE = """\
 # Checks
 
 `ucp check` finds mistakes in the topology and the repositories, without a cluster. The push hook of
-local repositories, `ucp start` and `ucp app add` apply the same rules.
+local repositories, `ucp start` and `ucp app add` apply the same rules. A finding names its rule,
+the file and the line; below, [each rule](#rules) has its reason and its fix.
 
 - An **error** means that an app can't work or breaks another one: `ucp check` exits with 1, and
   `ucp start` and the push hook reject it.
@@ -611,15 +615,14 @@ spec:
         reason: the vendor publishes no tags
 ```
 
-In the file, in the repository:
+In the file, on the line that the finding names or directly above it:
 
 ```yaml
 # ucp: ignore image-untagged the vendor publishes no tags
 image: example.org/web
 ```
 
-Put the comment on the line that the finding names, or directly above it. Or annotate the object,
-with a line for each rule:
+Or in the object, with a line for each rule:
 
 ```yaml
 metadata:
@@ -627,26 +630,29 @@ metadata:
     k8s-ucp.io/ignore: "image-untagged: the vendor publishes no tags"
 ```
 
-A reason is required. `ucp check --show-ignored` lists the ignored findings with their reasons; the
-summary counts them. An entry, comment or annotation that matches no finding is reported in a note.
-A rule in `deny` can still be ignored with a reason.
+A reason is required, also to ignore a rule that `deny` names. `ucp check --show-ignored` lists the
+ignored findings with their reasons, and a note reports what matches no finding.
 
-Findings that break other apps can only be ignored in ucp.yaml. What an AppProject would reject
-can't be ignored at all: allow it in ucp.yaml (`namespaces`, `clusterKinds`).
-Files that can't be read or built can't be ignored either, since nothing in them was checked.
+Findings that break other apps can only be ignored in ucp.yaml. Two kinds can't be ignored at all:
+what an AppProject would reject (allow it in ucp.yaml: `namespaces`, `clusterKinds`), and files that
+can't be read or built, since nothing in them was checked.
 
-Objects rendered from jsonnet are not checked: only Argo CD can render it, with its own libraries
-and arguments. Neither are Git submodules, which only Argo CD fetches, nor what a file
-`.argocd-source.yaml` changes, except a chart's values and parameters. The check lists all of these.
+## Not checked
 
-A pipeline that checks the app repository alone (`ucp check --apps .`) does not know ucp.yaml. It
-reads `checks.yaml` there, which is rendered from `checks` of ucp.yaml; if the core repository is
-available, as for the push hook and `ucp start`, only ucp.yaml is used. Whoever can change
-`checks.yaml` decides what such a pipeline ignores: require a review of its changes (`CODEOWNERS`),
-or give the pipeline a checkout of the core repository (`--core DIR`).
+The check lists what it can't check, since only Argo CD renders or fetches it: objects rendered from
+jsonnet, Git submodules, and what a file `.argocd-source.yaml` changes, except a chart's values and
+parameters.
 
-`ucp check -o sarif` writes SARIF 2.1.0 for forges, with a run for each repository, paths relative
-to its root, and ignored findings as suppressed; `-o json` is for scripts. In a GitHub workflow:
+## In pipelines
+
+`ucp check --apps .` checks the app repository alone. It does not know ucp.yaml and reads
+`checks.yaml` instead, which is rendered from `checks` of ucp.yaml. Whoever can change that file
+decides what the pipeline ignores: require a review of its changes (`CODEOWNERS`), or give the
+pipeline a checkout of the core repository (`--core DIR`). The push hook and `ucp start`, which have
+the core repository, only use ucp.yaml.
+
+`-o json` is for scripts, `-o sarif` (SARIF 2.1.0) for forges, with a run for each repository, paths
+relative to its root, and ignored findings as suppressed. In a GitHub workflow:
 
 ```yaml
 - run: ucp check --apps . -o sarif > ucp.sarif
@@ -657,8 +663,8 @@ to its root, and ignored findings as suppressed; `-o json` is for scripts. In a 
 
 ## Rules
 
-| rule | severity | finds |
-|---|---|---|
+| rule | severity | finds | can be ignored in |
+|---|---|---|---|
 {table}
 
 {sections}"""
