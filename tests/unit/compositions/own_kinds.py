@@ -1,11 +1,11 @@
-"""The example of docs/platform.md: a user-defined kind with a user-defined function."""
+"""The example of docs/kinds.md: a user-defined kind with a user-defined function."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs/platform.md"
+PAGE = Path(__file__).parents[3] / "docs/kinds.md"
 MAIN = "api/functions/stores/main.py"
 
 
