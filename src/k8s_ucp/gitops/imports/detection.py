@@ -20,7 +20,6 @@ from k8s_ucp.gitops.imports.argocd.declared import (
     is_root,
     read_declared,
 )
-from k8s_ucp.gitops.imports.argocd.own_urls import normal_url, own_urls
 from k8s_ucp.gitops.imports.findings import (
     NAMES,
     DiscoveredApp,
@@ -38,6 +37,7 @@ from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
     tests_not_searched,
     words_of_tests,
 )
+from k8s_ucp.gitops.imports.own_urls import normal_url, own_urls
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.other_tools import CUE, FLEET, find_tools, is_of_tool
 from k8s_ucp.gitops.manifests.reachable import FolderTree, within

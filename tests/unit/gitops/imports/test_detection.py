@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.argocd.own_urls import normal_url
 from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
+from k8s_ucp.gitops.imports.own_urls import normal_url
 from k8s_ucp.gitops.imports.trees import Origin
 from k8s_ucp.gitops.manifests import forms, yaml_text
 from k8s_ucp.gitops.manifests.reachable import FolderTree
