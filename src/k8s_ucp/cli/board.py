@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import Invocation, declare, invocation, placed
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor import examined
 from k8s_ucp.cli.inspection.status import collect
-from k8s_ucp.cli.promotion.promote import land_promotions
+from k8s_ucp.cli.promotion.landing import Promotions, land_promotions
 from k8s_ucp.cli.promotion.results import words
 from k8s_ucp.cli.promotion.rollback import land_rollback
 from k8s_ucp.cli.topology_selection import chosen_view
@@ -144,7 +144,7 @@ def _run(call: Invocation, action: Action) -> Outcome:
         run = find_run(os.environ)
         images = {name: parse_version(version) for name, version in action.images.items()}
         intent = Intent(action.app, action.env, images=images, seen=action.seen)
-        landing, warning = land_promotions(call, [intent], None, run, "", "", PUSH_SECONDS, None)
+        landing, warning = land_promotions(call, Promotions([intent], run, PUSH_SECONDS))
     else:
         wanted = Rollback(
             action.app,

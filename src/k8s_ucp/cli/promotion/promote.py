@@ -3,62 +3,40 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.promotion.app_repository import app_repository
+from k8s_ucp.cli.promotion.landing import Promotions, Proposing, land_promotions
 from k8s_ucp.cli.promotion.results import (
     BRANCH_HELP,
     ENV_HELP,
     REPO_HELP,
     TIMEOUT_HELP,
-    person,
     seconds,
     show_landing,
 )
 from k8s_ucp.cli.topology_selection import app_names, environment_names
 from k8s_ucp.errors import UsageError
-from k8s_ucp.git.failures import Declined
-from k8s_ucp.git.push_loop import Pace
-from k8s_ucp.gitops.forge.sites import find_site, open_forge
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
 from k8s_ucp.gitops.promotion.decision import (
-    Decision,
     Intent,
-    all_or_none,
-    decide_all,
     parse_chart_version,
     parse_digest,
     parse_tag,
     parse_version,
 )
 from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
-from k8s_ucp.gitops.promotion.landing import Landing, land
-from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name
-from k8s_ucp.gitops.promotion.proposal import propose
-from k8s_ucp.gitops.promotion.repository_ref import open_branch
-from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing
-from k8s_ucp.gitops.promotion.tip import GitTip
 
 app = declare()
-
-
-@dataclass(frozen=True)
-class Proposing:
-    """Flags about the pull request."""
-
-    forge: str
-    merge_when_green: bool
 
 
 def _option(flag: str, metavar: str | None, help: str, **more: Any) -> Any:
@@ -216,84 +194,19 @@ def promote(
         intents = read_batch(_read(batch), batch, defaults)
     else:
         intents = [_intent(defaults, tag, digest, source, image or [], chart_version or [])]
-    gate = _gate(call, seconds("--soak", soak or "0s")) if require_healthy else None
-    proposing = Proposing(forge, merge_when_green) if pr else None
-    deadline = seconds("--timeout", timeout)
-    landing, warning = land_promotions(call, intents, gate, run, repo, branch, deadline, proposing)
+    promotions = Promotions(
+        intents,
+        run,
+        deadline=seconds("--timeout", timeout),
+        repo=repo,
+        branch=branch,
+        gate=_gate(call, seconds("--soak", soak or "0s")) if require_healthy else None,
+        proposing=Proposing(forge, merge_when_green) if pr else None,
+    )
+    landing, warning = land_promotions(call, promotions)
     if warning:
         call.console.warn(warning)
     return show_landing(call, landing, output, repo, branch, batch=bool(batch))
-
-
-def land_promotions(
-    call: Invocation,
-    intents: Sequence[Intent],
-    gate: HealthGate | None,
-    run: Run,
-    repo: str,
-    branch: str,
-    deadline: float,
-    proposing: Proposing | None,
-) -> tuple[Landing, str]:
-    """Promote; returns (result, warning for the user)."""
-    repository = app_repository(call, repo, branch)
-    forge = None
-    if proposing:
-        site = find_site(repository.remote, proposing.forge, os.environ, call.workspace.credentials)
-        forge = open_forge(site)
-    fetched: dict[ChartKey, ChartContent] = {}
-
-    def complete() -> list[Intent]:
-        return [replace(each, contents=fetched) for each in intents]
-
-    def decide(tip: GitTip) -> list[Decision]:
-        decisions = decide_all(tip, complete())
-        return all_or_none([gate.hold_up(each) for each in decisions]) if gate else decisions
-
-    patience = gate.soak + gate.patience if gate else 0.0
-    with open_branch(
-        repository,
-        apps=[intent.app for intent in intents],
-        message=lambda decisions: message([d.note for d in decisions if d.writes], run.link),
-        person=person(run),
-        deadline=deadline,
-        patience=patience,
-        report=call.console.say,
-    ) as remote:
-        pace = Pace(deadline=remote.seconds_left)
-        while True:
-            try:
-                if proposing and forge:
-                    return propose(
-                        remote,
-                        forge,
-                        complete()[0],
-                        pace,
-                        link=run.link,
-                        merge=proposing.merge_when_green,
-                        gate=gate.hold_up if gate else lambda decision: decision,
-                        report=call.console.detail,
-                    ), ""
-                try:
-                    landing = land(remote, decide, pace, call.console.detail)
-                except Declined as error:
-                    raise _or_proposed(error) from error
-                return landing, remote.settle(landing.commit) if landing.commit else ""
-            except ChartMissing as missing:
-                # No environment has this version; nothing has been written yet.
-                if missing.key in fetched:
-                    raise
-                from k8s_ucp.cli.app_sources import fetch_chart
-
-                call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
-                fetched[missing.key] = fetch_chart(call, missing)
-
-
-def _or_proposed(error: Declined) -> Declined:
-    """The error of a push, with advice to use --pr if the branch accepts pull requests only."""
-    if not re.search(r"protected branch|rule violations|pull request", error.message, re.I):
-        return error
-    return Declined(error.message, next=f"propose it instead: add --pr; {error.next}")
 
 
 def _intent(
