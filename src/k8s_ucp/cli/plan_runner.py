@@ -73,20 +73,27 @@ def run_plan(
             writing.note(event)
             log(event)
 
-        try:
+        with _ending(writing):
             pipeline.run(
                 plan, context, cancel=context.cancel, on_event=on_event, again=command_line()
             )
-        except RunInterrupted:
-            writing.end("interrupted")
-            raise
-        except BaseException:
-            writing.end("failed")
-            raise
         if not part_of:
             writing.end("done")
         _discard_finished(context, plan)
     return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def _ending(writing: Journal) -> Iterator[None]:
+    """Note in the journal that the block was interrupted or failed."""
+    try:
+        yield
+    except RunInterrupted:
+        writing.end("interrupted")
+        raise
+    except BaseException:
+        writing.end("failed")
+        raise
 
 
 def end_like_ctrl_c() -> None:
@@ -199,6 +206,7 @@ def show_plan(
     plans: Sequence[Plan[StartContext]],
     context: StartContext,
     output: Output,
+    *,
     before: PlannedChanges | None = None,
     after: PlannedChanges | None = None,
     now: Topology | None = None,

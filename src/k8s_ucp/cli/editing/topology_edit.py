@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from k8s_ucp.gitops.publish.merge import EMPTY_SCOPE, Scope
 from k8s_ucp.workspace import replace_file, write_private_file
 
 if TYPE_CHECKING:
-    from k8s_ucp.context import StartContext
+    from k8s_ucp.context import PublishOptions, StartContext
     from k8s_ucp.topology import App, Topology
 
 Edit = Callable[[str, Path], tuple[str, "Topology"]]
@@ -82,10 +83,17 @@ def edit_topology(
     with _only_edit(call.workspace.root):
         name = load(path).name
         if call.workspace.gitops(name).core.exists():
+            from k8s_ucp.context import PublishOptions
+
+            publishing = PublishOptions(
+                subject=subject,
+                removed=removed,
+                departing=departing,
+                whole=True,
+                merged_into_apps=merged_into_apps,
+            )
             with alone(call.workspace, name):
-                return _edit_and_publish(
-                    call, edit, subject, removed, departing, merged_into_apps, part_of
-                )
+                return _edit_and_publish(call, edit, publishing, part_of)
         before = read_topology(path)
         text, topology = edit(before, path)
         _write(path, text, over=before)
@@ -153,10 +161,10 @@ def plan_edit(
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
         now = load(path)
-        show_plan(call, [plans.publish()], context, output, planned, after, now)
+        show_plan(call, [plans.publish()], context, output, before=planned, after=after, now=now)
     else:
         context = StartContext(workspace=call.workspace, topology=topology)
-        show_plan(call, [], context, output, planned)
+        show_plan(call, [], context, output, before=planned)
 
 
 def context_of(
@@ -181,17 +189,10 @@ def context_of(
 
 
 def _edit_and_publish(
-    call: Invocation,
-    edit: Edit,
-    subject: str,
-    removed: Scope,
-    departing: tuple[App, ...],
-    merged_into_apps: Callable[[Repository], Sequence[str]],
-    part_of: Journal | None,
+    call: Invocation, edit: Edit, publishing: PublishOptions, part_of: Journal | None
 ) -> Topology:
     """Called with the topology's lock held."""
     from k8s_ucp import plans
-    from k8s_ucp.context import PublishOptions
     from k8s_ucp.preflight.machine import check_new_clusters
     from k8s_ucp.topology import parse
 
@@ -202,51 +203,67 @@ def _edit_and_publish(
     _refuse_unstartable(former, topology)
     context = context_of(call, topology, text)
     check_new_clusters(context, [each.name for each in former.spec.environments])
-    started = call.workspace.state(topology.name).root / STARTED
-    started_before = started.read_text("utf-8") if started.exists() else None
-    written = False
-    writing = part_of or edit_journal(call.workspace.state(topology.name), call.console)
-
-    def write() -> None:
-        nonlocal written
-        # Before the pushes: if killed in between, the next `ucp start` publishes the rest.
-        _write(path, text, over=before)
-        written = True
-        with _reported_as_ours(started):
-            remember(call.workspace, topology.name, context.topology_file.decode())
-
-    context.publishing = PublishOptions(
-        subject=subject,
-        removed=removed,
-        departing=departing,
-        before_push=write,
-        whole=True,
-        merged_into_apps=merged_into_apps,
-    )
+    file = _FileEdit(context, before, text)
+    context.publishing = replace(publishing, before_push=file.write)
+    writing = part_of or edit_journal(context.state, call.console)
     try:
         run_plan(plans.publish(), context, call.console, locked=True, part_of=writing)
     except UcpError as error:
         pushed = hasattr(context, "published")
-        if isinstance(error, RunInterrupted) and (pushed or (written and error.still_running)):
+        if isinstance(error, RunInterrupted) and (pushed or (file.written and error.still_running)):
             # During a push, nobody knows whether it will arrive.
             words = "was pushed" if pushed else "is kept; run `ucp start` to apply it"
             if pushed and not part_of:
                 writing.discard()
             raise EditKept(f"interrupted; the edit of {path.name} {words}") from error
         writing.drop_part()
-        try:
-            if written:
-                _write(path, before, over=text)
-                _put_back(started, started_before)
-        except UcpError as second:
-            error.message += f"\n  {path.name} keeps the edit: {second.message}"
-            first = "check the file" if isinstance(second, ChangedMeanwhile) else second.next
-            error.next = f"{first}; then run `ucp start` to apply it, or undo it in {path}"
-            raise error from second
-        if not isinstance(error, ChangedMeanwhile):
-            error.message += f"\n  {path.name} is as it was before"
+        _undo(file, error)
         raise
     return topology
+
+
+class _FileEdit:
+    """The edit of ucp.yaml, and of the text that the topology was started with; can be undone."""
+
+    def __init__(self, context: StartContext, before: str, text: str) -> None:
+        self.path = context.workspace.topology_file
+        self.written = False
+        self._context = context
+        self._before, self._text = before, text
+        self._started = context.state.root / STARTED
+        self._started_before = self._started.read_text("utf-8") if self._started.exists() else None
+
+    def write(self) -> None:
+        """Called before the pushes: if killed in between, the next `ucp start` does the rest."""
+        _write(self.path, self._text, over=self._before)
+        self.written = True
+        name, text = self._context.topology.name, self._context.topology_file.decode()
+        with _reported_as_ours(self._started):
+            remember(self._context.workspace, name, text)
+
+    def undo(self) -> None:
+        """Raises UcpError, ChangedMeanwhile."""
+        if not self.written:
+            return
+        _write(self.path, self._before, over=self._text)
+        with _reported_as_ours(self._started):
+            if self._started_before is None:
+                self._started.unlink(missing_ok=True)
+            elif self._started.read_text("utf-8") != self._started_before:
+                write_private_file(self._started, self._started_before)
+
+
+def _undo(file: _FileEdit, error: UcpError) -> None:
+    """Undo the edit after an error, whose message then says how ucp.yaml was left."""
+    try:
+        file.undo()
+    except UcpError as second:
+        error.message += f"\n  {file.path.name} keeps the edit: {second.message}"
+        first = "check the file" if isinstance(second, ChangedMeanwhile) else second.next
+        error.next = f"{first}; then run `ucp start` to apply it, or undo it in {file.path}"
+        raise error from second
+    if not isinstance(error, ChangedMeanwhile):
+        error.message += f"\n  {file.path.name} is as it was before"
 
 
 def _refuse_unstartable(former: Topology, topology: Topology) -> None:
@@ -259,14 +276,6 @@ def _refuse_unstartable(former: Topology, topology: Topology) -> None:
     known = {each.message for each in find_unstartable(former)}
     if new := [e.message for e in find_unstartable(topology) if e.message not in known]:
         raise UsageError("; ".join(new), next="choose a provider that runs from this core")
-
-
-def _put_back(started: Path, text: str | None) -> None:
-    with _reported_as_ours(started):
-        if text is None:
-            started.unlink(missing_ok=True)
-        elif started.read_text("utf-8") != text:
-            write_private_file(started, text)
 
 
 @contextlib.contextmanager

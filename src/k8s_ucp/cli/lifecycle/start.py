@@ -155,7 +155,8 @@ def start(
         elif wanted.changed:
             why = f"{wanted.changed} is added, as the flags say"
             first.append(PlannedChange("change", wanted.path.name, why))
-        show_plan(call, [plans.start(wanted.topology)], context, output, {"write-topology": first})
+        before = {"write-topology": first}
+        show_plan(call, [plans.start(wanted.topology)], context, output, before=before)
         return
     if not decide(call, context, existing, ask=not yes):
         call.console.say(f"{wanted.topology.name} is stopped; its repositories are kept.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from k8s_ucp.cli.console import table
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
@@ -23,6 +23,36 @@ def summary_table(context: StartContext, seconds: float) -> str:
     """The table and the next commands; the start has waited until everything is healthy."""
     topology = context.topology
     environments = all_environments(context)
+    overlays = _overlays(context)
+    lines = [
+        *_adopted(context),
+        "",
+        table(("what", "where", "how"), _rows(context, environments, overlays)),
+        "",
+        f"{topology.name} is running ({seconds:.1f} s). Next:",
+        "",
+        "  status       ucp status",
+        f"  Argo CD      {context.argocd_url}",
+        "  passwords    ucp get secrets",
+    ]
+    if environments:
+        lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
+    lines += _new_tag(context, overlays, environments)
+    lines += _coming(context)
+    if names := undeclared(topology, environments, {app for app, _ in overlays}):
+        lines.append(f"  undeclared   {some_of(names)}: in the repositories, but not in ucp.yaml;")
+        lines.append("               kept until you remove it: ucp diff")
+    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
+    lines.append("               it decrypts the backup of passwords in the core repository")
+    lines.append("  stop         ucp stop")
+    return "\n".join(lines)
+
+
+def _rows(
+    context: StartContext, environments: Sequence[str], overlays: Collection[tuple[str, str]]
+) -> list[list[str]]:
+    """What runs, where and how."""
+    topology = context.topology
     providers = {each.name: each.cluster.provider for each in topology.spec.environments}
     rows = [["core cluster", topology.core_cluster, topology.spec.core.provider]]
     place = "pods of the core cluster" if context.in_pods else "process on this machine"
@@ -44,33 +74,11 @@ def summary_table(context: StartContext, seconds: float) -> str:
         [f"database {name}", ", ".join(places), NO_DATA]
         for name, places in simulated_databases(topology).items()
     ]
-    overlays = _overlays(context)
     for app in sorted({app for app, _ in overlays}):
         places = [each for each in environments if (app, each) in overlays]
         how = {_how(topology, providers.get(each, DEFAULT)) for each in places}
         rows.append([f"app {app}", ", ".join(places), "; ".join(sorted(how))])
-    lines = [
-        *_adopted(context),
-        "",
-        table(("what", "where", "how"), rows),
-        "",
-        f"{topology.name} is running ({seconds:.1f} s). Next:",
-        "",
-        "  status       ucp status",
-        f"  Argo CD      {context.argocd_url}",
-        "  passwords    ucp get secrets",
-    ]
-    if environments:
-        lines.append(f"  kubectl      ucp kubeconfig {environments[0]} --merge")
-    lines += _new_tag(context, overlays, environments)
-    lines += _coming(context)
-    if names := undeclared(topology, environments, {app for app, _ in overlays}):
-        lines.append(f"  undeclared   {some_of(names)}: in the repositories, but not in ucp.yaml;")
-        lines.append("               kept until you remove it: ucp diff")
-    lines.append(f"  keep         a copy of {context.workspace.backup_key}, in another place:")
-    lines.append("               it decrypts the backup of passwords in the core repository")
-    lines.append("  stop         ucp stop")
-    return "\n".join(lines)
+    return rows
 
 
 def undeclared(topology: Topology, environments: Iterable[str], apps: Iterable[str]) -> list[str]:
