@@ -52,7 +52,7 @@ from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, parse
 from k8s_ucp.topology.parts import Checks
-from k8s_ucp.topology.rules.references import find_bad_checks
+from k8s_ucp.topology.rules.keys import find_bad_checks
 from k8s_ucp.topology.transports import transports
 
 SHOWN = 20

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from k8s_ucp.topology.problems import Loc, Problem, some
+from k8s_ucp.topology.problems import Loc, Problem
+from k8s_ucp.topology.rules.apps import find_bad_apps
 from k8s_ucp.topology.rules.clouds import find_cloud_problems
 from k8s_ucp.topology.rules.combinations import find_impossible
-from k8s_ucp.topology.rules.names import find_bad_names, find_credentials_in_urls
-from k8s_ucp.topology.rules.references import (
-    find_bad_apps,
+from k8s_ucp.topology.rules.keys import (
     find_bad_checks,
     find_bad_clusters,
     find_bad_credentials,
     find_bad_databases,
-    find_dangling,
+    find_bad_mirrors,
 )
+from k8s_ucp.topology.rules.names import find_bad_names, find_credentials_in_urls
+from k8s_ucp.topology.rules.references import find_bad_promotions, find_dangling
 from k8s_ucp.topology.rules.teams import find_bad_teams
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.model import Topology
-    from k8s_ucp.topology.parts import Environment, Git
-
-_SHOWN = 10
-"""Most environments shown of a cycle."""
+    from k8s_ucp.topology.parts import Git
 
 
 def find_problems(topology: Topology) -> list[Problem]:
@@ -36,11 +34,12 @@ def find_problems(topology: Topology) -> list[Problem]:
         *_duplicates("databases", [each.name for each in spec.databases]),
         *_duplicates("mirrors", [each.name for each in spec.mirrors]),
         *_duplicates("teams", [each.name for each in spec.teams]),
-        *_bad_references(spec.environments),
+        *find_bad_promotions(spec.environments),
         *find_bad_names(topology),
         *find_credentials_in_urls(spec),
         *find_bad_apps(spec),
         *find_dangling(spec),
+        *find_bad_mirrors(spec),
         *find_bad_databases(spec),
         *find_bad_clusters(spec),
         *find_bad_credentials(spec),
@@ -58,48 +57,6 @@ def _duplicates(key: str, names: list[str]) -> Iterator[Problem]:
         if name in seen:
             yield Problem(("spec", key, place, "name"), f"duplicate name '{name}' in {key}")
         seen.add(name)
-
-
-def _bad_references(environments: tuple[Environment, ...]) -> Iterator[Problem]:
-    sources = {each.name: each.promotes_from for each in environments}
-    places = {each.name: place for place, each in enumerate(environments)}
-    for place, each in enumerate(environments):
-        if each.promotes_from is not None and each.promotes_from not in sources:
-            known = some(name for name in sources if name != each.name)
-            yield Problem(
-                ("spec", "environments", place, "promotesFrom"),
-                f"promotesFrom of '{each.name}': unknown environment "
-                f"'{each.promotes_from}'; available: {known}",
-            )
-    if len(sources) < len(environments):
-        return  # a duplicate name, which is reported, can look like a cycle
-    for cycle in _cycles(sources):
-        yield Problem(
-            ("spec", "environments", places[cycle[0]], "promotesFrom"),
-            f"promotesFrom has a cycle: {_way_round(cycle)}",
-        )
-
-
-def _cycles(sources: dict[str, str | None]) -> Iterator[list[str]]:
-    """Each cycle once, beginning with its first environment. Visits each environment once."""
-    walked: set[str] = set()
-    order = {name: place for place, name in enumerate(sources)}
-    for start in sources:
-        way: dict[str, None] = {}
-        name: str | None = start
-        while name is not None and name in sources and name not in walked:
-            walked.add(name)
-            way[name] = None
-            name = sources[name]
-        if name in way:
-            members = list(way)[list(way).index(name) :]
-            first = min(range(len(members)), key=lambda place: order[members[place]])
-            yield members[first:] + members[:first]
-
-
-def _way_round(cycle: list[str]) -> str:
-    shown = cycle if len(cycle) <= _SHOWN else [*cycle[:_SHOWN], f"({len(cycle) - _SHOWN} more)"]
-    return " <- ".join([*shown, cycle[0]])
 
 
 def _git_problems(git: Git) -> Iterator[Problem]:

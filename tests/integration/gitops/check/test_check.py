@@ -21,7 +21,7 @@ from k8s_ucp.gitops.render.repositories import render, templates_folder
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App
 from k8s_ucp.topology.parts import Policy
-from k8s_ucp.topology.rules.references import SHIPPED
+from k8s_ucp.topology.rules.apps import SHIPPED
 from tests.built_in_kinds import table, text
 from tests.control_planes import control_planes, made
 from tests.integration.gitops.conftest import Repositories
