@@ -1,14 +1,14 @@
 """Checks the repositories without a cluster: for `ucp check`, CI and the push hook.
 
 It finds duplicate hosts, dangling references, unpinned versions, fields that Kubernetes doesn't
-have, and overlays that can't be built. The rules are in files.py, objects.py and kinds.py; this
-module applies them to the repositories.
+have, and overlays that can't be built. The rules are in files.py, objects.py, collisions.py and
+kinds.py; this module applies them to the repositories.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -18,6 +18,11 @@ from pydantic import ValidationError
 
 from k8s_ucp.check_rules import RULES
 from k8s_ucp.errors import UcpError
+from k8s_ucp.gitops.check.collisions import (
+    find_host_faults,
+    find_node_port_faults,
+    find_repeated_faults,
+)
 from k8s_ucp.gitops.check.files import (
     Tree,
     find_core_faults,
@@ -28,16 +33,7 @@ from k8s_ucp.gitops.check.files import (
 from k8s_ucp.gitops.check.findings import CheckFinding, Fault
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
-from k8s_ucp.gitops.check.objects import (
-    Object,
-    find_faults,
-    hosts,
-    mirrored_in,
-    misshapen,
-    named,
-    node_ports,
-    of_object,
-)
+from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
 from k8s_ucp.gitops.check.permissions import Permissions
 from k8s_ucp.gitops.check.suppressions import (
     IgnoredFinding,
@@ -47,7 +43,7 @@ from k8s_ucp.gitops.check.suppressions import (
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
 from k8s_ucp.gitops.manifests.build_many import Built, build_many
-from k8s_ucp.gitops.manifests.yaml_text import documents, part
+from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
 from k8s_ucp.topology import Topology, parse
@@ -153,20 +149,7 @@ def check(
         _add_charts(built, helm, checkout.apps, apps, permissions, only)
         faults = [*unread, *_app_faults(apps, built, core_objects, permissions, topology)]
         _locate(triage, "apps", apps, built, faults)
-        unjudged = [
-            f"apps: {app}: not checked: only Argo CD renders its jsonnet"
-            for app in apps.jsonnet
-            if only is None or app in only
-        ]
-        unjudged += [
-            f"apps: {folder}: not checked: only Argo CD fetches this submodule"
-            for folder in apps.submodules
-        ]
-        unjudged += [
-            f"apps: {file}: not checked: only Argo CD applies its {key}"
-            for file, app, key in apps.settings
-            if only is None or app in only
-        ]
+        unjudged = _unjudged(apps, only)
     is_complete = only is None and core is not None and apps is not None
     return CheckResult(
         sorted(triage.findings),
@@ -174,6 +157,23 @@ def check(
         [*triage.refused, *(triage.unmatched if only is None else ()), *unjudged],
         triage.unused if is_complete else [],
     )
+
+
+def _unjudged(apps: Tree, only: Collection[str] | None) -> list[str]:
+    """What only Argo CD can render or fetch, in sentences."""
+    jsonnet = [app for app in apps.jsonnet if only is None or app in only]
+    settings = [each for each in apps.settings if only is None or each[1] in only]
+    return [
+        *(f"apps: {app}: not checked: only Argo CD renders its jsonnet" for app in jsonnet),
+        *(
+            f"apps: {folder}: not checked: only Argo CD fetches this submodule"
+            for folder in apps.submodules
+        ),
+        *(
+            f"apps: {file}: not checked: only Argo CD applies its {key}"
+            for file, _, key in settings
+        ),
+    ]
 
 
 def _groups(apps: Tree, only: Collection[str] | None) -> list[list[str]]:
@@ -331,23 +331,6 @@ def _object_faults(
     yield from _guarded("apps", partial(find_repeated_faults, tree))
 
 
-def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
-    """Objects that are twice in an overlay without a kustomization, also in different files."""
-    overlays = {folder for folder, _, _ in tree.places}
-    seen: dict[tuple[str, str, str, object], str] = {}
-    for path, item in sorted(tree.plain(), key=lambda each: each[0]):
-        folder = "/".join(path.split("/")[:4])
-        if folder not in overlays or misshapen(item) or not part(item, "metadata").get("name"):
-            continue
-        namespace = part(item, "metadata").get("namespace")
-        group = str(item.get("apiVersion")).rpartition("/")[0]
-        identity = (folder, group, named(item), namespace)
-        if identity in seen:
-            words = f"{named(item)} is twice in this directory, also in {seen[identity]}"
-            yield of_object(item, Fault("object-repeated", words, path))
-        seen.setdefault(identity, path)
-
-
 def _overlay_faults(
     folder: str,
     apps: Mapping[str, str],
@@ -384,59 +367,6 @@ def _guard_rail_faults(
             home = permissions.of(app).home
             faults = partial(rails.faults, environment, home, found)
             yield from (replace(each, path=path) for each in _guarded(path, faults))
-
-
-def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
-    """A host used by two apps in one environment is a fault of the second app."""
-    owners: dict[tuple[str, str], str] = {}
-    routes: dict[str, dict[tuple[str, str], str]] = {}
-    for folder, _, environment in sorted(tree.places):
-        routed = routes.setdefault(environment, {})
-        for item in _objects_of(tree, built, folder):
-            try:
-                claimed = set(hosts(item))
-            except (TypeError, ValueError, AttributeError):
-                words = f"failed to read the hosts of a {item.get('kind')}"
-                yield Fault("check-failed", words, folder)
-                continue
-            for host in sorted({host for host, _ in claimed}):
-                other = owners.setdefault((environment, host), folder)
-                if other != folder:
-                    words = f"the host {host} is already used by {other}"
-                    yield of_object(item, Fault("host-taken", words, folder, value=host))
-            if built.objects.get(folder) is not None:
-                for host, path in sorted(claimed & routed.keys()):
-                    other = routed[host, path]
-                    where = "" if other == folder else f", which {other} claims, too"
-                    words = f"duplicate host and path {host}{path}{where}"
-                    yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
-                routed.update(dict.fromkeys(claimed - routed.keys(), folder))
-
-
-def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
-    """A node port used by two Services in one environment is a fault of the second one."""
-    owners: dict[tuple[str, int, str], tuple[str, str, str]] = {}
-    for folder, _, environment in sorted(tree.places):
-        for item in _objects_of(tree, built, folder):
-            here = folder, named(item), str(part(item, "metadata").get("namespace"))
-            for number, protocol in node_ports(item):
-                other = owners.setdefault((environment, number, protocol), here)
-                if other != here:
-                    other_folder, service, _ = other
-                    where = "" if other_folder == folder else f" of {other_folder}"
-                    words = f"the node port {number} is already used by {service}{where}"
-                    fault = Fault("node-port-taken", words, folder, value=str(number))
-                    yield of_object(item, fault)
-
-
-def _objects_of(tree: Tree, built: Built, folder: str) -> Sequence[Object]:
-    """Objects of an overlay; if it was not built this time, those of its own files."""
-    items = built.objects.get(folder)
-    if items is not None:
-        return items
-    start = f"{folder}/"
-    found = (content for path, content in tree.documents.items() if path.startswith(start))
-    return [each for content in found for each in content]
 
 
 def refuse(checked: CheckResult, what: str) -> None:

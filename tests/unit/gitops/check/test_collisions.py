@@ -1,8 +1,8 @@
-"""Faults that several overlays have together."""
+"""What can be there only once."""
 
 from __future__ import annotations
 
-from k8s_ucp.gitops.check.repositories import (
+from k8s_ucp.gitops.check.collisions import (
     find_host_faults,
     find_node_port_faults,
     find_repeated_faults,

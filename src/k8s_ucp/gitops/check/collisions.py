@@ -1,0 +1,81 @@
+"""Rules for what can be there only once: hosts, node ports, an object in a directory. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from k8s_ucp.gitops.check.files import Tree
+from k8s_ucp.gitops.check.findings import Fault
+from k8s_ucp.gitops.check.objects import Object, hosts, misshapen, named, node_ports, of_object
+from k8s_ucp.gitops.manifests.build_many import Built
+from k8s_ucp.gitops.manifests.yaml_text import part
+
+
+def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
+    """Objects that are twice in an overlay without a kustomization, also in different files."""
+    overlays = {folder for folder, _, _ in tree.places}
+    seen: dict[tuple[str, str, str, object], str] = {}
+    for path, item in sorted(tree.plain(), key=lambda each: each[0]):
+        folder = "/".join(path.split("/")[:4])
+        if folder not in overlays or misshapen(item) or not part(item, "metadata").get("name"):
+            continue
+        namespace = part(item, "metadata").get("namespace")
+        group = str(item.get("apiVersion")).rpartition("/")[0]
+        identity = (folder, group, named(item), namespace)
+        if identity in seen:
+            words = f"{named(item)} is twice in this directory, also in {seen[identity]}"
+            yield of_object(item, Fault("object-repeated", words, path))
+        seen.setdefault(identity, path)
+
+
+def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
+    """A host used by two apps in one environment is a fault of the second app."""
+    owners: dict[tuple[str, str], str] = {}
+    routes: dict[str, dict[tuple[str, str], str]] = {}
+    for folder, _, environment in sorted(tree.places):
+        routed = routes.setdefault(environment, {})
+        for item in _objects_of(tree, built, folder):
+            try:
+                claimed = set(hosts(item))
+            except (TypeError, ValueError, AttributeError):
+                words = f"failed to read the hosts of a {item.get('kind')}"
+                yield Fault("check-failed", words, folder)
+                continue
+            for host in sorted({host for host, _ in claimed}):
+                other = owners.setdefault((environment, host), folder)
+                if other != folder:
+                    words = f"the host {host} is already used by {other}"
+                    yield of_object(item, Fault("host-taken", words, folder, value=host))
+            if built.objects.get(folder) is not None:
+                for host, path in sorted(claimed & routed.keys()):
+                    other = routed[host, path]
+                    where = "" if other == folder else f", which {other} claims, too"
+                    words = f"duplicate host and path {host}{path}{where}"
+                    yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
+                routed.update(dict.fromkeys(claimed - routed.keys(), folder))
+
+
+def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
+    """A node port used by two Services in one environment is a fault of the second one."""
+    owners: dict[tuple[str, int, str], tuple[str, str, str]] = {}
+    for folder, _, environment in sorted(tree.places):
+        for item in _objects_of(tree, built, folder):
+            here = folder, named(item), str(part(item, "metadata").get("namespace"))
+            for number, protocol in node_ports(item):
+                other = owners.setdefault((environment, number, protocol), here)
+                if other != here:
+                    other_folder, service, _ = other
+                    where = "" if other_folder == folder else f" of {other_folder}"
+                    words = f"the node port {number} is already used by {service}{where}"
+                    fault = Fault("node-port-taken", words, folder, value=str(number))
+                    yield of_object(item, fault)
+
+
+def _objects_of(tree: Tree, built: Built, folder: str) -> Sequence[Object]:
+    """Objects of an overlay; if it was not built this time, those of its own files."""
+    items = built.objects.get(folder)
+    if items is not None:
+        return items
+    start = f"{folder}/"
+    found = (content for path, content in tree.documents.items() if path.startswith(start))
+    return [each for content in found for each in content]
