@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
+CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
+"""Repository of Crossplane packages."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ _AUTHENTICATORS = "k8s_ucp.reconciler.access.authenticators"
 _ROWS = (
     CloudInfo(
         "gcp",
-        family=f"{_CONTRIB}/provider-family-gcp",
+        family=f"{CONTRIB}/provider-family-gcp",
         version="v3.0.0",
         api_version="gcp.m.upbound.io/v1beta1",
         secret="gcp-creds",  # noqa: S106 (a name)
@@ -153,7 +154,7 @@ _ROWS = (
     ),
     CloudInfo(
         "aws",
-        family=f"{_CONTRIB}/provider-family-aws",
+        family=f"{CONTRIB}/provider-family-aws",
         version="v2.6.0",
         api_version="aws.m.upbound.io/v1beta1",
         secret="aws-creds",  # noqa: S106 (a name)
@@ -173,7 +174,7 @@ _ROWS = (
     ),
     CloudInfo(
         "azure",
-        family=f"{_CONTRIB}/provider-family-azure",
+        family=f"{CONTRIB}/provider-family-azure",
         version="v2.7.0",
         api_version="azure.m.upbound.io/v1beta1",
         secret="azure-creds",  # noqa: S106 (a name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 GROUP = "k8s-ucp.io"
 
 CLUSTERS_NAMESPACE = "ucp-clusters"
@@ -25,6 +27,16 @@ ARGOCD_MANAGER = "argocd-controller"
 """Field manager of objects that Argo CD applies."""
 REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 """Annotation that makes Argo CD refresh an Application immediately; Argo CD removes it."""
+EXTERNAL_NAME = "crossplane.io/external-name"
+"""Annotation of a managed resource: its name or id in the cloud."""
+COMPOSITE = "crossplane.io/composite"
+"""Label of a composed resource: the name of its composite."""
+COMPOSED_PART = "crossplane.io/composition-resource-name"
+"""Annotation of a composed resource: its name in the Composition."""
+PAUSED = "crossplane.io/paused"
+"""Annotation of what Crossplane does not reconcile: `true`."""
+CONNECTION = f"{GROUP}/connection"
+"""Label of a claim's connection Secret with the claim's environment."""
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = "k8s-ucp"
 
@@ -114,6 +126,10 @@ CLUSTER_CONDITIONS = (READY, REGISTERED, REACHABLE)
 SYNCED = "Synced"
 """Of a Syncer's copies in one cluster."""
 DRAINED = "Drained"
+
+
+DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""Names of namespaces and Services (RFC 1123)."""
 
 
 def is_closed_to_copies(namespace: str) -> bool:

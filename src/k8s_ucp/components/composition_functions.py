@@ -27,11 +27,12 @@ from k8s_ucp.components.host.program import Program
 from k8s_ucp.compositions.patch_and_transform import NAME as PATCH_AND_TRANSFORM
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import FUNCTION_REVISION, SECRET, Kube
+from k8s_ucp.names import PAUSED
 from k8s_ucp.workspace import write_private_file
 
 NAME = "function"
 PORTS = (NAME,)
-_PAUSED = {"crossplane.io/paused": "true"}
+_PAUSED = {PAUSED: "true"}
 _HOST = "k8s-ucp.io/runs-on"
 """Label of the FunctionRevisions that are registered here."""
 

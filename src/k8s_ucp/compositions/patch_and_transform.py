@@ -23,6 +23,7 @@ from k8s_ucp.compositions.function import (
     Response,
 )
 from k8s_ucp.compositions.transforms import formatted, text, transformed
+from k8s_ucp.names import CONNECTION
 
 NAME = "function-patch-and-transform"
 INPUT = ("pt.fn.crossplane.io/v1beta1", "Resources")
@@ -198,9 +199,6 @@ def _passes(check: Mapping[str, Any], observed: Object) -> bool:
     raise CompositionError(f"readiness check of type {kind!r} is not supported")
 
 
-_CONNECTION = "k8s-ucp.io/connection"
-
-
 def _add_connection_secret(request: Request, found: Response) -> None:
     """Compose a Secret: composites of Crossplane v2 have no connection details of their own."""
     composite = request.composite
@@ -216,7 +214,7 @@ def _add_connection_secret(request: Request, found: Response) -> None:
     place: dict[str, Any] = {"name": ref["name"]} | ({"namespace": namespace} if namespace else {})
     if isinstance(spec.get("environment"), str):
         # The label by which a team's mirror finds an environment's connection Secrets.
-        place["labels"] = {_CONNECTION: spec["environment"]}
+        place["labels"] = {CONNECTION: spec["environment"]}
     data = {key: base64.b64encode(each).decode() for key, each in sorted(found.connection.items())}
     secret = {
         "apiVersion": "v1",

@@ -16,9 +16,7 @@ from k8s_ucp.compositions.function import (
     Request,
 )
 from k8s_ucp.errors import UsageError
-
-_RESOURCE_NAME = "crossplane.io/composition-resource-name"
-_COMPOSITE = "crossplane.io/composite"
+from k8s_ucp.names import COMPOSED_PART, COMPOSITE
 
 
 def render(
@@ -62,8 +60,8 @@ def _composed(name: str, found: Object, composite: Object) -> dict[str, Any]:
         metadata["generateName"] = f"{head['name']}-"
     if "namespace" in head:
         metadata["namespace"] = head["namespace"]
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), _RESOURCE_NAME: name}
-    metadata["labels"] = {**(metadata.get("labels") or {}), _COMPOSITE: head["name"]}
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), COMPOSED_PART: name}
+    metadata["labels"] = {**(metadata.get("labels") or {}), COMPOSITE: head["name"]}
     return {
         "apiVersion": given.pop("apiVersion", None),
         "kind": given.pop("kind", None),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.names import DNS_LABEL
 
 FOLDER = "api/functions"
 MAIN = "main.py"
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def names(paths: Iterable[str], *, reserved: str = "") -> list[str]:
@@ -21,7 +20,7 @@ def names(paths: Iterable[str], *, reserved: str = "") -> list[str]:
     below = [PurePosixPath(path) for path in paths if path.startswith(f"{FOLDER}/")]
     found = sorted(path.parent.name for path in below if path == _main(path.parent.name))
     for each in found:
-        if each == reserved or not _NAME.fullmatch(each):
+        if each == reserved or not DNS_LABEL.fullmatch(each):
             what = "reserved" if each == reserved else "invalid"
             raise UsageError(
                 f"{FOLDER}/{each}: {what} name of a function",

@@ -10,7 +10,7 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.crossplane_objects import environment_resources
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object
-from k8s_ucp.managed.policies import PAUSED
+from k8s_ucp.names import PAUSED
 from k8s_ucp.providers import PROVIDERS
 
 _CLUSTER_GROUPS = {each.managed.group for each in PROVIDERS.values() if each.managed}

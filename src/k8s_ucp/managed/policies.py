@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-PAUSED = "crossplane.io/paused"
+from k8s_ucp.names import PAUSED
 
 ACTIONS = ("Observe", "Create", "Update", "Delete", "LateInitialize")
 

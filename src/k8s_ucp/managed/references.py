@@ -11,7 +11,8 @@ from typing import Any
 
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.paths import at_path
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME, ReferenceMissing
+from k8s_ucp.managed.reconcile import ReferenceMissing
+from k8s_ucp.names import EXTERNAL_NAME
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
 )
-from k8s_ucp.managed.policies import PAUSED
+from k8s_ucp.names import PAUSED
 
 ASK_AGAIN = 5.0
 """Seconds."""

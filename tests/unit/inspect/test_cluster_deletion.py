@@ -15,8 +15,7 @@ from k8s_ucp.inspect.cluster_deletion import (
     to_release,
 )
 from k8s_ucp.kube import Kind, Kube, Object
-from k8s_ucp.managed.policies import PAUSED
-from k8s_ucp.names import HELD
+from k8s_ucp.names import HELD, PAUSED
 
 EKS, EC2 = "eks.aws.m.upbound.io/v1beta1", "ec2.aws.m.upbound.io/v1beta1"
 IAM = "iam.aws.m.upbound.io/v1beta1"

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from k8s_ucp.managed.external import ABSENT, CloudFailed, Declared, ExternalObservation
 from k8s_ucp.managed.reconcile import (
-    EXTERNAL_NAME,
     FINALIZER,
     PENDING,
     SUCCEEDED,
@@ -21,6 +20,7 @@ from k8s_ucp.managed.reconcile import (
     Result,
     reconcile,
 )
+from k8s_ucp.names import EXTERNAL_NAME
 
 
 class Killed(BaseException):

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME, ReferenceMissing
+from k8s_ucp.managed.reconcile import ReferenceMissing
 from k8s_ucp.managed.references import ResourceReference, resolve, wanted_of
+from k8s_ucp.names import EXTERNAL_NAME
 
 VPC = ResourceReference("vpcId", "VPC")
 SUBNETS = ResourceReference("subnetIds", "Subnet")

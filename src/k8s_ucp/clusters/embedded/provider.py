@@ -8,7 +8,6 @@ processes and ends them; process_monitor.py keeps them alive.
 from __future__ import annotations
 
 import contextlib
-import re
 import secrets
 import sys
 import time
@@ -63,6 +62,7 @@ from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
 from k8s_ucp.locks import locked
+from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import (
@@ -89,8 +89,6 @@ NOT_COPIED = tuple(
 )
 """Prefixes of keys in etcd. Webhooks and API services would call the servers of the original; the
 API server creates its own API services."""
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def check_path(folder: Path) -> None:
@@ -141,7 +139,7 @@ class EmbeddedProvider:
         """Check everything that can be checked before the first change. Raises UcpError."""
         if sys.platform != "linux":
             raise UcpError("the embedded engine runs on Linux only", next="use --core kind")
-        if not _LABEL.fullmatch(request.name):
+        if not DNS_LABEL.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "
                 "0-9 and -, a letter or digit first and last"

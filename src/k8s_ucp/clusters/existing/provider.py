@@ -6,7 +6,6 @@ cluster, `stop` and `delete` release it. adoption.py shows what adoption leaves 
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,15 +28,13 @@ from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
 from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable, is_loopback
 from k8s_ucp.locks import locked
+from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.workspace import Workspace, make_private_folder
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
-
-
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class ExistingProvider:
@@ -195,7 +192,7 @@ class ExistingProvider:
     @contextmanager
     def opened(self, request: ClusterRequest) -> Iterator[Kube]:
         """A client for a request's cluster, after all checks; changes nothing. Raises UcpError."""
-        if not _LABEL.fullmatch(request.name):
+        if not DNS_LABEL.fullmatch(request.name):
             raise UsageError(
                 f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "
                 "0-9 and -, a letter or digit first and last"

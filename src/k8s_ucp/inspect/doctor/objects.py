@@ -8,13 +8,14 @@ from typing import Any
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
 from k8s_ucp.kube import Object
+from k8s_ucp.names import PAUSED
 from k8s_ucp.timestamps import parse_stamp
 
 STUCK_SECONDS = 300.0
 """A deletion that takes longer is reported with its finalizers."""
 
 _PAUSES = {
-    "crossplane.io/paused": "Crossplane does not reconcile it",
+    PAUSED: "Crossplane does not reconcile it",
     "argocd.argoproj.io/skip-reconcile": "Argo CD does not reconcile it",
 }
 """Annotations that stop a controller's reconciliation if they are "true"."""

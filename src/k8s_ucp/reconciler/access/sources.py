@@ -238,8 +238,8 @@ def _known(
         or _text(spec.get("region"))
         or _text(spec.get("location"))
         or "",
-        name=notes.get("crossplane.io/external-name") or cluster["metadata"]["name"],
-        id=_text(at.get("id")) or notes.get("crossplane.io/external-name") or "",
+        name=notes.get(names.EXTERNAL_NAME) or cluster["metadata"]["name"],
+        id=_text(at.get("id")) or notes.get(names.EXTERNAL_NAME) or "",
         trusted=not distrust and not _is_person_s(ref),
         distrust=distrust,
         servers=servers,

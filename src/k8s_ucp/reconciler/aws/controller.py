@@ -17,7 +17,6 @@ from k8s_ucp.aws.resource import AwsResource
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import (
-    EXTERNAL_NAME,
     FAILED,
     PENDING,
     SUCCEEDED,
@@ -27,6 +26,7 @@ from k8s_ucp.managed.reconcile import (
 )
 from k8s_ucp.managed.references import ResourceReference, lookups_of, resolve, wanted_of
 from k8s_ucp.managed.store import KubeStore
+from k8s_ucp.names import EXTERNAL_NAME
 from k8s_ucp.reconciler.access.core_client import connect
 from k8s_ucp.reconciler.aws.control_planes import ControlPlanes
 from k8s_ucp.reconciler.aws.usages import Usages

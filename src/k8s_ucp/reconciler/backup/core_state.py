@@ -17,11 +17,6 @@ from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
-EXTERNAL_NAME = "crossplane.io/external-name"
-COMPOSITE = "crossplane.io/composite"
-"""Label of composed resources: name of their composite."""
-PART = "crossplane.io/composition-resource-name"
-"""Annotation of composed resources: their name in the Composition."""
 _CREATION = "crossplane.io/external-create-"
 """Prefix of annotations with which a provider records a creation."""
 _SUCCEEDED = f"{_CREATION}succeeded"
@@ -117,9 +112,9 @@ class CoreState:
             if kind is None or resource is None:
                 missing.add(key)
                 continue
-            named = (resource["metadata"].get("annotations") or {}).get(EXTERNAL_NAME)
+            named = (resource["metadata"].get("annotations") or {}).get(names.EXTERNAL_NAME)
             if named is None or (named != external_name and _only_composed(resource)):
-                change = {"metadata": {"annotations": {EXTERNAL_NAME: external_name}}}
+                change = {"metadata": {"annotations": {names.EXTERNAL_NAME: external_name}}}
                 self.kube.patch(kind, resource["metadata"]["name"], namespace, change)
                 missing |= {key} if named else set()
         return frozenset(missing)
@@ -136,7 +131,7 @@ class CoreState:
         resource = self.kube.find(kind, name, namespace)
         if resource is not None and _declared_name(resource) == name:
             return resource
-        items = self.kube.list_all(kind, namespace, labels=COMPOSITE)
+        items = self.kube.list_all(kind, namespace, labels=names.COMPOSITE)
         return next((each for each in items if _declared_name(each) == name), None)
 
     def _put_back(self, section: str, key: str, kept: Mapping[str, Any]) -> bool:
@@ -194,7 +189,7 @@ class CoreState:
     def _external_names(self) -> Iterator[tuple[str, str]]:
         for label, _, each in self.managed():
             metadata = each["metadata"]
-            name = (metadata.get("annotations") or {}).get(EXTERNAL_NAME)
+            name = (metadata.get("annotations") or {}).get(names.EXTERNAL_NAME)
             if name and "deletionTimestamp" not in metadata and exists_outside(each):
                 place = f"{metadata.get('namespace', '')}/{_declared_name(each)}"
                 yield f"{label}/{place}", name
@@ -241,7 +236,7 @@ def _only_composed(item: Object) -> bool:
     about = item["metadata"]
     notes = about.get("annotations") or {}
     return (
-        COMPOSITE in (about.get("labels") or {})
+        names.COMPOSITE in (about.get("labels") or {})
         and not any(each.startswith(_CREATION) for each in notes)
         and not (item.get("status") or {}).get("atProvider")
     )
@@ -253,8 +248,8 @@ def _declared_name(item: Object) -> str:
     Compositions that set no name generate a random one, which differs in each core cluster.
     """
     about = item["metadata"]
-    asked = (about.get("labels") or {}).get(COMPOSITE)
-    part = (about.get("annotations") or {}).get(PART)
+    asked = (about.get("labels") or {}).get(names.COMPOSITE)
+    part = (about.get("annotations") or {}).get(names.COMPOSED_PART)
     return f"{asked}-{part}" if asked and part else str(about["name"])
 
 

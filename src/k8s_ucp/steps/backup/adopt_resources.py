@@ -23,9 +23,8 @@ from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.inspect.resource_conditions import WAITS_FOR_ANOTHER
 from k8s_ucp.kube import APPLICATION, Kind, Kube, Object
 from k8s_ucp.managed.comparison import differences
-from k8s_ucp.managed.policies import PAUSED, policies_of
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME
-from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP, REFRESH
+from k8s_ucp.managed.policies import policies_of
+from k8s_ucp.names import ARGOCD_NAMESPACE, EXTERNAL_NAME, GROUP, PAUSED, REFRESH
 from k8s_ucp.reconciler.runtime.conditions import find
 
 ADOPTING = f"{GROUP}/adopting"

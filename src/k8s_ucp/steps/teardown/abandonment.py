@@ -19,8 +19,7 @@ from k8s_ucp.inspect.doctor.advice import kubectl_on
 from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.kube import Conflict, NotFound, Object
-from k8s_ucp.names import ENVIRONMENT
-from k8s_ucp.reconciler.backup.core_state import COMPOSITE
+from k8s_ucp.names import COMPOSITE, ENVIRONMENT
 from k8s_ucp.steps.backup.stopped_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
 from k8s_ucp.timestamps import stamp

@@ -15,7 +15,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import Declared
 from k8s_ucp.managed.policies import policies_of
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.names import EXTERNAL_NAME
 from k8s_ucp.workspace import write_private_file
 
 DNS_RECORD = "DNSRecord"

@@ -16,7 +16,7 @@ from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResourc
 from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.external import CloudFailed
-from k8s_ucp.managed.reconcile import EXTERNAL_NAME
+from k8s_ucp.names import EXTERNAL_NAME
 from k8s_ucp.steps.teardown.abandonment import (
     abandon,
     abandoned_uids,

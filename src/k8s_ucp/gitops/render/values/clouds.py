@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from k8s_ucp.clouds import CLOUDS
+from k8s_ucp.clouds import CLOUDS, CONTRIB
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology import Environment, Topology
 from k8s_ucp.topology.placement import in_pods
 from k8s_ucp.topology.rules.names import package_name
 
-_CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
-FUNCTIONS = {"patch-and-transform": f"{_CONTRIB}/function-patch-and-transform:v0.10.8"}
+FUNCTIONS = {"patch-and-transform": f"{CONTRIB}/function-patch-and-transform:v0.10.8"}
 """Composition functions that the platform's Compositions use."""
 PLATFORM_CLOUDS = tuple(name for name, each in CLOUDS.items() if each.services)
 """Clouds with Compositions of the platform's own kinds (api/)."""
@@ -52,7 +51,7 @@ def packages(topology: Topology, cloud: str) -> list[Package]:
         names |= set(info.services.packages)
     found = [Package(info.family.rpartition("/")[2], f"{info.family}:{info.version}", family=True)]
     found += [
-        Package(each, f"{_CONTRIB}/{each}:{info.version}", family=False) for each in sorted(names)
+        Package(each, f"{CONTRIB}/{each}:{info.version}", family=False) for each in sorted(names)
     ]
     return found
 

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k8s_ucp.gitops.render.values import databases, local_databases
+from k8s_ucp.names import CONNECTION
 from k8s_ucp.topology.rules.names import LOCAL_DATABASES, database_syncer
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import App, Database, Mirror, Team, Topology
-
-CONNECTION = "k8s-ucp.io/connection"
-"""Label of a claim's connection Secret with the claim's environment."""
 
 Pairs = tuple[tuple[str, str], ...]
 
