@@ -151,10 +151,13 @@ class TopologyView:
 
         Raises KubeError.
         """
-        name = f"{self.topology.name}-kubeconfig-{environment}"
-        secret = self.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
-        written = (secret or {}).get("data", {}).get("kubeconfig")
+        written = ((self.cloud_secret(environment) or {}).get("data") or {}).get("kubeconfig")
         return base64.b64decode(written) if written else None
+
+    def cloud_secret(self, environment: str) -> Object | None:
+        """The Secret that contains it. Raises KubeError."""
+        name = f"{self.topology.name}-kubeconfig-{environment}"
+        return self.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
 
     @property
     def core_state(self) -> CoreState:

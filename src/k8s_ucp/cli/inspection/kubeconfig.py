@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Annotated, Any
 
@@ -15,6 +16,9 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.access.authenticators.base import EXEC_PLUGINS, NoAccess
 from k8s_ucp.reconciler.access.kubeconfig import read
+from k8s_ucp.reconciler.access.kubeconfig_verification import proven
+from k8s_ucp.reconciler.access.owners import source_in
+from k8s_ucp.reconciler.access.sources import KubeconfigSource
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.problems import nearest
@@ -86,22 +90,28 @@ def _in_clouds(topology: Topology) -> set[str]:
 
 def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
     """The kubeconfig that Crossplane's provider wrote to the core cluster. Raises UcpError."""
-    written = context.cloud_kubeconfig(environment)
-    if not written:
+    secret = context.cloud_secret(environment)
+    written = ((secret or {}).get("data") or {}).get("kubeconfig")
+    if not secret or not written:
         raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
-    return checked(written, environment)
+    return checked(base64.b64decode(written), environment, source_in(context.kube, secret))
 
 
-def checked(content: bytes, environment: str) -> dict[str, Any]:
+def checked(content: bytes, environment: str, source: KubeconfigSource | None) -> dict[str, Any]:
     """A kubeconfig for kubectl, which runs the program and sends the files that it names.
 
     The Secret may have been written by others, so only the plugin of the cloud is allowed, and
-    nothing that controls it. Raises UcpError.
+    nothing that controls it. The plugin's token is the user's own: it may be sent only to the
+    server that the owner declares. source: what the owner declares. Raises UcpError.
     """
     try:
         found = read(content)
     except NoAccess as error:
         raise _unsafe(environment, error.message) from error
+    try:
+        found = proven(source, found) if source else found
+    except NoAccess as error:
+        raise _forged(environment, error.message) from error
     user = dict(found.user)
     plugin = user.pop("exec", None)
     if user.pop("auth-provider", None):
@@ -111,8 +121,20 @@ def checked(content: bytes, environment: str) -> dict[str, Any]:
             raise _unsafe(environment, "it runs a program that is not the plugin of a cloud")
         if plugin.get("args") or plugin.get("env"):
             raise _unsafe(environment, f"it has arguments for {plugin['command']}")
+        if source is None or not source.known.trusted:
+            why = (source.known.distrust if source else "") or "no cluster object vouches for it"
+            sent = f"{plugin['command']} would send your own token to {found.server}"
+            raise _forged(environment, f"{sent}, but {why}")
         user["exec"] = {name: plugin[name] for name in _OF_PLUGINS if name in plugin}
     return {"clusters": [{"cluster": dict(found.cluster)}], "users": [{"user": user}]}
+
+
+def _forged(environment: str, why: str) -> UcpError:
+    return UcpError(
+        f"the kubeconfig of {environment} in the core cluster may be that of another cluster: "
+        f"{why}",
+        next="ucp status; or get one with the command of the cloud itself",
+    )
 
 
 def _unsafe(environment: str, why: str) -> UcpError:

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.reconciler.access.shared_informers import SharedInformers
-from k8s_ucp.reconciler.access.sources import OwnerRef, pointed_to
+from k8s_ucp.reconciler.access.sources import (
+    KubeconfigSource,
+    OwnerRef,
+    describe,
+    owner_of,
+    pointed_to,
+)
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
 
@@ -31,27 +37,51 @@ class Owners:
             labelled = self._informers.source(f"{ref.namespace}/{ref.name}")
             if labelled:
                 return labelled
-        kind = self._kube.kind_of(ref.api_version, ref.kind)
-        try:
-            found = self._kube.get(kind, ref.name, ref.namespace if kind.namespaced else None)
-        except NotFound as error:
-            if f'"{ref.name}" not found' in error.message:
-                return None
-            raise
-        found.setdefault("apiVersion", ref.api_version)
-        found.setdefault("kind", ref.kind)
-        return found
+        return _find(self._kube, ref)
 
     def cluster_of(self, owner: Object) -> Object | None:
         """The cluster object that an owner refers to; None if there is none.
 
         Raises KubeError.
         """
-        reference = pointed_to(owner)
-        if reference is None or not reference[2]:
+        ref = _cluster_ref(owner)
+        return self.find(ref) if ref else None
+
+
+def source_in(kube: Kube, secret: Object) -> KubeconfigSource | None:
+    """What the owner of a kubeconfig Secret declares, without informers.
+
+    None if the Secret has no owner, or that is gone. Raises KubeError.
+    """
+    ref = owner_of(secret)
+    owner = _find(kube, ref) if ref else None
+    if ref is None or owner is None or owner["metadata"]["uid"] != ref.uid:
+        return None
+    cluster = _cluster_ref(owner)
+    return describe(secret, owner, _find(kube, cluster) if cluster else None)
+
+
+def _find(kube: Kube, ref: OwnerRef) -> Object | None:
+    """None only if the API server reported this very name as not found. Raises KubeError."""
+    kind = kube.kind_of(ref.api_version, ref.kind)
+    try:
+        found = kube.get(kind, ref.name, ref.namespace if kind.namespaced else None)
+    except NotFound as error:
+        if f'"{ref.name}" not found' in error.message:
             return None
-        kind, namespace, name = reference
-        return self.find(OwnerRef(owner["apiVersion"], kind, namespace, name, ""))
+        raise
+    found.setdefault("apiVersion", ref.api_version)
+    found.setdefault("kind", ref.kind)
+    return found
+
+
+def _cluster_ref(owner: Object) -> OwnerRef | None:
+    """The cluster object that an owner refers to; None if it is the cluster itself."""
+    reference = pointed_to(owner)
+    if reference is None or not reference[2]:
+        return None
+    kind, namespace, name = reference
+    return OwnerRef(owner["apiVersion"], kind, namespace, name, "")
 
 
 def same_but_status(

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from k8s_ucp.cli.inspection.kubeconfig import checked, renamed
 from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import Kind, Kube, NotFound, Object
+from k8s_ucp.reconciler.access.owners import source_in
+from tests.unit.reconciler.objects import AUTHORITY, kubeconfig_secret
 
 CONFIG = {
     "clusters": [{"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}],
@@ -44,11 +47,81 @@ def of_a_cloud(user: dict[str, Any], **cluster: Any) -> bytes:
 PLUGIN = {"apiVersion": "client.authentication.k8s.io/v1", "command": "gke-gcloud-auth-plugin"}
 
 
-@pytest.mark.parametrize("user", [{"token": "t"}, {"exec": PLUGIN}, {"client-key-data": "eA=="}])
+@pytest.mark.parametrize("user", [{"token": "t"}, {"client-key-data": "eA=="}])
 def test_kubeconfig_of_a_cloud_is_passed_on(user: dict[str, Any]) -> None:
-    found = renamed(checked(of_a_cloud(user), "stage"), "demo-stage")
+    found = renamed(checked(of_a_cloud(user), "stage", None), "demo-stage")
     assert found["users"] == [{"name": "demo-stage", "user": user}]
     assert found["clusters"][0]["cluster"] == {"server": "https://10.0.0.1"}
+
+
+def of_google(endpoint: str | None = "10.0.0.1") -> Object:
+    """A cluster of Crossplane's provider. endpoint: as in its status."""
+    authority = {"clusterCaCertificate": AUTHORITY}
+    told = {"endpoint": endpoint, "masterAuth": authority} if endpoint else {}
+    return {
+        "apiVersion": "container.gcp.m.upbound.io/v1beta1",
+        "kind": "Cluster",
+        "metadata": {"name": "demo-stage", "namespace": "ucp-clusters", "uid": "1"},
+        "spec": {"writeConnectionSecretToRef": {"name": "demo-stage-kubeconfig"}},
+        "status": {"atProvider": told},
+    }
+
+
+class Core:
+    """A core cluster with one cluster object."""
+
+    def __init__(self, item: Object) -> None:
+        self._item = item
+
+    def kind_of(self, api_version: str, kind: str) -> Kind:
+        return Kind(api_version, kind, f"{kind.lower()}s")
+
+    def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+        about = self._item["metadata"]
+        if (kind.kind, name, namespace) != ("Cluster", about["name"], about["namespace"]):
+            raise NotFound(f'{kind.plural} "{name}" not found', status=404)
+        return self._item
+
+
+def passed_on(
+    owner: Object, user: dict[str, Any], *, names: Object | None = None, **cluster: Any
+) -> dict[str, Any]:
+    """The result for a Secret of that owner. names: what its ownerReference names instead."""
+    content = of_a_cloud(user, **cluster)
+    secret = kubeconfig_secret(names or owner, json.loads(content))
+    return checked(content, "stage", source_in(cast(Kube, Core(owner)), secret))
+
+
+@pytest.mark.parametrize("user", [{"token": "t"}, {"exec": PLUGIN}])
+def test_the_server_of_a_clouds_kubeconfig_is_that_of_the_owners_status(
+    user: dict[str, Any],
+) -> None:
+    found = passed_on(of_google(), user, **{"tls-server-name": "evil.example.org"})
+    assert found["users"] == [{"user": user}]
+    assert found["clusters"][0]["cluster"] == {
+        "server": "https://10.0.0.1",
+        "certificate-authority-data": AUTHORITY,
+    }
+
+
+@pytest.mark.parametrize("user", [{"token": "t"}, {"exec": PLUGIN}])
+def test_a_clouds_kubeconfig_with_another_server_is_refused(user: dict[str, Any]) -> None:
+    """kubectl would send the user's own token of the cloud to that server."""
+    with pytest.raises(UcpError, match=r"refers to https://10\.6\.6\.6, but the owner's status"):
+        passed_on(of_google(), user, server="https://10.6.6.6")
+
+
+def test_a_plugin_is_refused_unless_a_cluster_object_vouches_for_the_server() -> None:
+    other = of_google()
+    other["metadata"] = {**other["metadata"], "uid": "2"}
+    with pytest.raises(
+        UcpError, match=r"your own token to https://10\.0\.0\.1, but no cluster obj"
+    ):
+        passed_on(of_google(), {"exec": PLUGIN}, names=other)
+    with pytest.raises(UcpError, match="does not have the cluster's endpoint yet"):
+        passed_on(of_google(None), {"exec": PLUGIN})
+    with pytest.raises(UcpError, match="no cluster object vouches for it"):
+        checked(of_a_cloud({"exec": PLUGIN}), "stage", None)
 
 
 @pytest.mark.parametrize(
@@ -70,4 +143,4 @@ def test_kubeconfig_with_programs_or_files_is_refused(
 ) -> None:
     """Whoever may write Secrets of the core would run programs on the machine of its operator."""
     with pytest.raises(UcpError, match="could run programs or read files on this machine"):
-        checked(of_a_cloud(user, **cluster), "stage")
+        checked(of_a_cloud(user, **cluster), "stage", None)
