@@ -59,7 +59,7 @@ class Databases:
             password = str(asked.get("password") or "")
             changed = bool(password) and not record.opens_with(password)
             confined = server.is_confined(record)
-            accepts = postgres.accepts_connections(record.port, record.username)
+            accepts = self._accepts(server, record)
             if changed or not confined or not accepts:
                 programs = self._programs_of(server)
                 if changed or not confined:
@@ -69,7 +69,11 @@ class Databases:
                 if changed:
                     record = server.change_password(programs, record, password)
                 server.forget_stranger()
-                self.ports.claim(str(server.folder), {NAME: record.port})
+                # In a copy of a workspace, the port in the record is the original's.
+                known = {NAME: record.port}
+                port = self.ports.reserve(str(server.folder), [NAME], known=known)[NAME]
+                if port != record.port:
+                    record = server.change_port(record, port)
                 self.placement.start([server.program(programs, record.port)])
             return self._shown(server, record)
 
@@ -92,12 +96,18 @@ class Databases:
             self.ports.release(str(server.folder))
 
     def _shown(self, server: PostgresServer, record: postgres.PostgresRecord) -> BackingState:
-        ready = postgres.accepts_connections(record.port, record.username)
+        ready = self._accepts(server, record)
         overrides = {
             "Endpoint": {"Address": ADDRESS, "Port": record.port},
             "DBInstanceStatus": "available" if ready else "starting",
         }
         return BackingState(ready, "" if ready else self._why(server), overrides)
+
+    def _accepts(self, server: PostgresServer, record: postgres.PostgresRecord) -> bool:
+        """Whether it accepts connections: it runs, and not another server at its port."""
+        program = self.placement.states().get(server.name)
+        running = program is not None and program.running
+        return running and postgres.accepts_connections(record.port, record.username)
 
     def _why(self, server: PostgresServer) -> str:
         """Why it does not respond, from its state in supervisord, and how to see its log."""

@@ -148,6 +148,10 @@ class PostgresServer:
         )
         return self._write(record)
 
+    def change_port(self, record: PostgresRecord, port: int) -> PostgresRecord:
+        """Record another port, for the next start."""
+        return self._write(replace(record, port=port))
+
     def program(self, programs: PostgresPrograms, port: int) -> Program:
         """SIGINT is a fast shutdown: it disconnects clients and closes the data."""
         argv = (*_as_user(), programs.folder / "postgres", "-D", self._data, "-p", port, *SETTINGS)
@@ -158,11 +162,19 @@ class PostgresServer:
         return (self._data / "PG_VERSION").read_text("ascii").strip()
 
     def forget_stranger(self) -> None:
-        """Delete a stale PID file, whose PID may be in use after a reboot and prevent a start."""
+        """Delete a stale PID file, which would prevent a start.
+
+        Its PID may be in use after a reboot, or be that of the original in a copy of its data.
+        """
         file = self._data / "postmaster.pid"
         with suppress(OSError, ValueError, IndexError):
-            found = process.identify(int(file.read_text("ascii").splitlines()[0]))
-            if found is None or Path(found.executable).name != "postgres":
+            pid = int(file.read_text("ascii").splitlines()[0])
+            found = process.identify(pid)
+            if (
+                found is None
+                or Path(found.executable).name != "postgres"
+                or process.works_in(pid, self._data) is False
+            ):
                 file.unlink()
 
     def remove(self) -> None:
