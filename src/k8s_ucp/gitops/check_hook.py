@@ -41,6 +41,11 @@ FINDINGS = 10
 """Exit code for findings. Python's own are 1 if it can't start and 2 for wrong arguments."""
 _OLD_FINDINGS = 1
 """Exit code for hooks of earlier versions, which don't pass one."""
+MOST_FILES = 100_000
+"""Most files and folders of a pushed commit: a tree can name itself many times at each level, and
+so have billions of files in some kilobytes."""
+MOST_BYTES = 1_000_000_000
+"""Largest total size of these files: each may be listed many times."""
 _CHECKED = "ucp-checked"
 """File in a local remote, out of reach of pushes: the version that checked, and the tree ids."""
 _MARK = "# Written by k8s-ucp:"
@@ -72,6 +77,12 @@ files_of() {{ # REPOSITORY COMMIT FOLDER: git's variables lead to the pushed obj
   GIT_INDEX_FILE="$work/index" git --git-dir="$1" read-tree "$2" 2>"$work/unread" &&
     GIT_INDEX_FILE="$work/index" git --git-dir="$1" --work-tree="$3" \\
       checkout-index --all --prefix="$3/" 2>"$work/unread"
+}}
+
+is_too_large() {{ # COMMIT: has more files than the check and Argo CD should write
+  git ls-tree -r -t -l "$1" 2>/dev/null |
+    awk '{{ size += $4 }} NR > {most_files} || size > {most_bytes} {{ exit 3 }}'
+  test $? -eq 3
 }}
 
 in_core() {{ # COMMAND: without git's variables, which refer to the repository of this push.
@@ -109,6 +120,11 @@ fi
 while read -r old new ref; do
   test "$ref" = {ref} || continue
   case "$new" in *[!0]*) ;; *) continue ;; esac
+  if is_too_large "$new"; then
+    echo 'this push is rejected because its files and folders are more than {most_files}, or' \
+      'larger than {most_bytes} bytes' >&2
+    exit 1
+  fi
   git diff-tree -r --name-only --no-renames "$old" "$new" >"$work/changed" 2>/dev/null ||
     echo '*' >"$work/changed"
   # A push of the backup alone needs no check: it is encrypted, and no manifest uses it.
@@ -175,6 +191,8 @@ def ensure_check_hook(
         name=name,
         findings=FINDINGS,
         shown=SHOWN,
+        most_files=MOST_FILES,
+        most_bytes=MOST_BYTES,
         page=PAGE,
         checked=_CHECKED,
         version=__version__,
