@@ -26,7 +26,11 @@ def write_access(provider: ClusterProvider, cluster: str, path: Path) -> None:
 def renew_access(provider: ClusterProvider, cluster: str, path: Path) -> None:
     """Rewrite the kubeconfig if it exists and half of its lifetime is over. Raises UcpError."""
     lifetime = provider.info.access_seconds
-    if lifetime and path.exists() and time.time() - path.stat().st_mtime > lifetime / 2:
+    if not lifetime or not path.exists():
+        return
+    age = time.time() - path.stat().st_mtime
+    # A file from the future was written before the clock was set back: its age is unknown.
+    if not 0 <= age <= lifetime / 2:
         write_access(provider, cluster, path)
 
 

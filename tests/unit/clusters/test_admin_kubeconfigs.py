@@ -56,6 +56,15 @@ def test_a_kubeconfig_is_renewed_after_half_of_its_lifetime(tmp_path: Path) -> N
     assert token(path) == "token-2"
 
 
+def test_a_kubeconfig_is_renewed_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    path, google = tmp_path / "core.yaml", Provider(LIFETIME)
+    provider = cast(ClusterProvider, google)
+    write_access(provider, "core", path)
+    aged(path, -10 * LIFETIME)
+    renew_access(provider, "core", path)
+    assert token(path) == "token-2"
+
+
 def test_a_kubeconfig_that_does_not_expire_is_not_renewed(tmp_path: Path) -> None:
     path, here = tmp_path / "core.yaml", Provider(None)
     provider = cast(ClusterProvider, here)
