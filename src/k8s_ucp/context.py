@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -132,6 +133,13 @@ class TopologyView:
         file = self.state.kubeconfig(core)
         if not file.exists():
             raise UcpError(f"the core cluster {core} does not exist", next="ucp start")
+        if original := self.workspace.original():
+            raise UcpError(
+                f"{self.workspace.root} is a copy of {original}, to which the running core "
+                f"cluster {core} belongs",
+                next=f"add --workspace {shlex.quote(original)} to the command; or ucp start, to "
+                "start the copy",
+            )
         return Kube.from_file(file)
 
     def core_responds(self) -> bool:

@@ -46,6 +46,17 @@ def machine_id(root: Path, topology: str) -> str:
     return digest(f"{identity.id}\0{topology}".encode())
 
 
+def original_of(root: Path) -> str:
+    """The workspace that this one was copied from, until something is started in the copy.
+
+    Empty if it isn't such a copy. The kubeconfigs in the copy are those of the original's clusters.
+    """
+    identity = _read(root / _FILE)
+    if identity is None or identity.root in ("", str(root)) or _identity(root) is not None:
+        return ""
+    return identity.root
+
+
 def settle_identity(root: Path) -> None:
     """Give a workspace a random identity, once; one that was moved keeps its own.
 
@@ -58,6 +69,10 @@ def settle_identity(root: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with locks.folder_locked(file.parent):
             identity = _identity(root)
+            if original_of(root):
+                # First, so that none is left in a workspace that no longer counts as a copy.
+                for each in root.glob(".ucp/*/kubeconfigs/*.yaml"):
+                    each.unlink(missing_ok=True)
             if identity is None:
                 former = {each: _former_machine_id(root, each) for each in _begun(root)}
                 # In a copy of a workspace, the former ids belong to the original's clusters.

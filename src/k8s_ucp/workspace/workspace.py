@@ -76,6 +76,13 @@ class Workspace:
         """
         return identity.machine_id(self.root, topology)
 
+    def original(self) -> str:
+        """The workspace that this one was copied from, until something is started here; or "".
+
+        Until then, its kubeconfigs are those of the original's clusters.
+        """
+        return identity.original_of(self.root)
+
     def settle_identity(self) -> None:
         """Give this workspace a random identity, once. Raises UcpError if it isn't writable."""
         identity.settle_identity(self.root)

@@ -253,9 +253,12 @@ def _lost(call: Invocation, topology: Topology) -> FenceRecord | None:
 
 
 def open_core(call: Invocation, topology: Topology) -> Kube | None:
-    """The core cluster; None if it isn't running, or has lost the fence."""
+    """The core cluster; None if it isn't running, or has lost the fence.
+
+    Also None in a copy of a workspace: its kubeconfig is that of the original's core cluster.
+    """
     path: Path = call.workspace.state(topology.name).kubeconfig(topology.core_cluster)
-    if not path.exists() or _lost(call, topology):
+    if not path.exists() or call.workspace.original() or _lost(call, topology):
         return None
     try:
         kube = Kube.from_file(path)
