@@ -14,7 +14,6 @@ from k8s_ucp.cluster_provider import ClusterRequest, ClusterState
 from k8s_ucp.kube import SECRET, Object, controller_reference
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.settings import Settings
-from k8s_ucp.timestamps import parse_stamp
 
 
 @dataclass(frozen=True)
@@ -162,16 +161,15 @@ def owned(secret: Object, cluster: str) -> bool:
 
 
 def deletion_blocker(
-    item: Object, *, registered: bool, holding: Collection[str], now: float, limit: float
+    item: Object, *, registered: bool, holding: Collection[str], waited: float, limit: float
 ) -> Condition | None:
     """What delays the deletion of a cluster; None: delete it now.
 
     registered: our cluster Secret still exists. holding: load balancers and volumes that still
     exist.
-    limit: seconds since the deletion request after which nothing delays it.
+    waited: seconds for which the controller has waited; limit: after so many, nothing delays it.
     """
-    asked = parse_stamp(item["metadata"].get("deletionTimestamp")) or now
-    if now - asked > limit:
+    if waited > limit:
         return None
     if registered and not is_true(item, names.DRAINED):
         return not_ready("Draining", "waiting until Argo CD has removed its Applications")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION, SECRET, NotFound, Object
@@ -12,6 +14,7 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
 from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome
+from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.timestamps import parse_stamp, stamp
 
@@ -22,9 +25,11 @@ PAUSE = 0.3
 
 
 class Deregistration:
-    """Drains and deregisters a cluster in steps; the only state is in its cluster Secret."""
+    """Drains and deregisters a cluster in steps; what lasts is only in its cluster Secret."""
 
-    def __init__(self, runtime: Runtime, access: AppAccess) -> None:
+    def __init__(
+        self, runtime: Runtime, access: AppAccess, monotonic: Clock = time.monotonic
+    ) -> None:
         self._kube = runtime.kube
         self._settings = runtime.settings
         self._clients = runtime.clients
@@ -32,32 +37,37 @@ class Deregistration:
         self._log = runtime.log
         self._clock = runtime.clock
         self._access = access
+        self._monotonic = monotonic
+        self._began: dict[str, float] = {}
+        """When this process began to drain, by UID of the cluster Secret. The limit of a drain does
+        not include the time for which the machine was suspended or the core cluster stopped, nor a
+        correction of the clock: nothing was drained then."""
         self._asked: dict[str, float] = {}
         """Applications that Argo CD was asked to refresh, with the time."""
 
     def reconcile(self, key: str, decision: Deregister) -> RegistrationOutcome:
         """Do the next step."""
         existing = decision.existing
-        now = self._clock()
-        since = parse_stamp(existing.draining_since)
-        if existing.environment or since is None:
-            change = drain_change(existing, stamp(now))
+        now = self._monotonic()
+        if existing.environment or parse_stamp(existing.draining_since) is None:
+            change = drain_change(existing, stamp(self._clock()))
             self._kube.patch(SECRET, existing.name, names.ARGOCD_NAMESPACE, change)
             self._log.info("draining", cluster=existing.cluster, environment=existing.environment)
-            since = now
+            self._began[existing.uid] = now
+        waited = now - self._began.setdefault(existing.uid, now)
         applications = self._delete_applications(existing)
         left, others = applications or ([], [])
         if left:
             words = draining.in_words(left, "Application")
             silent = self._silent_for(key, existing)
-            given_up = why_give_up(decision, self._settings, since=now - since, silent=silent)
+            given_up = why_give_up(decision, self._settings, since=waited, silent=silent)
             if given_up is None:
                 if silent and not decision.is_known_dead:
                     words += f"; {self._warning()}"
                 return _outcome("False", "Unreachable" if silent else "Draining", words, PAUSE)
             self._deregister(key, existing, given_up)
             return _outcome("True", "GivenUp", f"{given_up}; {words}", None)
-        if applications and now - since < SETTLED:
+        if applications and waited < SETTLED:
             message = "waiting for ApplicationSets to release the cluster"
             return _outcome("False", "Draining", message, PAUSE)
         if decision.owner_deleted:
@@ -101,6 +111,7 @@ class Deregistration:
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
         secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
         self._kube.delete(SECRET, existing.name, names.ARGOCD_NAMESPACE, uid=existing.uid)
+        self._began.pop(existing.uid, None)
         left = self._access.withdraw(self._auth_info(key), secret) if secret else ""
         self._access.forget(key)
         self._metrics.forget_cluster(existing.cluster)

@@ -190,7 +190,7 @@ def why_give_up(
 ) -> str | None:
     """Why to stop waiting for the remaining Applications of a draining cluster; None: wait.
 
-    since: seconds since the drain began. silent: seconds for which the cluster has not responded.
+    since: seconds for which it was drained. silent: seconds for which the cluster did not respond.
     """
     if not silent:
         limit = settings.drain_seconds

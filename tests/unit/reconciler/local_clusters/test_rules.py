@@ -180,9 +180,7 @@ def leaving(*conditions: Object) -> Object:
 def test_a_deletion_waits_for_the_drain_and_for_volumes(
     item: Object, registered: bool, holding: list[str], after: float, waits: bool
 ) -> None:
-    hold = deletion_blocker(
-        item, registered=registered, holding=holding, now=NOW + after, limit=120
-    )
+    hold = deletion_blocker(item, registered=registered, holding=holding, waited=after, limit=120)
     assert (hold is not None) is waits
     if hold:
         assert hold.status == "False"
@@ -200,6 +198,6 @@ def test_no_deletion_waits_longer_than_the_limit(
 ) -> None:
     item = leaving(condition("Drained", drained))
     assert (
-        deletion_blocker(item, registered=registered, holding=holding, now=NOW + after, limit=120)
+        deletion_blocker(item, registered=registered, holding=holding, waited=after, limit=120)
         is None
     )
