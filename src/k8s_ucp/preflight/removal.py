@@ -100,11 +100,32 @@ def _check_unknown(context: StartContext) -> None:
 
 
 def inventory_of(context: StartContext) -> Inventory | None:
-    """None if the core is not an existing cluster, or contains nothing of ours."""
+    """None if the core is not an existing cluster, or contains nothing of ours.
+
+    A copy of a workspace has the note that the original wrote when it adopted the cluster: the mark
+    on the cluster decides. Raises UcpError if it can't be read.
+    """
     name, adopted = context.topology.core_cluster, make(context.workspace, context.topology)
     if name not in adopted.names():
         return None
     # From the user's current kubeconfig: the copy that start wrote may be outdated.
     kube = Kube(adopted.kubeconfig(name))
+    if _is_anothers(context, kube):
+        return None
     entries = Ledger(context.state.ledger).entries()
     return Inventory(kube, entries, adopted.since(name), context.topology.name)
+
+
+def _is_anothers(context: StartContext, kube: Kube) -> bool:
+    """Whether the core's mark is that of another workspace or topology. Raises UcpError."""
+    name, topology = context.topology.core_cluster, context.topology.name
+    try:
+        check_owner(kube, name, context.workspace.machine_id(topology))
+    except KubeError as error:
+        raise UcpError(
+            f"failed to find out whose cluster {name} is: {error.message}",
+            next=advice_of_silence(context),
+        ) from error
+    except UcpError:
+        return True
+    return False
