@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 import shlex
 import time
@@ -55,6 +54,7 @@ from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, SECRET, Kube, KubeError, Object, Unreachable
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
+from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
@@ -159,8 +159,8 @@ class TopologyView:
 
         Raises KubeError.
         """
-        written = ((self.cloud_secret(environment) or {}).get("data") or {}).get("kubeconfig")
-        return base64.b64decode(written) if written else None
+        secret = self.cloud_secret(environment)
+        return (kubeconfig_in(secret) if secret else b"") or None
 
     def cloud_secret(self, environment: str) -> Object | None:
         """The Secret that contains it. Raises KubeError."""

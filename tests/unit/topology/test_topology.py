@@ -109,6 +109,13 @@ WRONG = {
         "the app web on eu-stage and the app web-eu on stage have the same Application name "
         "'web-eu-stage'",
     ),
+    "two databases that are one object": (
+        "spec:\n  environments: [{name: eu-stage}, {name: stage}]\n"
+        "  databases: [{name: a, provider: local}, {name: a-eu, provider: local}]\n",
+        6,
+        "the database a of eu-stage and the database a-eu of stage have the same name "
+        "'a-eu-stage' on the core cluster",
+    ),
     "an Application of the platform": (
         "spec:\n  environments: [{name: server}]\n  apps: [{name: git, image: b, tag: c}]\n",
         6,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from k8s_ucp.reconciler.access.authenticators.base import EXEC_PLUGINS, NoAccess
 from k8s_ucp.reconciler.access.kubeconfig import read
 from k8s_ucp.reconciler.access.kubeconfig_verification import proven
 from k8s_ucp.reconciler.access.owners import source_in
-from k8s_ucp.reconciler.access.sources import KubeconfigSource
+from k8s_ucp.reconciler.access.sources import KubeconfigSource, kubeconfig_in
 from k8s_ucp.reconciler.aws.control_planes import is_plane_name
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.problems import nearest
@@ -91,10 +90,10 @@ def _in_clouds(topology: Topology) -> set[str]:
 def _from_cloud(context: TopologyView, environment: str) -> dict[str, Any]:
     """The kubeconfig that Crossplane's provider wrote to the core cluster. Raises UcpError."""
     secret = context.cloud_secret(environment)
-    written = ((secret or {}).get("data") or {}).get("kubeconfig")
+    written = kubeconfig_in(secret) if secret else b""
     if not secret or not written:
         raise UcpError(f"the cluster of {environment} has no kubeconfig yet", next="ucp status")
-    return checked(base64.b64decode(written), environment, source_in(context.kube, secret))
+    return checked(written, environment, source_in(context.kube, secret))
 
 
 def checked(content: bytes, environment: str, source: KubeconfigSource | None) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
         scoped=labels.get(names.ACCESS) == "scoped",
         namespaces=tuple(sorted({each.strip() for each in named.split(",")} - {""})),
         cluster_info={name: value for name, value in cluster_info.items() if value},
-        kubeconfig=_decoded(secret),
+        kubeconfig=kubeconfig_in(secret),
         known=_known(ref, owner, cluster or owner, cluster_info),
         disowned=_disowned(secret, ref, owner),
     )
@@ -284,7 +284,8 @@ def _cluster_name(owner: OwnerRef) -> str:
     return owner.name.removesuffix("-kubeconfig") if owner.kind == "Secret" else owner.name
 
 
-def _decoded(secret: Object) -> bytes:
+def kubeconfig_in(secret: Object) -> bytes:
+    """The kubeconfig of a Secret, under the key of its provider; empty if there is none."""
     try:
         return base64.b64decode(_kubeconfig(secret) or "")
     except binascii.Error:

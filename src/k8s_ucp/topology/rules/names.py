@@ -89,6 +89,7 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
     for place, database in enumerate(spec.databases):
         if database.name == _FILE_WITH_A_MEANING:
             yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
+    yield from _shared_databases(spec)
     yield from _bad_packages(spec)
 
 
@@ -217,6 +218,31 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
                     f"'{name}', which is used by the platform: rename the app or the "
                     "environment",
                 )
+
+
+def _shared_databases(spec: Spec) -> Iterator[Problem]:
+    """Databases whose objects on the core cluster, `<database>-<environment>`, have one name."""
+    places = {each.name: place for place, each in enumerate(spec.databases)}
+    near = {
+        each
+        for name in places
+        for cut in _hyphens(name)
+        if name[:cut] in places
+        for each in (name, name[:cut])
+    }
+    pairs = [
+        (each.name, environment)
+        for each in spec.databases
+        if each.name in near
+        for environment in each.environments or [every.name for every in spec.environments]
+    ]
+    for (database, environment), (other, another) in shared_applications(pairs):
+        yield Problem(
+            ("spec", "databases", max(places[database], places[other]), "name"),
+            f"the database {database} of {environment} and the database {other} of {another} have "
+            f"the same name '{database}-{environment}' on the core cluster, and would have one "
+            "password: rename a database or an environment",
+        )
 
 
 def _hyphens(name: str) -> list[int]:
