@@ -59,7 +59,11 @@ def read_manifests(
     for app in topology.spec.apps:
         if app.form == "image" or (app.form == "repo" and app.as_ is None):
             continue
-        found[app.name] = read_app(app, folder, fetcher)
+        try:
+            found[app.name] = read_app(app, folder, fetcher)
+        except UsageError as error:
+            error.next = error.next or f"fix the app {app.name} in ucp.yaml"
+            raise
     return found
 
 
@@ -70,7 +74,6 @@ def read_app(app: App, folder: Path, fetcher: SourceFetcher | None = None) -> di
     except UsageError as error:
         if app.name not in error.message:
             error.message = f"the app {app.name}: {error.message}"
-        error.next = error.next or f"fix the app {app.name} in ucp.yaml"
         raise
 
 
@@ -160,7 +163,10 @@ def charts_beside(place: FolderTree, path: str, chart: ChartFile) -> dict[str, F
     for address, relative in chart.neighbours.items():
         folder = resolve(path, relative)
         if folder is None or not place.names(folder):
-            raise UsageError(f"the chart {chart.name} depends on {address}, which does not exist")
+            raise UsageError(
+                f"the chart {chart.name} depends on {address}, which does not exist",
+                next="put that chart there, or remove the dependency",
+            )
         beside[address] = place.below(folder)
     return beside
 
@@ -223,8 +229,12 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
     }
     found |= taken_in(place, sorted(kustomized))
     if "Chart.yaml" in names:
-        content = place.read(posixpath.join(path, "Chart.yaml")) or b""
-        for folder in _neighbours(chart_file({"Chart.yaml": content}), path):
+        files = {
+            each: place.read(posixpath.join(path, each)) or b""
+            for each in ("Chart.yaml", "requirements.yaml")
+            if each in names
+        }
+        for folder in _neighbours(chart_file(files), path):
             found |= {f"{folder}/{each}": text for each, text in place.below(folder).items()}
     start = f"{path}/" if path else ""
     return {each: text for each, text in found.items() if not each.startswith(start)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.render.app_manifests import outside, read_app
+from k8s_ucp.gitops.render.app_manifests import SourceFetcher, outside, read_app
 from k8s_ucp.topology import App
 
 SECRET = b"s3cret"
@@ -77,3 +77,27 @@ def test_a_copy_of_a_folder_has_no_settings_of_git(workspace: Path) -> None:
         "resources: [x.yaml]\ncommonAnnotations: {note: ../../.git/config}\n"
     )
     assert outside(app, workspace) == {}
+
+
+@pytest.mark.parametrize("file", ["Chart.yaml", "requirements.yaml"])
+def test_a_copy_of_a_chart_has_the_charts_beside_it(workspace: Path, file: str) -> None:
+    """Charts of Helm 2 list their dependencies in requirements.yaml, which Helm still reads."""
+    for folder, text in (("web", CHART), ("parts", CHART)):
+        (workspace / "charts" / folder).mkdir(parents=True)
+        (workspace / "charts" / folder / "Chart.yaml").write_text(text)
+    with (workspace / "charts/web" / file).open("a") as listed:
+        listed.write("dependencies: [{name: parts, version: 1.0.0, repository: file://../parts}]\n")
+    assert list(outside(workspace / "charts/web", workspace)) == ["charts/parts/Chart.yaml"]
+
+
+def test_an_invalid_app_that_is_not_in_the_topology_yet_is_corrected_in_its_own_files(
+    workspace: Path,
+) -> None:
+    (workspace / "manifests/web/Chart.yaml").write_text("name: web\n")
+    with pytest.raises(UsageError) as failed:
+        read_app(
+            App.model_validate({"name": "web", "path": "manifests/web"}),
+            workspace,
+            SourceFetcher(workspace, lambda: workspace, lambda _: None),
+        )
+    assert failed.value.next == "correct Chart.yaml"
