@@ -6,8 +6,9 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,8 +71,12 @@ def objects_of(
         for item in documents(content, path)
         if isinstance(item, dict)
     ]
+    parsed: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
     for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
-        app, items = by_name[name], list(objects(shown))
+        app = by_name[name]
+        if name not in parsed or parsed[name][0] is not shown:
+            parsed[name] = shown, list(objects(shown))
+        items = parsed[name][1]
         if again and not found[name].texts:
             found[name].unset.extend(unset_images(rendered, name, environment, items, again))
         mirrored = mirrored_in(syncers, app.home, environment)
@@ -83,6 +88,26 @@ def objects_of(
         if not _ignores_missing(topology, app):
             found[name].missing.update(missing(items, mirrored))
     return found
+
+
+def first_equal(
+    files: Mapping[str, bytes], environments: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """{(app, environment): the first environment whose overlay of the app has the same files}.
+
+    files: of the app repository. Both overlays build the same objects, since their relative paths
+    lead to the same places; not those of charts, whose releases have different names.
+    """
+    overlays: dict[tuple[str, str], dict[str, bytes]] = {}
+    for path, content in files.items():
+        match path.split("/", 4):
+            case ["apps", app, "overlays", environment, name]:
+                overlays.setdefault((app, environment), {})[name] = content
+    return {
+        (app, environment): next(each for each in environments if overlays.get((app, each)) == mine)
+        for (app, environment), mine in overlays.items()
+        if environment in environments and "Chart.yaml" not in mine
+    }
 
 
 def _ignores_missing(topology: Topology, app: App) -> bool:
@@ -111,6 +136,7 @@ def _built(
     from k8s_ucp.process import RunningPrograms
 
     program, charts = kustomize(), pinned_helm(call, topology)
+    environments = [each.name for each in topology.spec.environments]
     with tempfile.TemporaryDirectory(prefix="ucp-preview-") as folder:
         render_to(Path(folder), replace(rendered, core={}))
         programs = RunningPrograms()
@@ -118,13 +144,14 @@ def _built(
         pool = ThreadPoolExecutor(max_workers=WORKERS)
         try:
             # The programs run while this thread looks at what the ones before have built.
-            waiting = deque(
-                (name, each.name, pool.submit(builder.build, name, each.name))
-                for each in topology.spec.environments
-                for name in names
-            )
+            builds: dict[tuple[str, str], Future[str]] = {}
+            same = first_equal(rendered.apps, environments)
+            for environment, name in product(environments, names):
+                first = name, same.get((name, environment), environment)
+                builds[name, environment] = builds.get(first) or pool.submit(builder.build, *first)
+            waiting = deque(builds.items())
             while waiting:
-                name, environment, build = waiting.popleft()
+                (name, environment), build = waiting.popleft()
                 try:
                     shown = build.result()
                 except UcpError as error:
