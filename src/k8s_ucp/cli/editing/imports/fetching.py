@@ -128,10 +128,27 @@ def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origi
         if selection.explicit:
             raise _with_others(error, [each for each in selection.choices if each != name])
         selection.leave_out(choice.candidate.finding, error)
-    for name, problem in inspection.forbidden.items():
-        if not selection.explicit:
+    if not selection.explicit:
+        problems = {**empty_charts(inspection, selection, origin), **inspection.forbidden}
+        for name, problem in problems.items():
             selection.leave_out(selection.choices[name].candidate.finding, problem)
     return inspection
+
+
+def empty_charts(
+    inspection: Inspection, selection: Selection, origin: Origin
+) -> dict[str, NotImportable]:
+    """{app: why it is left out} of charts that render nothing, such as shared templates."""
+    found = {}
+    for name, choice in selection.choices.items():
+        app_objects, finding = inspection.app_objects.get(name), choice.candidate.finding
+        if app_objects and app_objects.is_chart and not app_objects.objects:
+            advice = f"--app {name} adds it nevertheless"
+            if finding.remote is None:
+                command = origin.command(name, choice.candidate.request.path)
+                advice = f"{command} --values FILE, if the chart lacks values"
+            found[name] = NotImportable("its chart renders no objects", advice)
+    return found
 
 
 def _with_others(error: UcpError, others: Sequence[str]) -> UcpError:
