@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError, some_of
-from k8s_ucp.gitops.manifests.other_tools import find_tools
+from k8s_ucp.gitops.manifests.other_tools import find_tools, ytt_advice, ytt_template
 from k8s_ucp.gitops.manifests.yaml_text import (
     ENCRYPTED,
     UNLOCK,
@@ -49,7 +49,7 @@ _INVALID = " is not valid YAML: "
 _TOOL = re.compile(
     r"skaffold/|v1alpha1$|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl"
     r"|(?:kubeadm|audit|kops|client\.authentication|[a-z.-]+\.config)\.k8s|k0sctl\.k0sproject"
-    r"|kuttl|(?:chainsaw|cli)\.kyverno|tanka)\.(?:io|dev)/"
+    r"|kuttl|(?:chainsaw|cli)\.kyverno|tanka|(?:kapp|kbld|vendir)\.k14s|imgpkg\.carvel)\.(?:io|dev)/"
 )
 """API versions of files that look like objects but are configuration of tools."""
 
@@ -120,6 +120,8 @@ def find_form(
             "kustomization"
             + (f" with overlays for {names_of_overlays}" if names_of_overlays else ""),
         )
+    if template := ytt_template(files):
+        raise UsageError(f"{template} is a template of ytt (Carvel)", next=ytt_advice("NAME"))
     if not manifest_files(files):
         if tools := find_tools(files):
             raise UsageError(f"no manifests, and {tools[0].words}", next=tools[0].advice())
@@ -337,9 +339,14 @@ def chart_file(files: Files) -> ChartFile:
     content = first_map(files["Chart.yaml"], "Chart.yaml")
     name, version = content.get("name"), content.get("version")
     if not isinstance(name, str) or version is None:
-        raise UsageError("Chart.yaml is not valid: `name` and `version` are required")
+        raise UsageError(
+            "Chart.yaml is not valid: `name` and `version` are required", next="correct Chart.yaml"
+        )
     if content.get("type") == "library":
-        raise UsageError(f"the chart {name} is a library chart, which renders no objects")
+        raise UsageError(
+            f"the chart {name} is a library chart, which renders no objects",
+            next="add the charts that depend on it",
+        )
     listed = content.get("dependencies")
     if listed is None and "requirements.yaml" in files:
         listed = first_map(files["requirements.yaml"], "requirements.yaml").get("dependencies")

@@ -15,6 +15,10 @@ FLEET = "Rancher Fleet"
 CUE = "CUE"
 """Timoni's modules are written in it, too."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+_YTT = re.compile(
+    rb"^[ \t]*#@(?:[ \t]*load\(|data/values|overlay/|schema/)|:[ \t]+#@[ \t]", re.MULTILINE
+)
+"""Annotations of ytt are comments for every other program, which reads null for their values."""
 Advice = Callable[[str, Mapping[str, Any]], str]
 """(name of an app, content of the file) to the command to suggest."""
 
@@ -61,6 +65,16 @@ def find_tools(files: Mapping[str, bytes]) -> list[OtherTool]:
 def is_of_tool(path: str) -> bool:
     """The file is one that such a tool reads."""
     return any(pattern.fullmatch(path) for _, pattern, _, _ in _TOOLS)
+
+
+def ytt_template(files: Mapping[str, bytes]) -> str | None:
+    """The first file that ytt of Carvel fills."""
+    return next((each for each in sorted(files) if _YTT.search(files[each])), None)
+
+
+def ytt_advice(app: str, folder: str = "FOLDER") -> str:
+    """The commands that add what ytt makes of a folder."""
+    return f"ytt -f {shlex.quote(folder)} > FILE.yaml; then: ucp app add {app} FILE.yaml"
 
 
 def _of_fleet(app: str, content: Mapping[str, Any]) -> str:

@@ -56,3 +56,20 @@ def test_a_kargo_pipeline_is_not_an_app() -> None:
     there = found(files)
     assert [each.name for each in there.findings] == ["app"]
     assert "promotesFrom" in refusal(there, "kargo").advice
+
+
+def test_a_template_of_ytt_is_not_an_app_with_empty_fields() -> None:
+    service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+    files = {
+        "step-1/all.yml": f"{service}spec:\n  type: #@ data.values.type\n",
+        "step-2/all.yml": f"#@ load(x)\n#@ def a():\nb: 1\n#@ end\n---\n{service}",
+        "step-3/build.yml": "apiVersion: kbld.k14s.io/v1alpha1\nkind: Sources\nsources: []\n",
+        "step-3/values.yml": "#@data/values\n---\nport: 80\n",
+        "app/all.yaml": f"{service}# what #@ stands for\n",
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["app"]
+    assert [each.where for each in there.refusals] == ["step-1", "step-2", "step-3"]
+    for each in there.refusals:
+        assert "is a template of ytt" in each.reason
+        assert each.advice.startswith("ytt -f FOLDER > FILE.yaml; then: ucp app add NAME ")

@@ -243,3 +243,13 @@ def test_manifest_whose_name_is_not_utf_8_is_reported() -> None:
         manifest_files({name: b"kind: A\n"})
     assert failed.value.next == "rename it"
     assert manifest_files({name: b"a: 1\n"}) == []
+
+
+def test_a_folder_of_ytt_is_refused_with_the_command_that_fills_it() -> None:
+    files = {
+        "all.yml": b"apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: #@ spec()\n",
+        "build.yml": b"apiVersion: kbld.k14s.io/v1alpha1\nkind: Sources\n",
+    }
+    with pytest.raises(UsageError, match="is a template of ytt") as failed:
+        find_form(files)
+    assert failed.value.next == "ytt -f FOLDER > FILE.yaml; then: ucp app add NAME FILE.yaml"

@@ -30,6 +30,7 @@ from k8s_ucp.gitops.manifests.forms import (
     find_form,
     manifest_files,
 )
+from k8s_ucp.gitops.manifests.other_tools import ytt_advice, ytt_template
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -240,7 +241,7 @@ def _charts(
             chart = chart_file({"Chart.yaml": tree.read(join(folder, "Chart.yaml"))})
         except UsageError as error:
             yield RefusedApp(
-                _name(app, title), folder, error.message, "import the charts that depend on it"
+                _name(app, title), folder, error.message, error.next or "correct its Chart.yaml"
             )
             continue
         values, notes = values_of(tree, folder, of_values)
@@ -466,7 +467,9 @@ def _is_manifest(content: bytes, path: str) -> bool:
 
 
 def _broken(content: bytes, path: str) -> UsageError | None:
-    """Why a file that was meant to be a manifest is not valid YAML."""
+    """Why a file that was meant to be a manifest is not one: it isn't valid YAML, or a template."""
+    if ytt_template({path: content}):
+        return UsageError(f"{path} is a template of ytt (Carvel)", next=ytt_advice("NAME"))
     if not all(each.search(content) for each in _MEANT) or _OTHERS.search(content):
         return None
     return invalid(content, path)

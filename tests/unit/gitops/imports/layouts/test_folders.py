@@ -79,6 +79,7 @@ def test_charts_are_found_with_the_values_files_of_environments() -> None:
     assert web.values == {"staging": "values-staging.yaml", "production": "values-production.yaml"}
     assert "values-small.yaml is skipped" in web.notes[0]
     assert "library chart" in refusal(there, "parts").reason
+    assert refusal(there, "parts").advice == "add the charts that depend on it"
     named = found(files, environments=["small"])
     assert "small" in named.findings[1].values
 
