@@ -30,6 +30,8 @@ CHART_FILE = "Chart.yaml"
 SETTINGS = ".argocd-source.yaml"
 _DEFAULTS = "values.yaml"
 _IMAGE = re.compile(r"(?i).*image")
+_IMAGES = re.compile(r"(?i).*images")
+"""Of a mapping whose values are images: `images: {web: example.org/web:1.0}`."""
 _FLAT = re.compile(r"(.*[iI]mage)_?(?:[tT]ag|[vV]ersion)")
 _REPOSITORY = ("repository", "repo", "image", "name")
 """Keys beside the tag that contain the image's name."""
@@ -178,7 +180,7 @@ def _read(values: Values, path: Path, name: str) -> tuple[Value | Reference, Pin
         path, last = (*path, "tag"), "tag"
         text = values.current(path)
     tagged = bool(_FLAT.fullmatch(last)) or not _IMAGE.fullmatch(last)
-    if not tagged:
+    if not tagged or _is_in_images(path, text or ""):
         parts = split_reference(text or "")
         if parts is None and not name:
             raise NotEditable(f"{path_text(path)}: {text!r} is not an image")
@@ -251,10 +253,22 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             parts = split_reference(value.value)
             if parts and parts[1] and "tag" not in scalars:
                 yield (*path, key)
+        elif key in scalars and _is_in_images((*path, key), value.value):
+            yield (*path, key)
         elif value.kind != "scalar" and len(path) < DEEPEST:
             yield from candidates(value, (*path, key))
     for place, item in enumerate(node.items):
         yield from candidates(item, (*path, place))
+
+
+def _is_in_images(path: Path, text: str) -> bool:
+    """The value is an image with its version, in a mapping of images or one below it.
+
+    It has a slash, unlike other texts with a colon, such as `localhost:5000`.
+    """
+    parts = split_reference(text)
+    above = (each for each in path[-3:-1] if isinstance(each, str))
+    return bool(parts and parts[1] and "/" in parts[0]) and any(map(_IMAGES.fullmatch, above))
 
 
 def _names_image(node: YamlNode | None) -> bool:

@@ -166,6 +166,8 @@ class TestCharts:
             ("imageName: a/b\nimageTag: v1\n", "imageName: a/b\nimageTag: 2.0.0\n"),
             ("image: a/b\nimageVersion: v1\n", "image: a/b\nimageVersion: 2.0.0\n"),
             ("jobs:\n- image: {name: web, tag: 1}\n", "jobs:\n- image: {name: web, tag: 2.0.0}\n"),
+            ("images: {web: a.org/web:1}\n", "images: {web: a.org/web:2.0.0}\n"),
+            ("images: {tags: {web_api: a/b:1}}\n", "images: {tags: {web_api: a/b:2.0.0}}\n"),
         ],
     )
     def test_images_in_other_notations_are_promoted(self, own: str, new: str) -> None:
@@ -197,6 +199,8 @@ class TestCharts:
             "engine: {name: postgres, version: 16}\n",
             "image: {version: v1}\n",
             "imageVersion: v1\n",
+            "images: {registry: 'localhost:5000', pullPolicy: Always}\n",
+            "hosts: {web: 'a.org/web:1'}\n",
         ],
     )
     def test_versions_without_an_image_name_are_not_images(self, own: str) -> None:
@@ -243,6 +247,11 @@ class TestCharts:
         there = named(chart(), r"targets: [{image: web, path: a\.b.version}]")
         new = written(promote(there))["values-stage.yaml"]
         assert new == OWN + '"a.b":\n  version: 2.0.0\n'
+
+    def test_a_configured_path_of_an_image_keeps_its_name(self) -> None:
+        own = "images: {web: a.org/web:1, cron: a.org/cron:1}\n"
+        there = named(chart(own, "{}\n"), "targets: [{image: cron, path: images.cron}]")
+        assert written(promote(there)) == {"values-stage.yaml": own.replace("cron:1", "cron:2.0.0")}
 
     def test_a_tag_is_promoted_from_one_environment_to_the_next(self) -> None:
         there = chart(OWN.replace("1.0.0", "2.0.0"))
