@@ -151,14 +151,10 @@ def complete_mapping(
     }
     if missing and not can_ask():
         flags = proposed_flags(missing, ours, mapping, beside)
-        shown = " ".join(flags[:NAMED]) + (" and so on" if len(flags) > NAMED else "")
-        fewer = (
-            "; or leave out all others with --skip-env '*', or import single apps with --app NAME"
-        )
-        fewer = fewer if len(flags) > NAMED else ""
+        advice = f"map them: {' '.join(flags)} (or --skip-env NAME)"
         raise UsageError(
             f"ucp.yaml has no environment {some_of(missing, NAMED)}; it has {', '.join(ours)}",
-            next=f"map them: {shown} (or --skip-env NAME){fewer}",
+            next=advice if len(flags) <= NAMED else _of_many(flags),
         )
     found = dict(mapping)
     for each in missing:
@@ -170,6 +166,19 @@ def complete_mapping(
         )
         found[each] = answer or None
     return found
+
+
+def _of_many(flags: Sequence[str]) -> str:
+    """The advice for so many environments that hardly anybody maps all of them.
+
+    flags: those of `proposed_flags`, of which only some have an environment of ours.
+    """
+    known = [each for each in flags if each.startswith("--map ") and not each.endswith("=ENV")]
+    named = " ".join(known[:NAMED] or flags[:1])
+    return (
+        f"map those that you want, and leave out all others: {named} --skip-env '*'; or import "
+        "single apps with --app NAME"
+    )
 
 
 def proposed_flags(
