@@ -22,6 +22,7 @@ from k8s_ucp.workspace import Workspace
 app = declare("Render the resources of claims (databases and machines).")
 
 _NOT_OBJECTS = "kustomization.yaml"
+_HOW_TO_WRITE = "write a claim as docs/platform.md shows it"
 
 
 @app.command()
@@ -50,11 +51,14 @@ def render(
     try:
         claims = list(_documents(claim.read_text("utf-8"), str(claim)))
     except OSError as error:
-        raise UsageError(f"failed to read {claim}: {error.strerror}") from error
+        raise UsageError(
+            f"failed to read {claim}: {error.strerror}",
+            next=f"name an existing file, or {_HOW_TO_WRITE}",
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{claim} is not valid UTF-8", next="save it as UTF-8") from error
     if not claims:
-        raise UsageError(f"{claim} contains no object")
+        raise UsageError(f"{claim} contains no object", next=_HOW_TO_WRITE)
     found = [each for one in claims for each in composed(one, definitions, functions)]
     if output is Output.json:
         call.console.data(notation(found, output))
@@ -115,6 +119,10 @@ def _documents(text: str, source: str) -> Iterator[Any]:
             if isinstance(each, dict):
                 yield each
             elif each is not None:
-                raise UsageError(f"{source} contains a document that is not an object")
+                raise UsageError(
+                    f"{source} contains a document that is not an object", next=f"correct {source}"
+                )
     except (yaml_io.YAMLError, ValueError) as error:
-        raise UsageError(f"{source} is not valid YAML: {error}") from error
+        raise UsageError(
+            f"{source} is not valid YAML: {error}", next=f"correct {source}"
+        ) from error

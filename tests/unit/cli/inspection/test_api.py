@@ -31,15 +31,23 @@ def test_claims_of_a_file_are_rendered(
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("", "contains no object"), ("a: [", "is not valid YAML"), ("- a", "is not an object")],
+    [
+        ("", "contains no object"),
+        ("a: [", "is not valid YAML"),
+        ("- a", "is not an object"),
+        (None, "failed to read"),
+    ],
 )
 def test_a_file_without_claims_is_refused(
-    text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], home: Path
+    text: str | None, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], home: Path
 ) -> None:
     file = tmp_path / "claim.yaml"
-    file.write_text(text)
+    if text is not None:
+        file.write_text(text)
     assert main.run(["--workspace", str(tmp_path), "api", "render", str(file)]) == 2
-    assert reason in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert reason in said
+    assert "next: " in said
 
 
 def test_the_documented_example_of_own_kinds_renders_as_documented(
