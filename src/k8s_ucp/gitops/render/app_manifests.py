@@ -229,7 +229,7 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
     }
     found |= taken_in(place, sorted(kustomized))
     if "Chart.yaml" in names:
-        files = {
+        files: dict[str, bytes] = {
             each: place.read(posixpath.join(path, each)) or b""
             for each in ("Chart.yaml", "requirements.yaml")
             if each in names

@@ -129,7 +129,9 @@ def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origi
             raise _with_others(error, [each for each in selection.choices if each != name])
         selection.leave_out(choice.candidate.finding, error)
     if not selection.explicit:
-        problems = {**empty_charts(inspection, selection, origin), **inspection.forbidden}
+        problems: dict[str, NotImportable | UcpError] = {}
+        problems |= empty_charts(inspection, selection, origin)
+        problems |= inspection.forbidden
         for name, problem in problems.items():
             selection.leave_out(selection.choices[name].candidate.finding, problem)
     return inspection

@@ -271,7 +271,7 @@ def values_of(
             word = next(each for each in match.groupdict().values() if each is not None)
             if word in known:
                 found.setdefault(word, name)
-            else:
+            elif word != "schema":
                 others.append((word, name))
     notes = [
         f"{name} is skipped: {word} is not a known environment (--map {quote(word)}=ENV maps it)"

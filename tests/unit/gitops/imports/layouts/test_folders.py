@@ -68,6 +68,7 @@ def test_charts_are_found_with_the_values_files_of_environments() -> None:
         "charts/web/values-staging.yaml": "",
         "charts/web/values-production.yaml": "",
         "charts/web/values-small.yaml": "",
+        "charts/web/values.schema.yaml": "type: object\n",
         "charts/web/charts/db/Chart.yaml": CHART,
         "charts/api/Chart.yaml": CHART,
         "charts/api/values/prod.yaml": "",
@@ -77,6 +78,7 @@ def test_charts_are_found_with_the_values_files_of_environments() -> None:
     api, web = there.findings
     assert (api.name, api.form, api.values) == ("api", "helm", {"prod": "values/prod.yaml"})
     assert web.values == {"staging": "values-staging.yaml", "production": "values-production.yaml"}
+    assert len(web.notes) == 1
     assert "values-small.yaml is skipped" in web.notes[0]
     assert "library chart" in refusal(there, "parts").reason
     assert refusal(there, "parts").advice == "add the charts that depend on it"
