@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +15,8 @@ from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImporta
 
 NAMED = 12
 """Maximum number of apps or environments that a message names."""
+_OF_ONE_CHART = re.compile(r"^failed to fetch the charts that the chart \S+ depends on")
+"""A host that can't be reached is one line for all charts that need it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class Selection:
         if self.explicit:
             raise UsageError(f"{finding.name}: {why.reason}", next=why.advice) from error
         self.found = refused(self.found, finding, why)
-        self._left_out.setdefault((why.reason, why.advice), []).append(finding.name)
+        reason = _OF_ONE_CHART.sub("failed to fetch chart dependencies", why.reason)
+        self._left_out.setdefault((reason, why.advice), []).append(finding.name)
         if choice := self.choices.pop(finding.name, None):
             choice.copies.__exit__(type(error), error, None)
 

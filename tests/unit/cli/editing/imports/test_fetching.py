@@ -9,6 +9,7 @@ from k8s_ucp.cli.editing.imports.fetching import empty_charts
 from k8s_ucp.cli.editing.imports.selection import Candidate, ChosenApp, Selection
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
 from k8s_ucp.cli.editing.preview.granting import Inspection
+from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, RemoteSource
 from k8s_ucp.gitops.imports.trees import Origin
@@ -44,4 +45,17 @@ def test_a_chart_of_shared_templates_is_not_added_as_an_app_without_objects() ->
     assert {name: each.advice for name, each in found.items()} == {
         "parts": "ucp app add parts theirs/charts/parts --values FILE, if the chart lacks values",
         "db": "--app db adds it nevertheless",
+    }
+
+
+def test_a_host_that_many_charts_need_is_reported_once() -> None:
+    charts = [DiscoveredApp(each, "helm", f"charts/{each}/Chart.yaml") for each in "abcd"]
+    selection = _selection(*charts)
+    for each in charts[:3]:
+        words = f"failed to fetch the charts that the chart {each.name} depends on: no such host"
+        selection.leave_out(each, UcpError(words, next="put them into its charts/ folder"))
+    assert selection.reasons() == {
+        "a, b, c are not added: failed to fetch chart dependencies: no such host": (
+            "put them into its charts/ folder"
+        )
     }
