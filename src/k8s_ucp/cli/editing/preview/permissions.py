@@ -30,6 +30,7 @@ class LackingPermissions:
     """All its objects are in a single namespace that isn't its own."""
     outside: list[str]
     """Objects that something else has to create."""
+    is_chart: bool = False
 
     @property
     def any(self) -> bool:
@@ -69,10 +70,12 @@ class LackingPermissions:
         """What to change instead, or in addition to the flags; "" if they are enough."""
         if self.moves or not self.unmade:
             return ""
+        add = f"and add the Namespace {', '.join(self.unmade)} to its "
+        if self.is_chart:
+            return f"{add}templates, because Argo CD creates {self.home} alone"
         return (
-            f"and add the Namespace {', '.join(self.unmade)} to its manifests, because Argo CD "
-            f"creates {self.home} alone; or set `namespace: {self.home}` in its kustomizations "
-            "instead, which needs no flag for it"
+            f"{add}manifests, because Argo CD creates {self.home} alone; or set "
+            f"`namespace: {self.home}` in its kustomizations instead, which needs no flag for it"
         )
 
     def flags(self, prefix: str = "") -> str:
@@ -92,9 +95,9 @@ def lacking_permissions(app: App, app_objects: AppObjects) -> LackingPermissions
     moves = found.alone and not app.namespace
     made = {_namespace_made(each) for each in app_objects.objects} | {"default"}
     unmade = [each for each in namespaces if each not in made]
-    return LackingPermissions(
-        app.home, kinds, namespaces, unmade, moves, sorted(app_objects.missing)
-    )
+    outside = sorted(app_objects.missing)
+    is_chart = app_objects.is_chart
+    return LackingPermissions(app.home, kinds, namespaces, unmade, moves, outside, is_chart)
 
 
 def _is_granted(kind: str, granted: Collection[str]) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
@@ -45,5 +47,8 @@ def test_what_to_do_beyond_the_flags_is_reported() -> None:
     lacks = lacking_permissions(app, AppObjects([config("prod"), config("staging")]))
     assert lacks.advice.startswith("and add the Namespace prod, staging to its manifests")
     assert "set `namespace: web` in its kustomizations" in lacks.advice
+    chart = replace(lacks, is_chart=True)
+    assert chart.advice.startswith("and add the Namespace prod, staging to its templates")
+    assert "kustomizations" not in chart.advice
     moves = lacking_permissions(app, AppObjects([config("more")]))
     assert moves.advice == ""
