@@ -113,6 +113,8 @@ class Locations:
             return None
         kind, _, name = fault.object.partition("/")
         for path in files:
+            if not self._mentions(path, name):
+                continue
             for document in self._documents(path):
                 metadata = _get(document, "metadata")
                 if _value(_get(document, "kind")) != kind or _value(_get(metadata, "name")) != name:
@@ -122,6 +124,11 @@ class Locations:
                     node = _scalar(document, fault.value)
                 return path, (node or document).start_mark.line + 1
         return None
+
+    def _mentions(self, path: str, name: str) -> bool:
+        """Whether the file can contain an object of that name; parsing large files takes long."""
+        content = self._tree.files[path]
+        return name.encode() in content or b"\0" in content[:4]
 
     def _of_text(self, value: str, files: list[str]) -> Location | None:
         for path in files:

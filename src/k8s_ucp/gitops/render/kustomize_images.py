@@ -6,6 +6,7 @@ can't be followed, and an image that they may change is left out.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -174,11 +175,17 @@ def _matches(pattern: str, text: str) -> bool:
         return False
 
 
-def _in_file(files: Files, path: str) -> list[_Container]:
+def _in_file(files: Files, path: str) -> tuple[_Container, ...]:
+    return _in_content(files[path])
+
+
+@functools.lru_cache(maxsize=512)
+def _in_content(content: bytes) -> tuple[_Container, ...]:
+    """Cached: the overlays of all environments have the files of the base in common."""
     try:
-        return list(_containers(documents(files[path], path)))
+        return tuple(_containers(documents(content, "")))
     except UsageError:
-        return []
+        return ()
 
 
 def _containers(

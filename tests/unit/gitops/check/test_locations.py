@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from k8s_ucp.gitops.check import locations
 from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.locations import Locations
+from k8s_ucp.gitops.manifests.yaml_text import nodes
 
 OVERLAY = "apps/web/overlays/stage"
 FILES = {
@@ -84,3 +88,23 @@ DEPLOYMENT = "Deployment/web"
 )
 def test_a_fault_is_located_in_its_source_file(fault: Fault, place: tuple[str, int]) -> None:
     assert LOCATIONS.find(fault) == place
+
+
+def test_only_files_that_mention_the_object_are_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def count(text: str) -> list[Any]:
+        parsed.append(text)
+        return nodes(text)
+
+    monkeypatch.setattr(locations, "nodes", count)
+    files = {"all/kustomization.yaml": "resources: [large.yaml, web.yaml]\n"}
+    large = "kind: CustomResourceDefinition\nmetadata: {name: other}\n"
+    web = "kind: Service\nmetadata: {name: web}\n"
+    content = {path: text.encode() for path, text in files.items()}
+    tree = Tree({**content, "all/large.yaml": large.encode(), "all/web.yaml": web.encode("utf-16")})
+
+    found = Locations(tree).find(Fault("object-duplicate", "", "all", "Service/web"))
+
+    assert found == ("all/web.yaml", 1)
+    assert large not in parsed

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from k8s_ucp.gitops.manifests.images_and_ports import images_in
+from k8s_ucp.gitops.manifests.yaml_text import documents
+from k8s_ucp.gitops.render import kustomize_images
 from k8s_ucp.gitops.render.kustomize_images import _matches, images_of
 
 DEPLOYMENT = (
@@ -43,6 +47,23 @@ def test_images_are_those_of_the_build_output() -> None:
     assert images_of(TREE, "base") == [("reg/side", "3"), ("reg/web", "1")]
     assert images_of(TREE, "overlays/prod") == [("far/web", "5"), ("reg/side", "3")]
     assert images_of(TREE, "overlays/pinned") == [("reg/side", "3"), ("reg/web", "@sha256:1")]
+
+
+def test_a_file_that_overlays_have_in_common_is_parsed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[bytes] = []
+
+    def count(content: bytes, path: str) -> list[Any]:
+        parsed.append(content)
+        return documents(content, path)
+
+    monkeypatch.setattr(kustomize_images, "documents", count)
+    files = {**TREE, "base/web.yaml": DEPLOYMENT.replace(b"web:1", b"web:once")}
+    for folder in ("overlays/prod", "overlays/pinned", "base"):
+        images_of(files, folder)
+
+    assert parsed.count(files["base/web.yaml"]) == 1
 
 
 def test_a_component_changes_the_images_of_its_parent() -> None:
