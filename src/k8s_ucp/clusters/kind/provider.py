@@ -48,6 +48,8 @@ NODE_IMAGE = (
 """The node image that the pinned kind was released with."""
 CREATE_SECONDS = 600.0
 PAUSE = 0.2
+DELETE_SECONDS = 180.0
+"""On a busy machine, Docker takes more than a minute to remove the containers of a cluster."""
 ANSWER_SECONDS = 60.0
 """Time for an API server to respond before its cluster is considered to have none."""
 BEGUN = "begun"
@@ -169,7 +171,7 @@ class KindProvider:
                 running = [each for each in self._nodes.of(name) if each.running]
                 self._engine.stop(running, timeout=timeout)
 
-    def delete(self, name: str, *, timeout: float = 60) -> None:
+    def delete(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
         """Delete it with its data. Does nothing if it is absent."""
         self.images.forget(name)
         if self._nodes.of(name) or self._folder(name).exists():
@@ -299,7 +301,7 @@ class KindProvider:
         except UcpError as error:
             return error.message
 
-    def _clear(self, name: str, *, timeout: float = 60) -> None:
+    def _clear(self, name: str, *, timeout: float = DELETE_SECONDS) -> None:
         """Remove the cluster's containers, ports and files, and the network if it was ours."""
         until = time.monotonic() + timeout
         # Repeated, because a creation that was killed may still be adding a container.
