@@ -82,8 +82,8 @@ def ssh_connection(
 def ssh_target(url: str) -> tuple[str, ...]:
     """Arguments that name the host to ssh; empty if the URL isn't one of SSH."""
     if "://" in url:
-        parts = urlsplit(url)
         with suppress(ValueError):
+            parts = urlsplit(url)
             if parts.scheme in ("ssh", "git+ssh", "ssh+git") and parts.hostname:
                 host = f"{parts.username}@{parts.hostname}" if parts.username else parts.hostname
                 port = ("-p", str(parts.port)) if parts.port else ()

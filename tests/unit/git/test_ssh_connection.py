@@ -18,6 +18,7 @@ from k8s_ucp.git.ssh_connection import base_command, ssh_target
         ("git+ssh://host/apps", ("--", "host")),
         ("ssh://-oProxyCommand=touch/apps", ("--", "-oproxycommand=touch")),
         ("ssh://host:port/apps", ()),
+        ("ssh://[host/apps", ()),
         ("https://git@host/apps", ()),
         ("file:///srv/git@host:apps", ()),
         ("/srv/git@host:apps", ()),
