@@ -44,7 +44,7 @@ from k8s_ucp.git.objects import (
     import_stream,
 )
 from k8s_ucp.git.settings import FILE, chosen, is_local, settings_file
-from k8s_ucp.git.ssh_connection import SshConnection, ssh_connection
+from k8s_ucp.git.ssh_connection import SshConnection, ssh_connection, ssh_target
 from k8s_ucp.process import find_program
 
 LOCAL_SECONDS = 60.0
@@ -508,11 +508,10 @@ def used_address(url: str) -> str:
     """The URL that git uses for `url`, which the user's settings (insteadOf) may rewrite.
 
     The settings of a repository around the current folder don't apply, as they don't in a clone.
+    Raises ProgramMissing.
     """
-    call = git_call(
-        ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url), folder=None, credential=None
-    )
-    out, _, code = _run(call, "ls-remote", timeout=LOCAL_SECONDS, folder=None)
+    words = ("--git-dir=/dev/null", "ls-remote", "--get-url", "--", url)
+    out, _, code = execute(words, timeout=LOCAL_SECONDS)
     return out.decode("utf-8", "replace").strip() if code == 0 else url
 
 
@@ -522,10 +521,13 @@ def shared_connection(url: str, folder: Path | None = None) -> Iterator[SshConne
 
     folder: of the repository whose settings apply; None: only the user's. Raises ProgramMissing.
     """
+    address = used_address(url)
+    if not ssh_target(address):
+        yield SshConnection()
+        return
     words = ("config", "--get", "core.sshCommand")
     out, _, _ = execute(words, timeout=LOCAL_SECONDS, folder=folder)
-    configured = out.decode("utf-8", "replace").strip()
-    with ssh_connection(used_address(url), configured) as connection:
+    with ssh_connection(address, out.decode("utf-8", "replace").strip()) as connection:
         yield connection
 
 

@@ -69,11 +69,11 @@ def settle_identity(root: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with locks.folder_locked(file.parent):
             identity = _identity(root)
-            if original_of(root):
-                # First, so that none is left in a workspace that no longer counts as a copy.
-                for each in root.glob(".ucp/*/kubeconfigs/*.yaml"):
-                    each.unlink(missing_ok=True)
             if identity is None:
+                if original_of(root):
+                    # First, so that none is left in a workspace that no longer counts as a copy.
+                    for each in root.glob(".ucp/*/kubeconfigs/*.yaml"):
+                        each.unlink(missing_ok=True)
                 former = {each: _former_machine_id(root, each) for each in _begun(root)}
                 # In a copy of a workspace, the former ids belong to the original's clusters.
                 identity = WorkspaceIdentity(

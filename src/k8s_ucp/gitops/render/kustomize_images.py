@@ -76,7 +76,7 @@ def _collect(found: _Found, files: Files, folder: str, way: frozenset[str]) -> N
         own = _Found()
         path = resolve(folder, entry)
         if path is not None and path in files:
-            own.containers += _in_file(files, path)
+            own.containers += _in_file(files[path])
         elif path is not None and kustomization(files, path):
             _collect(own, files, path, way | {folder})
         else:
@@ -175,12 +175,8 @@ def _matches(pattern: str, text: str) -> bool:
         return False
 
 
-def _in_file(files: Files, path: str) -> tuple[_Container, ...]:
-    return _in_content(files[path])
-
-
 @functools.lru_cache(maxsize=512)
-def _in_content(content: bytes) -> tuple[_Container, ...]:
+def _in_file(content: bytes) -> tuple[_Container, ...]:
     """Cached: the overlays of all environments have the files of the base in common."""
     try:
         return tuple(_containers(documents(content, "")))

@@ -4,7 +4,7 @@ credentials in URLs. Pure functions."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -189,13 +189,7 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
         if name[:cut] in rests and name[cut + 1 :] in environments
         for each in (name, name[cut + 1 :])
     }
-    near = {
-        each
-        for name in apps
-        for cut in _hyphens(name)
-        if name[:cut] in apps
-        for each in (name, name[:cut])
-    }
+    near = _prefixed(apps)
     pairs = [(app, each) for app in apps if app in near for each in sorted(ends)]
     for (app, environment), (other, another) in shared_applications(pairs):
         later = max(app, other, key=lambda name: apps[name])
@@ -223,13 +217,7 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
 def _shared_databases(spec: Spec) -> Iterator[Problem]:
     """Databases whose objects on the core cluster, `<database>-<environment>`, have one name."""
     places = {each.name: place for place, each in enumerate(spec.databases)}
-    near = {
-        each
-        for name in places
-        for cut in _hyphens(name)
-        if name[:cut] in places
-        for each in (name, name[:cut])
-    }
+    near = _prefixed(places)
     pairs = [
         (each.name, environment)
         for each in spec.databases
@@ -243,6 +231,17 @@ def _shared_databases(spec: Spec) -> Iterator[Problem]:
             f"the same name '{database}-{environment}' on the core cluster, and would have one "
             "password: rename a database or an environment",
         )
+
+
+def _prefixed(names: Collection[str]) -> set[str]:
+    """The names of which one is another one plus `-…`, and these others."""
+    return {
+        each
+        for name in names
+        for cut in _hyphens(name)
+        if name[:cut] in names
+        for each in (name, name[:cut])
+    }
 
 
 def _hyphens(name: str) -> list[int]:
