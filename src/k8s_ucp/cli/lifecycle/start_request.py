@@ -140,7 +140,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
     if flags.file or path.exists():
         return _from_file(call, flags, path)
-    name = call.topology or PROPOSED_NAME
+    name = call.topology or _proposed_name(call, flags)
     # Cores that the wizard offers have nothing to adopt: refused without asking anything.
     if flags.yes or flags.adopt or flags.core not in (None, *offered_cores()):
         wanted = _new(name, flags, path)
@@ -167,7 +167,8 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
         answers = questions.ask_topology(proposed, cores, clusters)
         if PROVIDERS[answers.core].takes_traffic and not flags.ports:
             answers = _with_ports(answers)
-        wanted = _new(name, _with_simulation(call, _answered(answers, flags)), path)
+        flags = _with_simulation(call, _answered(answers, flags))
+        wanted = _new(call.topology or _proposed_name(call, flags), flags, path)
         call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
         agreed = questions.confirm("Write the file and start?")
     except KeyboardInterrupt:
@@ -255,6 +256,19 @@ def _new(name: str, flags: Flags, path: Path) -> StartRequest:
             else f"write {path} (example in docs/cores.md), then: ucp start",
         )
     return StartRequest(topology, topology_text(topology), path, exists=False)
+
+
+def _proposed_name(call: Invocation, flags: Flags) -> str:
+    """With digits of this workspace if a cloud account will have resources of that name.
+
+    Crossplane manages what it finds under a name, so two workspaces must not propose the same one.
+    The digits are the same for `--plan` and the start after it.
+    """
+    providers = [flags.core or DEFAULT, *(each for _, each in flags.environments or ())]
+    clouds = {cloud for each in providers if (cloud := PROVIDERS[each].cloud)}
+    if clouds <= ({SIMULATED} if flags.simulate else set()):
+        return PROPOSED_NAME
+    return f"{PROPOSED_NAME}-{call.workspace.machine_id(PROPOSED_NAME)[:4]}"
 
 
 def _names(flags: Flags) -> tuple[str, ...]:

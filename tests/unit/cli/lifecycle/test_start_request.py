@@ -132,6 +132,26 @@ def test_a_simulated_cloud_requires_an_embedded_core(tmp_path: Path) -> None:
         resolve_topology(Invocation(tmp_path), flags)
 
 
+def test_workspaces_propose_different_names_for_what_one_account_gets(tmp_path: Path) -> None:
+    """Crossplane would manage the other one's clusters, and delete them with its own."""
+
+    def proposed(folder: str, *, simulate: bool = False) -> str:
+        flags = parse_flags(
+            yes=True,
+            file=None,
+            core="embedded" if simulate else "kind",
+            environments=["stage=eks"],
+            apps=None,
+            simulate=simulate,
+        )
+        (tmp_path / folder).mkdir(exist_ok=True)
+        return resolve_topology(Invocation(tmp_path / folder), flags).topology.name
+
+    assert proposed("one").startswith("demo-")
+    assert proposed("one") == proposed("one") != proposed("other")
+    assert proposed("one", simulate=True) == "demo"
+
+
 @pytest.mark.parametrize(
     ("environment", "core", "credential", "asked"),
     [
