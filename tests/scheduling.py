@@ -35,6 +35,7 @@ CHAINS = (
     (
         "tests/integration/gitops/check/test_teams_fence.py",
         "tests/integration/gitops/render/test_every_topology.py",
+        "tests/integration/gitops/check/test_unproven_deletions.py",
         "tests/integration/gitops/check/test_api_server_accepts.py",
     ),
 )

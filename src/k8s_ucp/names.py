@@ -29,6 +29,8 @@ REFRESH = {"argocd.argoproj.io/refresh": "normal"}
 """Annotation that makes Argo CD refresh an Application immediately; Argo CD removes it."""
 EXTERNAL_NAME = "crossplane.io/external-name"
 """Annotation of a managed resource: its name or id in the cloud."""
+OWNED = f"{GROUP}/owned"
+"""Annotation of a managed resource, `true`: this topology's, though its core didn't create it."""
 COMPOSITE = "crossplane.io/composite"
 """Label of a composed resource: the name of its composite."""
 COMPOSED_PART = "crossplane.io/composition-resource-name"

@@ -19,6 +19,7 @@ from k8s_ucp.gitops.render.values import (
     teams,
 )
 from k8s_ucp.gitops.render.values.cluster_overlays import cluster_overlay
+from k8s_ucp.managed.ownership import NAMED_KINDS
 from k8s_ucp.providers import local_providers
 from k8s_ucp.topology.placement import can_load_images, in_pods, needs_git_server
 
@@ -124,6 +125,10 @@ def _platform(path: str, topology: Topology) -> Iterator[RenderedPath]:
     if path == "platform/crossplane/config/people.yaml":
         if rbac.wanted(topology, in_pods(topology)):
             yield path, {"people": rbac.STEPS}
+        return
+    if path == "platform/crossplane/config/unproven-deletions.yaml":
+        if clouds.clouds(topology):
+            yield path, {"named_kinds": list(NAMED_KINDS.items())}
         return
     if path == "platform/argocd/ingress.yaml":
         if addons.leads_to_argocd(topology):

@@ -21,7 +21,7 @@ from k8s_ucp.inspect.doctor.advice import (
 from k8s_ucp.inspect.doctor.certificates import expiring
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
-from k8s_ucp.inspect.doctor.objects import paused, stuck
+from k8s_ucp.inspect.doctor.objects import foreign, paused, stuck
 from k8s_ucp.inspect.mirror_status import mirror_rows
 from k8s_ucp.inspect.scheduling import nodes_needed, pods_of
 from k8s_ucp.inspect.status import environment_of
@@ -173,7 +173,7 @@ def _machine(found: Examined) -> Iterator[Finding]:
 def _objects(found: Examined) -> Iterator[Finding]:
     for cluster, objects in found.objects.items():
         kubectl = kubectl_on(cluster, found.admin)
-        for check in (stuck, paused):
+        for check in (stuck, paused, foreign):
             yield from check(cluster, kubectl, objects, found.now)
 
 

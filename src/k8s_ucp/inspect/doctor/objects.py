@@ -1,4 +1,4 @@
-"""Objects stuck in deletion, and objects that no controller reconciles. Pure."""
+"""Objects stuck in deletion, not reconciled by any controller, or not known to be ours. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
 from k8s_ucp.kube import Object
-from k8s_ucp.names import PAUSED
+from k8s_ucp.managed.ownership import may_be_foreign
+from k8s_ucp.names import OWNED, PAUSED
+from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 from k8s_ucp.timestamps import parse_stamp
 
 STUCK_SECONDS = 300.0
@@ -73,6 +75,20 @@ def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) ->
                 "warning",
                 f"{_words(each)} on {cluster} has been paused{age} ({name}{by}): {words}",
                 f"{kubectl} {kubectl_words('annotate', each)} {name}-",
+            )
+
+
+def foreign(cluster: str, kubectl: str, objects: Iterable[Object], _: float) -> Iterator[Finding]:
+    """Clusters and databases in a cloud that may belong to another topology of the same name."""
+    for each in objects:
+        if may_be_foreign(each) and is_declared_by_us(each):
+            yield Finding(
+                f"foreign/{cluster}/{_id(each)}",
+                "warning",
+                f"{_words(each)} was in the cloud before {cluster} managed it, and may belong to "
+                "another topology of the same name: its deletion is refused",
+                f"if it is yours: {kubectl} {kubectl_words('annotate', each)} {OWNED}=true; if "
+                "not, give this topology another metadata.name",
             )
 
 

@@ -13,13 +13,12 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
+from k8s_ucp.managed.ownership import CREATION
 from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
-_CREATION = "crossplane.io/external-create-"
-"""Prefix of annotations with which a provider records a creation."""
-_SUCCEEDED = f"{_CREATION}succeeded"
+_SUCCEEDED = f"{CREATION}succeeded"
 _KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation that contains the whole Secret."""
@@ -98,7 +97,7 @@ class CoreState:
         ]
 
     def restore_external_names(self, given: Mapping[str, str]) -> frozenset[str]:
-        """Set the external names of managed resources that have none yet.
+        """Set the external names of managed resources that have none yet, and mark them as ours.
 
         given: {`<kind>.<group>/<namespace>/<name>`: external name}. Returns those that don't exist
         yet, or had another name until now, since Crossplane may be about to write that name again.
@@ -112,11 +111,16 @@ class CoreState:
             if kind is None or resource is None:
                 missing.add(key)
                 continue
-            named = (resource["metadata"].get("annotations") or {}).get(names.EXTERNAL_NAME)
-            if named is None or (named != external_name and _only_composed(resource)):
-                change = {"metadata": {"annotations": {names.EXTERNAL_NAME: external_name}}}
+            annotations = resource["metadata"].get("annotations") or {}
+            named = annotations.get(names.EXTERNAL_NAME)
+            if named not in (None, external_name) and not _only_composed(resource):
+                continue
+            # The backup proves that it is ours, so it may be deleted.
+            restored = {names.EXTERNAL_NAME: external_name, names.OWNED: "true"}
+            if not restored.items() <= annotations.items():
+                change = {"metadata": {"annotations": restored}}
                 self.kube.patch(kind, resource["metadata"]["name"], namespace, change)
-                missing |= {key} if named else set()
+            missing |= {key} if named not in (None, external_name) else set()
         return frozenset(missing)
 
     def managed(self) -> Iterator[tuple[str, Kind, Object]]:
@@ -237,7 +241,7 @@ def _only_composed(item: Object) -> bool:
     notes = about.get("annotations") or {}
     return (
         names.COMPOSITE in (about.get("labels") or {})
-        and not any(each.startswith(_CREATION) for each in notes)
+        and not any(each.startswith(CREATION) for each in notes)
         and not (item.get("status") or {}).get("atProvider")
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.inspect.doctor.objects import STUCK_SECONDS, paused, stuck
+from k8s_ucp.inspect.doctor.objects import STUCK_SECONDS, foreign, paused, stuck
 from k8s_ucp.timestamps import stamp
 
 NOW = 1_800_000_000.0
@@ -118,3 +118,22 @@ def test_only_known_annotations_with_the_value_true_pause() -> None:
         "demo-core", KUBECTL, [annotated("argocd.argoproj.io/skip-reconcile", "true")], NOW
     )
     assert "has been paused (argocd.argoproj.io/skip-reconcile): Argo CD" in found.message
+
+
+def test_a_cluster_that_crossplane_found_in_the_cloud_is_reported() -> None:
+    """Another topology of the same name may have created it, and would lose it."""
+    found: dict[str, Any] = {
+        "apiVersion": "eks.aws.m.upbound.io/v1beta1",
+        "kind": "Cluster",
+        "metadata": {"name": "demo-stage", "namespace": "ucp-clusters"},
+        "spec": {"managementPolicies": ["*"]},
+        "status": {"conditions": [{"type": "Synced", "status": "True"}]},
+    }
+    (finding,) = foreign("demo-core", KUBECTL, [found], NOW)
+    assert "may belong to another topology of the same name" in finding.message
+    command = "annotate cluster.eks.aws.m.upbound.io demo-stage -n ucp-clusters"
+    assert f"{KUBECTL} {command} k8s-ucp.io/owned=true" in finding.next
+    created = {"annotations": {"crossplane.io/external-create-pending": "2026-01-01T00:00:00Z"}}
+    ours = {**found, "metadata": {**found["metadata"], **created}}
+    network = {**found, "kind": "VPC", "apiVersion": "ec2.aws.m.upbound.io/v1beta1"}
+    assert not list(foreign("demo-core", KUBECTL, [ours, network], NOW))
