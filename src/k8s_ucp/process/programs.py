@@ -76,59 +76,42 @@ def run(
     """
     import sh
 
-    program, *arguments = (str(each) for each in argv)
-    words = (program, *arguments)
-    try:
-        command = sh.Command(program)
-    except sh.CommandNotFound as error:
-        raise ProgramMissing(
-            f"the program {program} is not installed", next=f"install {program}"
-        ) from error
+    words = tuple(str(each) for each in argv)
+    command = _command(words[0])
     running = None
-    expired = threading.Event()
+    failed = None
 
-    def expire() -> None:
-        expired.set()
+    def kill() -> None:
         _kill_group(running)
 
-    # sh's own timeout ends the program alone, and not the processes that it started.
-    timer = threading.Timer(timeout, expire)
-    timer.daemon = True
-    printed = _Output(on_line, output, lambda: _kill_group(running))
-    failed = None
+    deadline = _Deadline(timeout, kill)
+    printed = _Output(on_line, output, kill)
     try:
         running = command(
-            *arguments,
-            _bg=True,
-            _bg_exc=False,
+            *words[1:],
+            **_SH_OPTIONS,
             _env=dict(env) if env is not None else None,
             _cwd=str(cwd) if cwd else None,
             # Empty instead of None: with None, sh keeps a pipe open and takes 0.1 s longer to end.
             _in=stdin or "",
             _out=printed.on_stdout,
             _err=printed.on_stderr,
-            _encoding="utf-8",
-            # A file name in another encoding must not fail the run; with "strict", sh passes bytes.
-            _decode_errors="replace",
-            _tty_out=False,
-            _tty_in=False,
-            _new_session=True,
             _preexec_fn=functools.partial(_limit_memory, memory) if memory else None,
         )
-        timer.start()
+        deadline.start()
         if programs:
             programs._add(running)
         running.wait()
     except sh.ErrorReturnCode as error:
         failed = error
     except BaseException:
-        _kill_group(running)
+        kill()
         raise
     finally:
-        timer.cancel()
+        deadline.cancel()
         if programs:
             programs._remove(running)
-    if failed and expired.is_set():
+    if failed and deadline.expired:
         raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, printed.end(3)) from failed
     if printed.too_much:
         # Also if it had ended before it could be killed.
@@ -139,6 +122,53 @@ def run(
     if failed:
         raise CommandFailed(words, failed.exit_code, printed.end(OUTPUT_KEPT)) from failed
     return printed.stdout()
+
+
+def _command(program: str) -> Any:
+    import sh
+
+    try:
+        return sh.Command(program)
+    except sh.CommandNotFound as error:
+        raise ProgramMissing(
+            f"the program {program} is not installed", next=f"install {program}"
+        ) from error
+
+
+_SH_OPTIONS: Mapping[str, Any] = {
+    "_bg": True,
+    "_bg_exc": False,
+    "_encoding": "utf-8",
+    # A file name in another encoding must not fail the run; with "strict", sh passes bytes.
+    "_decode_errors": "replace",
+    "_tty_out": False,
+    "_tty_in": False,
+    "_new_session": True,
+}
+"""For every program: in the background, without a terminal, in a session of its own."""
+
+
+class _Deadline:
+    """Kills a program that takes too long.
+
+    sh's own timeout ends the program alone, and not the processes that it started.
+    """
+
+    def __init__(self, seconds: float, kill: Callable[[], None]) -> None:
+        self._kill = kill
+        self._timer = threading.Timer(seconds, self._expire)
+        self._timer.daemon = True
+        self.expired = False
+
+    def start(self) -> None:
+        self._timer.start()
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._kill()
 
 
 class _Output:

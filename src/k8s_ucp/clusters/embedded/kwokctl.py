@@ -66,32 +66,37 @@ def settings(
             # With a program that always succeeds it returns as soon as everything is started.
             "kubectlBinary": str(programs["true"]),
         },
-        "componentsPatches": [
-            *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
-            {
-                "name": "etcd",
-                "extraArgs": _added(
-                    {**_NO_FOLLOWERS, **_QUICK_ELECTION, "initial-cluster-token": token}
-                ),
-                "extraEnvs": _collecting(_ETCD_GOGC),
-            },
-            *(
-                {"name": name, "extraArgs": _added({**_ALONE, **_serving(folder)})}
-                for name in _CONTROLLERS
-            ),
-            {
-                "name": "kwok-controller",
-                "extraArgs": _replaced({**_NO_LEASE, "config": str(folder.stages)}),
-                "extraEnvs": _collecting(_KWOK_GOGC),
-            },
-            {
-                "name": "kube-controller-manager",
-                "extraArgs": [*_replaced(_LONG_GRACE), *_added({**_FEWER, **_COUNTING})],
-                "extraEnvs": _collecting(_MANAGER_GOGC),
-            },
-            {"name": "kube-apiserver", "extraArgs": _added(_HERE), "extraEnvs": _collecting(gogc)},
-        ],
+        "componentsPatches": _patches(folder, token, gogc),
     }
+
+
+def _patches(folder: ClusterFolder, token: str, gogc: int) -> list[dict[str, Any]]:
+    """Arguments and variables that kwokctl has no options for, by component."""
+    return [
+        *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
+        {
+            "name": "etcd",
+            "extraArgs": _added(
+                {**_NO_FOLLOWERS, **_QUICK_ELECTION, "initial-cluster-token": token}
+            ),
+            "extraEnvs": _collecting(_ETCD_GOGC),
+        },
+        *(
+            {"name": name, "extraArgs": _added({**_ALONE, **_serving(folder)})}
+            for name in _CONTROLLERS
+        ),
+        {
+            "name": "kwok-controller",
+            "extraArgs": _replaced({**_NO_LEASE, "config": str(folder.stages)}),
+            "extraEnvs": _collecting(_KWOK_GOGC),
+        },
+        {
+            "name": "kube-controller-manager",
+            "extraArgs": [*_replaced(_LONG_GRACE), *_added({**_FEWER, **_COUNTING})],
+            "extraEnvs": _collecting(_MANAGER_GOGC),
+        },
+        {"name": "kube-apiserver", "extraArgs": _added(_HERE), "extraEnvs": _collecting(gogc)},
+    ]
 
 
 # etcd has no authentication here, so on a port any user of the machine could read every Secret. In
