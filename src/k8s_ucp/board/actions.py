@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.promotion.decision import parse_version
 from k8s_ucp.gitops.promotion.overlay import check_name
+from k8s_ucp.gitops.promotion.targets.versions import parse_version
 
 KINDS = ("promote", "rollback", "hold", "release-hold")
 

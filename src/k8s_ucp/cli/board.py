@@ -27,9 +27,10 @@ from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.clusters.admin_kubeconfigs import keep_access
 from k8s_ucp.context import TopologyView
 from k8s_ucp.gitops.promotion.ci import find_run
-from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent, parse_version
+from k8s_ucp.gitops.promotion.decision import REFUSALS, Intent
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.rollback import Rollback
+from k8s_ucp.gitops.promotion.targets.versions import parse_version
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.kube import Kube

@@ -25,16 +25,16 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
-from k8s_ucp.gitops.promotion.decision import (
-    Intent,
+from k8s_ucp.gitops.promotion.decision import Intent
+from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
+from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
+from k8s_ucp.gitops.promotion.overlay import check_name
+from k8s_ucp.gitops.promotion.targets.versions import (
     parse_chart_version,
     parse_digest,
     parse_tag,
     parse_version,
 )
-from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
-from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
-from k8s_ucp.gitops.promotion.overlay import check_name
 
 app = declare()
 

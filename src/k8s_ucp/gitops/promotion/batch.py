@@ -12,9 +12,10 @@ from dataclasses import replace
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, YamlNode, read_tree
-from k8s_ucp.gitops.promotion.decision import Intent, parse_chart_version, parse_version
+from k8s_ucp.gitops.promotion.decision import Intent
 from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
 from k8s_ucp.gitops.promotion.overlay import check_name, nearest
+from k8s_ucp.gitops.promotion.targets.versions import parse_chart_version, parse_version
 
 VERSIONS = ("tag", "digest", "from", "images", "chartVersion")
 KEYS = ("app", "env", *VERSIONS, "sequence", "expect", "requireEnv")

@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.manifests.image_edit import DIGEST, NO_PIN, TAG, Pin
+from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, earlier_environment
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote, are_some
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
+    EditedTip,
     Overlay,
     Tip,
     Writes,
@@ -32,7 +33,7 @@ from k8s_ucp.gitops.promotion.overlay import (
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, decoded
 from k8s_ucp.gitops.promotion.targets.helm import CHART_FILE
-from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target, split_reference
+from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles, Target
 
 Status = Literal["promoted", "unchanged", "superseded", "pr", "held", "gated", "conflict"]
 
@@ -98,20 +99,37 @@ def decide(tip: Tip, intent: Intent, base: Tip | None = None) -> Decision:
         name: _readable(overlay.target(name), pin)
         for name, pin in _wanted(base or tip, intent, overlay).items()
     }
+    return _decide(base or tip, intent, overlay, _weigh(overlay, intent, wanted))
+
+
+@dataclass(frozen=True)
+class _Weighed:
+    """The changes of an intent, weighed against what landed before."""
+
+    asked: tuple[Change, ...]
+    passing: tuple[Change, ...]
+    """Those that may land; old and new are equal if only their order has to be recorded."""
+    marks: Mapping[str, Mark]
+    """The overlay's marks, with those of the passing changes."""
+    verdicts: Sequence[order_of.Verdict]
+
+
+def _weigh(overlay: Overlay, intent: Intent, wanted: Mapping[str, Pin]) -> _Weighed:
+    asked = overlay.changes(wanted)
     marks = dict(overlay.marks)
-    changes: dict[str, Change] = {}
+    passing: list[Change] = []
     verdicts: list[order_of.Verdict] = []
-    for change in overlay.changes(wanted):
+    for change in asked:
         mark = marks.get(change.image, Mark())
         verdict = order_of.weigh(mark, intent.order, change.old, change.new, force=intent.force)
         if verdict.kind != "passes" and change.old == change.new:
             continue
         verdicts.append(verdict)
         if verdict.kind == "passes":
-            changes[change.image] = change
+            passing.append(change)
             if verdict.mark != Mark():
                 marks[change.image] = verdict.mark
-    return _decide(intent, overlay, base or tip, wanted, changes, marks, verdicts)
+    return _Weighed(asked, tuple(passing), marks, verdicts)
 
 
 def _readable(target: Target, pin: Pin) -> Pin:
@@ -140,55 +158,8 @@ REFUSALS = ("held", "gated", "conflict")
 """Statuses with which nothing lands and the command exits with code 1."""
 
 
-def parse_version(text: str) -> Pin:
-    """Parse a tag, a digest or both (`1.4.0@sha256:…`). Raises UsageError."""
-    return Pin(digest=text) if DIGEST.fullmatch(text) else parse_tag(text)
-
-
-def parse_tag(text: str) -> Pin:
-    """Parse a tag, optionally with its digest. Raises UsageError."""
-    tag, at, digest = text.partition("@")
-    if at and TAG.fullmatch(tag):
-        return Pin(tag, parse_digest(digest).digest)
-    parts = split_reference(text)
-    only = str(parts[1]) if parts else ""
-    advice = f"leave out the image's name: {only}" if only else _TAG_ADVICE
-    return Pin(tag=_valid(text, TAG, "tag", advice))
-
-
-def parse_digest(text: str) -> Pin:
-    """Parse a digest. Raises UsageError."""
-    return Pin(digest=_valid(text, DIGEST, "digest", "use sha256: and 64 hexadecimal digits"))
-
-
-def parse_chart_version(text: str) -> Pin:
-    """Parse an exact chart version. Raises UsageError."""
-    advice = "use an exact one, such as 1.4.0"
-    return Pin(tag=_valid(text, _CHART_VERSION, "chart version", advice))
-
-
-def _valid(text: str, pattern: re.Pattern[str], what: str, advice: str) -> str:
-    if not pattern.fullmatch(text):
-        raise UsageError(f"{text[:200]!r} is not a valid {what}", next=advice)
-    return text
-
-
-_TAG_ADVICE = (
-    "use at most 128 letters, digits, `_`, `.` and `-`, with a letter, a digit or `_` first"
-)
-_CHART_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
-
-
-def _decide(
-    intent: Intent,
-    overlay: Overlay,
-    base: Tip,
-    wanted: Mapping[str, Pin],
-    changes: Mapping[str, Change],
-    marks: Mapping[str, Mark],
-    verdicts: Sequence[order_of.Verdict],
-) -> Decision:
-    moved = tuple(change for change in changes.values() if change.old != change.new)
+def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> Decision:
+    moved = tuple(change for change in weighed.passing if change.old != change.new)
     note = PromotionNote(
         "promote",
         intent.app,
@@ -197,17 +168,16 @@ def _decide(
         intent.order.sequence,
         several=are_some(moved, overlay.pins),
     )
-    asked = overlay.changes(wanted)
     place = f"{intent.app} in {intent.env}"
 
     def refused(status: Status, reason: str, next: str = "") -> Decision:
-        return Decision(status, note, asked, reason=reason, next=next)
+        return Decision(status, note, weighed.asked, reason=reason, next=next)
 
-    held = next((each for each in verdicts if each.kind == "held"), None)
+    held = next((each for each in weighed.verdicts if each.kind == "held"), None)
     if held:
         return refused("held", f"{place} was {held.reason}", _held_advice(intent, held))
-    older = next((each for each in verdicts if each.kind == "superseded"), None)
-    if older and not changes:
+    older = next((each for each in weighed.verdicts if each.kind == "superseded"), None)
+    if older and not weighed.passing:
         return refused("superseded", f"{place} is newer: {older.reason}")
     meanwhile = seen_otherwise({each.image: each.old for each in moved}, intent.seen)
     if meanwhile:
@@ -216,28 +186,19 @@ def _decide(
     if conflict:
         return refused("conflict", f"{place} {conflict}", _CONFLICT)
     required = _required(base, intent) if moved else ""
-    if required:
-        elsewhere = read_overlay(base, intent.app, required)
-        deployed = {
-            each.image: found.pin
-            for each in moved
-            if (found := elsewhere.counterpart(overlay.target(each.image)))
-        }
-        lacking = differing({each.image: each.new for each in moved}, deployed)
-        if lacking:
-            return refused(
-                "gated",
-                f"{required} does not have the tag yet: {lacking[0]}",
-                _first(intent, required),
-            )
+    lacking = _lacking(base, intent, overlay, required, moved)
+    if lacking:
+        reason = f"{required} does not have the tag yet: {lacking[0]}"
+        return refused("gated", reason, _first(intent, required))
     pins = {each.image: each.new for each in moved}
-    writes = written(overlay, pins, marks, _contents(base, intent, overlay, required, pins))
+    contents = _contents(base, intent, overlay, required, pins)
+    writes = written(overlay, pins, weighed.marks, contents)
     if not moved:
         note = replace(note, kind="mark")
-        return Decision("unchanged", note, asked, writes, reason=f"{place} already has it")
+        return Decision("unchanged", note, weighed.asked, writes, f"{place} already has it")
     running = _running(base, intent, overlay, required, moved)
     places = overlay.places(pins)
-    return Decision("promoted", note, asked, writes, required=running, places=places)
+    return Decision("promoted", note, weighed.asked, writes, required=running, places=places)
 
 
 _CONFLICT = "review the change; then promote without --expect, or expect the current tag"
@@ -289,6 +250,21 @@ def _required(base: Tip, intent: Intent) -> str:
             next="choose another environment for --require-env",
         )
     return required
+
+
+def _lacking(
+    base: Tip, intent: Intent, overlay: Overlay, required: str, moved: Sequence[Change]
+) -> list[str]:
+    """Changes that the required environment lacks, as messages."""
+    if not required:
+        return []
+    elsewhere = read_overlay(base, intent.app, required)
+    deployed = {
+        each.image: found.pin
+        for each in moved
+        if (found := elsewhere.counterpart(overlay.target(each.image)))
+    }
+    return differing({each.image: each.new for each in moved}, deployed)
 
 
 def _running(
@@ -456,25 +432,3 @@ def _withdrawn(decision: Decision, stopped: Decision) -> Decision:
         reason=f"not landed: {where} stops the batch ({stopped.reason})",
         next=stopped.next,
     )
-
-
-@dataclass(frozen=True)
-class EditedTip:
-    """A tip with changes on top that have not landed."""
-
-    tip: Tip
-    written: Writes
-
-    def read(self, path: str) -> bytes | None:
-        return self.written[path] if path in self.written else self.tip.read(path)
-
-    def files(self, path: str) -> list[str]:
-        new = {
-            each: content for each, content in self.written.items() if each.startswith(path + "/")
-        }
-        added = {each[len(path) + 1 :] for each, content in new.items() if content is not None}
-        deleted = {each[len(path) + 1 :] for each, content in new.items() if content is None}
-        return sorted({*self.tip.files(path), *added} - deleted)
-
-    def folders(self, path: str) -> list[str]:
-        return self.tip.folders(path)

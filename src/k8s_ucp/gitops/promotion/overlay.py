@@ -192,3 +192,25 @@ def refuse_unknown(tip: Tip, app: str, env: str) -> None:
         raise UcpError(
             f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
         )
+
+
+@dataclass(frozen=True)
+class EditedTip:
+    """A tip with changes on top that have not landed."""
+
+    tip: Tip
+    written: Writes
+
+    def read(self, path: str) -> bytes | None:
+        return self.written[path] if path in self.written else self.tip.read(path)
+
+    def files(self, path: str) -> list[str]:
+        new = {
+            each: content for each, content in self.written.items() if each.startswith(path + "/")
+        }
+        added = {each[len(path) + 1 :] for each, content in new.items() if content is not None}
+        deleted = {each[len(path) + 1 :] for each, content in new.items() if content is None}
+        return sorted({*self.tip.files(path), *added} - deleted)
+
+    def folders(self, path: str) -> list[str]:
+        return self.tip.folders(path)

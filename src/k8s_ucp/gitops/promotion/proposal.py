@@ -17,11 +17,18 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace
 from k8s_ucp.gitops.forge.base import Forge, ForgeFailed, Proposal, PullRequest
 from k8s_ucp.gitops.promotion.branch import RemoteBranch
-from k8s_ucp.gitops.promotion.decision import Decision, EditedTip, Intent, decide
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.landing import Landing, land
 from k8s_ucp.gitops.promotion.message import Change, are_some, message, read_origins
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order, semver_key, weigh
-from k8s_ucp.gitops.promotion.overlay import Tip, Writes, overlay_folder, read_overlay, written
+from k8s_ucp.gitops.promotion.overlay import (
+    EditedTip,
+    Tip,
+    Writes,
+    overlay_folder,
+    read_overlay,
+    written,
+)
 from k8s_ucp.gitops.promotion.targets.chart import content_of
 from k8s_ucp.gitops.promotion.targets.kinds import ChartFiles
 from k8s_ucp.gitops.promotion.tip import GitTip

@@ -14,11 +14,9 @@ from k8s_ucp.gitops.promotion.decision import (
     Intent,
     decide,
     decide_all,
-    parse_digest,
-    parse_tag,
-    parse_version,
 )
 from k8s_ucp.gitops.promotion.order import Order
+from k8s_ucp.gitops.promotion.targets.versions import parse_digest, parse_tag, parse_version
 from tests.unit.gitops.promotion.tips import MemoryTip, kustomization, shop, tip
 
 STAGE = "apps/echo/overlays/stage/kustomization.yaml"

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
-from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_chart_version
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.overlay import read_overlay
 from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback
 from k8s_ucp.gitops.promotion.targets.chart import ChartContent, ChartKey, ChartMissing, content_of
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder
+from k8s_ucp.gitops.promotion.targets.versions import parse_chart_version
 from tests.unit.gitops.promotion.tips import MemoryTip, tip
 
 ENVIRONMENTS = "environments: [{name: stage}, {name: prod, promotesFrom: stage}]\n"

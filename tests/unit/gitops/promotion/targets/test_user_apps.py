@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.image_edit import Pin, reads_as_text
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
-from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide, parse_version
+from k8s_ucp.gitops.promotion.decision import Decision, Intent, decide
 from k8s_ucp.gitops.promotion.message import message
 from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import read_overlay
 from k8s_ucp.gitops.promotion.rollback import PinsAtCommit, Rollback, decide_rollback, previous
+from k8s_ucp.gitops.promotion.targets.versions import parse_version
 from tests.unit.gitops.promotion.tips import MemoryTip, tip
 
 SHA = "sha256:" + "ab" * 32
