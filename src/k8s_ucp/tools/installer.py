@@ -29,7 +29,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from k8s_ucp import process
-    from k8s_ucp.tools.maker import Maker
+    from k8s_ucp.tools.parallel_installer import ParallelInstaller
 
 LOCK_DEADLINE = 5400.0
 """Seconds to wait for another process that installs the same tool; longer than a build takes."""
@@ -138,7 +138,7 @@ class Installer:
             from k8s_ucp import process
 
             self._store.make()
-            order = self._maker(process.RunningPrograms()).order(
+            order = self._parallel_installer(process.RunningPrograms()).order(
                 {each.name: each.ways for each in missing}
             )
             found.update({name: ways[0] for name, ways in order.items()})
@@ -260,19 +260,19 @@ class Installer:
         from k8s_ucp.tools.store import delete_later, end_orphans
 
         self._store.make()
-        maker = self._maker(self._programs or process.RunningPrograms())
-        order = maker.order({each.name: each.ways for each in missing})
+        installer = self._parallel_installer(self._programs or process.RunningPrograms())
+        order = installer.order({each.name: each.ways for each in missing})
         self._store.sweep(end_orphans, delete_later)
         with self._store.using_build():
-            entries = maker.make_all(order)
+            entries = installer.install_all(order)
         if not self._keep_build:
             self._store.remove_build(delete_later)
         return entries
 
-    def _maker(self, running: process.RunningPrograms) -> Maker:
-        from k8s_ucp.tools.maker import Maker
+    def _parallel_installer(self, running: process.RunningPrograms) -> ParallelInstaller:
+        from k8s_ucp.tools.parallel_installer import ParallelInstaller
 
-        return Maker(
+        return ParallelInstaller(
             self._store,
             self._report,
             running,

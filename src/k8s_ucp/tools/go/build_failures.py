@@ -42,6 +42,7 @@ _NO_NETWORK = (
 
 
 def no_room(message: str) -> UcpError:
+    """An error with the advice to free disk space."""
     return UcpError(
         message, next="free disk space, or set UCP_CACHE_DIR to a folder on another disk"
     )

@@ -1,4 +1,4 @@
-"""Gets missing tools in parallel, each in the first way that works."""
+"""Installs missing tools in parallel, each in the first way that works."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPORT_PAUSE = 0.2
 """Minimum seconds between two reports on one tool within a phase."""
 
 
-class Maker:
+class ParallelInstaller:
     """Creates entries of one store, whose folders exist. The caller protects the build folder."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Maker:
         locks = ReleaseLocks(self._store.cache, self._locks or COMMITTED)
         return ReleaseFetcher(self._store, locks, module_source(find_compiler()), self._running)
 
-    def make_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
+    def install_all(self, order: Mapping[str, tuple[Recipe, ...]]) -> dict[str, StoreEntry]:
         """Install all; the first failure, or Ctrl-C, cancels the others."""
         self._forecast = Forecast(
             {name: ways[0].tool.kilobytes for name, ways in order.items() if ways[0].is_built}
@@ -127,23 +127,23 @@ class Maker:
         since = time.monotonic()
         for way in order[:-1]:
             try:
-                return self._make(way, since)
+                return self._install(way, since)
             except (NotReached, NotServed, DeadlineExceeded) as error:
                 if self._running.ended:
                     raise
-                self._teller(way, since)(
+                self._reporter(way, since)(
                     Phase.WAITING, f"{error.message}; building it from sources instead"
                 )
-        return self._make(order[-1], since)
+        return self._install(order[-1], since)
 
-    def _make(self, recipe: Recipe, since: float) -> StoreEntry:
+    def _install(self, recipe: Recipe, since: float) -> StoreEntry:
         builder = self._builder([recipe]) if recipe.is_built else None
         compiler = builder.compiler if builder else None
         name = recipe.entry_name(compiler)
-        heard = self._teller(recipe, since)
+        report = self._reporter(recipe, since)
 
         def waiting(pid: str) -> None:
-            heard(Phase.WAITING, f"process {pid} is installing it")
+            report(Phase.WAITING, f"process {pid} is installing it")
             if self._running.ended:
                 raise UcpError(f"timed out waiting for process {pid} to install {recipe.tool.name}")
 
@@ -153,9 +153,9 @@ class Maker:
                 partial = self._store.new_partial(name, end_orphans)
                 try:
                     if builder:
-                        folder = builder.build(recipe, name, partial, heard)
+                        folder = builder.build(recipe, name, partial, report)
                     elif recipe.assets:
-                        folder = self._fetcher().fetch(recipe, name, partial, heard)
+                        folder = self._fetcher().fetch(recipe, name, partial, report)
                     else:
                         folder = partial
                         copy_wheel(recipe, folder)
@@ -168,23 +168,23 @@ class Maker:
                     ) from error
                 finally:
                     remove(partial)
-        heard(Phase.INSTALLED, "")
+        report(Phase.INSTALLED, "")
         return entry
 
-    def _teller(self, recipe: Recipe, since: float) -> OnProgress:
+    def _reporter(self, recipe: Recipe, since: float) -> OnProgress:
         """A callback that reports a tool's changes of phase, and details every REPORT_PAUSE."""
         last: list[tuple[Phase, float]] = []
 
-        def heard(phase: Phase, detail: str, kilobytes: int = 0) -> None:
+        def report(phase: Phase, detail: str, kilobytes: int = 0) -> None:
             now = time.monotonic()
             if last and last[0][0] == phase and now - last[0][1] < REPORT_PAUSE:
                 return
             last[:] = [(phase, now)]
-            told = ToolProgress(
+            progress = ToolProgress(
                 recipe.tool.name, recipe.version, phase, now - since, detail, kilobytes
             )
             with self._report_lock:
-                self._forecast.note(told, now)
-                self._report(replace(told, left=self._forecast.left(now)))
+                self._forecast.note(progress, now)
+                self._report(replace(progress, left=self._forecast.left(now)))
 
-        return heard
+        return report
