@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from k8s_ucp.gitops.imports.findings import NotImportable
-from k8s_ucp.gitops.manifests.other_tools import ytt_advice, ytt_template
+from k8s_ucp.gitops.manifests.other_tools import ytt_problem
 
 _METADATA = re.compile(rb"^metadata:[ \t]*(?:#.*)?\r?\n((?:[ \t].*(?:\n|\Z))+)", re.M)
 _NAME = re.compile(rb"^[ \t]+name(?:space)?:[ \t]*(?P<value>.*)", re.MULTILINE)
@@ -43,8 +43,8 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 
 def refuse_templates(files: Mapping[str, bytes], command: str) -> None:
     """Raise NotImportable if a manifest is a template. command: adds the result of filling it."""
-    if template := ytt_template(files):
-        raise NotImportable(f"{template} is a template of ytt (Carvel)", ytt_advice("NAME"))
+    if problem := ytt_problem(files):
+        raise NotImportable(problem.message, problem.next or "")
     for path, content in sorted(files.items()):
         if (value := _placeholder(content)) is not None:
             shown = value.decode(errors="replace").strip()[:_LONGEST]

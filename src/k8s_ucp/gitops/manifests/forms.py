@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.errors import UsageError, some_of
-from k8s_ucp.gitops.manifests.other_tools import find_tools, ytt_advice, ytt_template
+from k8s_ucp.gitops.manifests.other_tools import find_tools, ytt_problem
 from k8s_ucp.gitops.manifests.yaml_text import (
     ENCRYPTED,
     UNLOCK,
@@ -120,8 +120,8 @@ def find_form(
             "kustomization"
             + (f" with overlays for {names_of_overlays}" if names_of_overlays else ""),
         )
-    if template := ytt_template(files):
-        raise UsageError(f"{template} is a template of ytt (Carvel)", next=ytt_advice("NAME"))
+    if problem := ytt_problem(files):
+        raise problem
     if not manifest_files(files):
         if tools := find_tools(files):
             raise UsageError(f"no manifests, and {tools[0].words}", next=tools[0].advice())

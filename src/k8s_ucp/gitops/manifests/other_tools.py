@@ -67,14 +67,15 @@ def is_of_tool(path: str) -> bool:
     return any(pattern.fullmatch(path) for _, pattern, _, _ in _TOOLS)
 
 
-def ytt_template(files: Mapping[str, bytes]) -> str | None:
-    """The first file that ytt of Carvel fills."""
-    return next((each for each in sorted(files) if _YTT.search(files[each])), None)
-
-
-def ytt_advice(app: str, folder: str = "FOLDER") -> str:
-    """The commands that add what ytt makes of a folder."""
-    return f"ytt -f {shlex.quote(folder)} > FILE.yaml; then: ucp app add {app} FILE.yaml"
+def ytt_problem(files: Mapping[str, bytes]) -> UsageError | None:
+    """Why the files can't be added, if ytt of Carvel has to fill one of them first."""
+    for path in sorted(files):
+        if _YTT.search(files[path]):
+            return UsageError(
+                f"{path} is a template of ytt (Carvel)",
+                next="ytt -f FOLDER > FILE.yaml; then: ucp app add NAME FILE.yaml",
+            )
+    return None
 
 
 def _of_fleet(app: str, content: Mapping[str, Any]) -> str:

@@ -30,7 +30,7 @@ from k8s_ucp.gitops.manifests.forms import (
     find_form,
     manifest_files,
 )
-from k8s_ucp.gitops.manifests.other_tools import ytt_advice, ytt_template
+from k8s_ucp.gitops.manifests.other_tools import ytt_problem
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -468,8 +468,8 @@ def _is_manifest(content: bytes, path: str) -> bool:
 
 def _broken(content: bytes, path: str) -> UsageError | None:
     """Why a file that was meant to be a manifest is not one: it isn't valid YAML, or a template."""
-    if ytt_template({path: content}):
-        return UsageError(f"{path} is a template of ytt (Carvel)", next=ytt_advice("NAME"))
+    if problem := ytt_problem({path: content}):
+        return problem
     if not all(each.search(content) for each in _MEANT) or _OTHERS.search(content):
         return None
     return invalid(content, path)
