@@ -1,13 +1,14 @@
 """Drains a cluster: deletes its Applications, and finds load balancers and volumes outside of it.
 
-`delete_applications`, `end_sync`, `request_refresh` and `set_held` write and are idempotent;
-`held_on` only reads; everything else is pure.
+A DrainTimer keeps state. `delete_applications`, `end_sync`, `request_refresh` and `set_held` write
+and are idempotent; `held_on` only reads; everything else is pure.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from k8s_ucp import names
@@ -32,6 +33,29 @@ _CLOUD_FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"
 _ON_NODES = "rancher.io/local-path"
 """Provisioner of kind: its volumes are directories on the cluster's nodes, deleted with them."""
+
+
+class DrainTimer:
+    """How long this process has been draining clusters, in seconds.
+
+    The time for which the machine was suspended or the core cluster stopped doesn't count, nor a
+    correction of the clock: nothing was drained then.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._began: dict[str, float] = {}
+
+    def restart(self, uid: str) -> None:
+        self._began[uid] = self._monotonic()
+
+    def waited(self, uid: str) -> float:
+        """Since the first call for this UID, or the restart."""
+        now = self._monotonic()
+        return now - self._began.setdefault(uid, now)
+
+    def forget(self, uid: str) -> None:
+        self._began.pop(uid, None)
 
 
 def applications_of(

@@ -6,7 +6,6 @@ Effects only; rules.py decides. A key is a LocalCluster, `<namespace>/<name>`.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,8 +70,8 @@ class LocalClustersController(Controller):
         """Generations that were applied, by UID."""
         self._released: set[str] = set()
         """UIDs of LocalClusters whose finalizer was removed; the informer may still show them."""
-        self._leaving_since: dict[str, float] = {}
-        """On the monotonic clock, by UID."""
+        self._drains = draining.DrainTimer()
+        """By UID."""
         self._lock = threading.Lock()
         informers.local_clusters.listen(self._local_cluster_changed)
         informers.cluster_secrets.listen(self._cluster_secret_changed)
@@ -195,7 +194,7 @@ class LocalClustersController(Controller):
             item,
             registered=registered,
             holding=holding,
-            waited=self._waited(item["metadata"]["uid"]),
+            waited=self._drains.waited(item["metadata"]["uid"]),
             limit=self._settings.drain_seconds,
         )
         if blocker:
@@ -213,20 +212,11 @@ class LocalClustersController(Controller):
         self._remove_finalizer(item)
         uid = item["metadata"]["uid"]
         self._released.add(uid)
-        self._leaving_since.pop(uid, None)
+        self._drains.forget(uid)
         self._status.forget(uid)
         self._done.pop(uid, None)
         self._log.info("deleted", cluster=name)
         return None
-
-    def _waited(self, uid: str) -> float:
-        """Seconds for which this process has waited to delete a cluster.
-
-        The time for which the machine was suspended or the core cluster stopped doesn't count:
-        nothing was drained then.
-        """
-        now = time.monotonic()
-        return now - self._leaving_since.setdefault(uid, now)
 
     def _registered(self, item: Object) -> bool:
         for each in self._informers.cluster_secrets.store.all():

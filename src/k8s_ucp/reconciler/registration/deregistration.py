@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
@@ -14,7 +15,6 @@ from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.registration.app_access import AppAccess
 from k8s_ucp.reconciler.registration.rules import Deregister, why_give_up
 from k8s_ucp.reconciler.registration.status_reporter import RegistrationOutcome
-from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition
 from k8s_ucp.timestamps import parse_stamp, stamp
 
@@ -28,7 +28,7 @@ class Deregistration:
     """Drains and deregisters a cluster in steps; what lasts is only in its cluster Secret."""
 
     def __init__(
-        self, runtime: Runtime, access: AppAccess, monotonic: Clock = time.monotonic
+        self, runtime: Runtime, access: AppAccess, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._kube = runtime.kube
         self._settings = runtime.settings
@@ -37,24 +37,20 @@ class Deregistration:
         self._log = runtime.log
         self._clock = runtime.clock
         self._access = access
-        self._monotonic = monotonic
-        self._began: dict[str, float] = {}
-        """When this process began to drain, by UID of the cluster Secret. The limit of a drain does
-        not include the time for which the machine was suspended or the core cluster stopped, nor a
-        correction of the clock: nothing was drained then."""
+        self._drains = draining.DrainTimer(monotonic)
+        """By UID of the cluster Secret."""
         self._asked: dict[str, float] = {}
         """Applications that Argo CD was asked to refresh, with the time."""
 
     def reconcile(self, key: str, decision: Deregister) -> RegistrationOutcome:
         """Do the next step."""
         existing = decision.existing
-        now = self._monotonic()
         if existing.environment or parse_stamp(existing.draining_since) is None:
             change = drain_change(existing, stamp(self._clock()))
             self._kube.patch(SECRET, existing.name, names.ARGOCD_NAMESPACE, change)
             self._log.info("draining", cluster=existing.cluster, environment=existing.environment)
-            self._began[existing.uid] = now
-        waited = now - self._began.setdefault(existing.uid, now)
+            self._drains.restart(existing.uid)
+        waited = self._drains.waited(existing.uid)
         applications = self._delete_applications(existing)
         left, others = applications or ([], [])
         if left:
@@ -111,7 +107,7 @@ class Deregistration:
     def _deregister(self, key: str, existing: Registration, why: str) -> None:
         secret = self._kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)
         self._kube.delete(SECRET, existing.name, names.ARGOCD_NAMESPACE, uid=existing.uid)
-        self._began.pop(existing.uid, None)
+        self._drains.forget(existing.uid)
         left = self._access.withdraw(self._auth_info(key), secret) if secret else ""
         self._access.forget(key)
         self._metrics.forget_cluster(existing.cluster)
