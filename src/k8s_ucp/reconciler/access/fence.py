@@ -34,6 +34,7 @@ _APPLICATION = (
     f"has({_ITEM}.metadata.annotations) && '{names.TRACKING_ID}' in {_ITEM}.metadata.annotations ? "
     f"{_ITEM}.metadata.annotations['{names.TRACKING_ID}'].split(':')[0] : ''"
 )
+_OWNER, _NAMESPACE = "variables.application", "variables.place"
 _DELETES = "request.operation == 'DELETE'"
 
 
@@ -42,10 +43,6 @@ def fence(environment: str) -> list[Object]:
 
     Applications of apps are named `<app>-<environment>`; the platform's of that form are listed.
     """
-    namespaces = json.dumps(sorted(PLATFORM_NAMESPACES))
-    ours = json.dumps([f"{each}-{environment}" for each in sorted(PLATFORM_APPLICATIONS)])
-    ending = json.dumps(f"-{environment}")
-    application, namespace = "variables.application", "variables.place"
     policy = {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -62,38 +59,23 @@ def fence(environment: str) -> list[Object]:
             {"name": "argocd", "expression": f"request.userInfo.username == '{_ARGOCD}'"}
         ],
         "variables": [
-            {"name": "item", "expression": f"{_DELETES} ? oldObject : object"},
-            {"name": "place", "expression": _PLACE},
-            {"name": "application", "expression": _APPLICATION},
-            {
-                "name": "platform",
-                "expression": f"{namespace} in {namespaces} || {namespace}.startsWith('kube-')",
-            },
-            {
-                "name": "foreign",
-                "expression": f"{application} == '' ? {_ITEM}.kind != 'Namespace' : "
-                f"{application}.endsWith({ending}) && !({application} in {ours})",
-            },
-            {
-                "name": "made",
-                "expression": f"{application} != '' || has({_ITEM}.metadata.ownerReferences)"
-                f" || {_ITEM}.kind == 'Namespace'",
-            },
+            {"name": name, "expression": expression}
+            for name, expression in _variables(environment).items()
         ],
         "validations": [
             {
                 "expression": f"{_DELETES} || !variables.platform || !variables.foreign",
                 "messageExpression": (
-                    f"'namespace ' + {namespace} + ' is reserved for the platform: the Application "
-                    f"\"' + {application} + '\" may not create objects in it'"
+                    f"'namespace ' + {_NAMESPACE} + ' is reserved for the platform: the "
+                    f"Application \"' + {_OWNER} + '\" may not create objects in it'"
                 ),
                 "reason": "Forbidden",
             },
             {
                 "expression": f"!({_DELETES}) || !variables.platform || variables.made",
                 "messageExpression": (
-                    f"'namespace ' + {namespace} + ' is reserved for the platform: Argo CD may not "
-                    "delete objects in it that it did not create'"
+                    f"'namespace ' + {_NAMESPACE} + ' is reserved for the platform: Argo CD may "
+                    "not delete objects in it that it did not create'"
                 ),
                 "reason": "Forbidden",
             },
@@ -104,6 +86,27 @@ def fence(environment: str) -> list[Object]:
         _described("ValidatingAdmissionPolicy", policy),
         _described("ValidatingAdmissionPolicyBinding", binding),
     ]
+
+
+def _variables(environment: str) -> dict[str, str]:
+    """The policy's variables, in CEL; each may use those before it."""
+    namespaces = json.dumps(sorted(PLATFORM_NAMESPACES))
+    ours = json.dumps([f"{each}-{environment}" for each in sorted(PLATFORM_APPLICATIONS)])
+    ending = json.dumps(f"-{environment}")
+    return {
+        "item": f"{_DELETES} ? oldObject : object",
+        "place": _PLACE,
+        "application": _APPLICATION,
+        "platform": f"{_NAMESPACE} in {namespaces} || {_NAMESPACE}.startsWith('kube-')",
+        "foreign": (
+            f"{_OWNER} == '' ? {_ITEM}.kind != 'Namespace' : "
+            f"{_OWNER}.endsWith({ending}) && !({_OWNER} in {ours})"
+        ),
+        "made": (
+            f"{_OWNER} != '' || has({_ITEM}.metadata.ownerReferences)"
+            f" || {_ITEM}.kind == 'Namespace'"
+        ),
+    }
 
 
 def _described(kind: str, spec: Object) -> Object:
