@@ -37,6 +37,7 @@ CHAINS = (
         "tests/integration/gitops/render/test_every_topology.py",
         "tests/integration/gitops/check/test_unproven_deletions.py",
         "tests/integration/gitops/check/test_api_server_accepts.py",
+        "tests/integration/gitops/check/test_guard_rails.py",
     ),
 )
 """Files whose tests run one after another, on one shared topology, server or tree."""

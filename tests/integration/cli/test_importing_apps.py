@@ -22,7 +22,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
 from tests.chart_servers import web_files
-from tests.integration.cli.test_bringing_apps import (
+from tests.integration.cli.app_workspaces import (
     DEPLOYMENT,
     commit,
     everything,
