@@ -131,7 +131,7 @@ def test_kubeconfig_is_merged_into_the_users_own(running: Workbench) -> None:
     assert own.read_text() == "- no\n- kubeconfig\n"
 
 
-def test_logs_are_shown(running: Workbench) -> None:
+def test_logs_print_the_requested_lines_of_each_program(running: Workbench) -> None:
     assert running.ucp("logs", "redis", "-n", "1").stdout.count("\n") == 1
     several = running.ucp("logs", "argocd", "-n", "2").stdout
     assert "argocd-server: " in several

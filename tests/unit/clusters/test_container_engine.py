@@ -53,5 +53,5 @@ def test_no_nodes_are_listed_if_no_container_is_left() -> None:
 
 
 def test_an_engine_that_keeps_listing_missing_containers_is_reported() -> None:
-    with pytest.raises(CommandFailed):
+    with pytest.raises(CommandFailed, match="No such container: a"):
         Engine(["a"] * (LOOKS + 1), LOOKS).nodes()

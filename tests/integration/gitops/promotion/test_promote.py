@@ -303,6 +303,7 @@ class TestWorkingClone:
         result = ucp.promote("echo", "--env", "stage", "--tag", "1", "--repo", str(folder))
 
         assert result.code == 0, result.err
+        assert repository.tag("echo", "stage") == "1"
         repository.prove_sound()
 
     def test_git_settings_of_the_clone_are_used(

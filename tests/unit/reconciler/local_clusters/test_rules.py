@@ -63,6 +63,7 @@ def test_names_that_do_not_belong_to_an_environment_are_refused(name: str) -> No
 def test_the_core_cluster_is_never_deleted_through_a_local_cluster() -> None:
     verdict = classify(local_cluster("demo-core", metadata=GOING), settings(), PROVIDERS)
     assert isinstance(verdict, CannotCreate)
+    assert verdict.reason == "NameRefused"
 
 
 def test_an_unavailable_provider_is_reported() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.cluster_provider import ProgramHealth
+from k8s_ucp.clusters.local import COPY
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.steps.upgrading.rehearsal import steps
@@ -62,7 +63,7 @@ def test_a_program_of_the_copy_that_ended_is_started_again(
         monkeypatch.setattr(steps, name, lambda *_: provider)
     context = StartContext(Workspace.at(tmp_path), demo())
     Rehearsal()._copy(context, lambda _: None)
-    assert len(provider.runs) == 1
+    assert provider.runs == [COPY]
 
 
 def item(uid: str, *, automatic: bool = False, **content: Any) -> Item:
