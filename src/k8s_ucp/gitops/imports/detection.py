@@ -73,17 +73,17 @@ def detect(
     named = frozenset(environments)
     words = words_of_tests(tree, NAMES | named) - named
     request = _Request(
-        title,
-        frozenset(map(normal_url, urls)),
-        named,
-        NAMES | named,
-        (NAMES | named) - words,
-        revision,
-        render,
-        fetch,
-        clusters,
-        build,
-        fill_go,
+        title=title,
+        urls=frozenset(map(normal_url, urls)),
+        named=named,
+        environments=NAMES | named,
+        of_folders=(NAMES | named) - words,
+        revision=revision,
+        render=render,
+        fetch=fetch,
+        clusters=clusters,
+        build=build,
+        fill_go=fill_go,
     )
     tests = folders_of_tests(tree, words)
     tree.pass_over(tests)

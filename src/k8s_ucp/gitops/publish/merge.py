@@ -148,14 +148,13 @@ def merge(
         overlay = _OVERLAY.match(path)
         if overlay and overlay["app"] in edited and _only_lists_images(old, theirs[path]):
             continue
-        outcome = _merge_file(
-            path, old, texts[ours[path]], theirs[path], known, merge_text, path in choices.theirs
-        )
+        file = _Versions(path, old, texts[ours[path]], theirs[path])
+        outcome = _merge_file(file, known, merge_text, take_theirs=path in choices.theirs)
         if isinstance(outcome, FileConflict):
-            # A README that the user wrote is no reason to abort a start.
+            # A conflict in a README of the user does not abort a start.
             if path != _README:
                 conflicts.append(outcome)
-        elif outcome != texts[ours[path]]:
+        elif outcome != file.ours:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts), tuple(notes))
 
@@ -277,15 +276,21 @@ def _folders(path: str) -> list[str]:
     return ["/".join(parts[:number]) for number in range(1, len(parts))]
 
 
+@dataclass(frozen=True)
+class _Versions:
+    """A file that is in the repository and in the new render."""
+
+    path: str
+    base: bytes | None
+    """None if the last render did not have it."""
+    ours: bytes
+    theirs: bytes
+
+
 def _merge_file(
-    path: str,
-    base: bytes | None,
-    ours: bytes,
-    theirs: bytes,
-    known: Scope,
-    merge_text: TextMerge,
-    take_theirs: bool,
+    file: _Versions, known: Scope, merge_text: TextMerge, *, take_theirs: bool
 ) -> bytes | FileConflict:
+    path, base, ours, theirs = file.path, file.base, file.ours, file.theirs
     if _OVERLAY.match(path):
         theirs = with_tags(theirs, ours if take_theirs else base or ours)
     if take_theirs:
@@ -293,7 +298,7 @@ def _merge_file(
     if base == theirs:
         return ours
     if base is not None and path.endswith(("kustomization.yaml", "environments.yaml")):
-        merged = _merge_as_lists(path, base, ours, theirs, known, merge_text)
+        merged = _merge_as_lists(path, (base, ours, theirs), known, merge_text)
         if merged is not None:
             return merged
     if base == ours:
@@ -303,9 +308,9 @@ def _merge_file(
 
 
 def _merge_as_lists(
-    path: str, base: bytes, ours: bytes, theirs: bytes, known: Scope, merge_text: TextMerge
+    path: str, versions: tuple[bytes, bytes, bytes], known: Scope, merge_text: TextMerge
 ) -> bytes | None:
-    """The merged file; None if merging its lists isn't possible."""
+    """The merged file; None if merging its lists isn't possible. versions: base, ours, theirs."""
 
     def keep(item: str) -> bool:
         environment = item.removeprefix("overlays/").partition("=")[0]
@@ -318,7 +323,7 @@ def _merge_as_lists(
         return merged.decode()
 
     try:
-        texts = [each.decode() for each in (base, ours, theirs)]
+        texts = [each.decode() for each in versions]
         return merge_lists(*texts, keep=keep, merge_text=skeleton).encode()
     except (ItemConflict, UnicodeDecodeError):
         return None
