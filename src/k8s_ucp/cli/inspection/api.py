@@ -22,7 +22,7 @@ from k8s_ucp.workspace import Workspace
 app = declare("Render the resources of claims (databases and machines).")
 
 _NOT_OBJECTS = "kustomization.yaml"
-_HOW_TO_WRITE = "write a claim as docs/platform.md shows it"
+_HOW_TO_WRITE = "write a claim as docs/kinds.md shows it"
 
 
 @app.command()

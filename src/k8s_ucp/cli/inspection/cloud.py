@@ -71,7 +71,7 @@ def add(
     ] = "*",
     region: Annotated[str, option("--region", "PATTERN", "Region, such as eu-west-3.")] = "*",
     times: Annotated[
-        int, option("--times", "NUMBER", "Calls to apply it to. Default: until cleared.")
+        int, option("--times", "NUMBER", "Number of calls to apply it to. 0: until cleared.")
     ] = 0,
     seconds: Annotated[
         float, option("--seconds", "SECONDS", "How long a slow or hanging call takes.")
@@ -116,7 +116,7 @@ def reset(
             "--force", "TOPOLOGY", "Delete existing resources, too; takes the name of the topology."
         ),
     ] = None,
-    yes: Annotated[bool, option("--yes", None, "Do not prompt.")] = False,
+    yes: Annotated[bool, option("--yes", None, "Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete everything in the simulated cloud. The ledger is kept and records the reset."""
     call = invocation(ctx)
