@@ -103,7 +103,7 @@ class _Following:
             examined, applications = self._examined, self._applications
             overview, events = self._overview, list(self._events.values())
             lost, problem, resources = self._core_lost, self._problem, self._resources
-            heard = self._last_seen
+            last_seen = self._last_seen
         topology = self._source.topology
         seen = examined.seen if examined else None
         if applications is not None:
@@ -116,7 +116,7 @@ class _Following:
                 topology,
                 seen,
                 core_lost=lost,
-                heard=heard,
+                heard=last_seen,
                 findings=[self._source.advice(each) for each in found],
                 versions=overview.deployed if overview else {},
                 versions_problem=problem,

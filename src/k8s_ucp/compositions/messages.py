@@ -22,6 +22,7 @@ _ENVIRONMENT = "apiextensions.crossplane.io/environment"
 
 
 def request_of(message: Any) -> Request:
+    """The request in a RunFunctionRequest."""
     return Request(
         composite=_object(message.observed.composite.resource),
         input=_object(message.input),

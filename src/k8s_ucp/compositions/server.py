@@ -35,6 +35,8 @@ Answer = Callable[[Any], Awaitable[Any]]
 
 
 class FunctionServer(FunctionRunnerServiceServicer):  # type: ignore[misc]
+    """The gRPC service that Crossplane calls."""
+
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 

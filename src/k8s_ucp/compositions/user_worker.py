@@ -30,6 +30,7 @@ Compose = Callable[[Any, Any], None]
 
 
 def frame(content: bytes) -> bytes:
+    """A message with its length in front, as it is sent over the socket."""
     return len(content).to_bytes(LENGTH_BYTES, "big") + content
 
 

@@ -95,6 +95,7 @@ def resources_of_claims(kube: Kube, claims: Iterable[Object]) -> list[Object]:
 
 
 def is_ready(claim: Object) -> bool:
+    """Whether a claim is ready and its last reconciliation did not fail."""
     return is_true(claim, "Ready") and first_of(claim, ("Synced",), "False") is None
 
 

@@ -388,6 +388,7 @@ def notes_are_old(seen: ClusterSnapshot) -> bool:
 
 
 def environment_of(item: Object) -> str:
+    """The environment in an object's label; "" if it has none."""
     return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
 
 

@@ -106,4 +106,5 @@ def preview_applications(
 
 
 def cluster_of(application: Object) -> str:
+    """Name of the cluster that an Application deploys to; "" if it is given by address."""
     return str(application["spec"].get("destination", {}).get("name", ""))

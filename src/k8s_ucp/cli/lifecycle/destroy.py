@@ -156,14 +156,14 @@ def _print_abandoned(call: Invocation, context: StartContext) -> None:
 
 def _verified(context: StartContext) -> bool:
     """Whether an interrupted run found the clouds empty and then stopped the core."""
-    from k8s_ucp.steps.teardown.verify_clouds import TOLD
+    from k8s_ucp.steps.teardown.verify_clouds import REPORTED
 
     seen = read_destruction(context.state.destroyed)
     if seen is None or (context.core_responds() and not _had_ended(context)):
         return False
     result = context.teardown
     result.kept = list(seen.kept)
-    for name in TOLD:
+    for name in REPORTED:
         setattr(result, name, seen.told.get(name, getattr(result, name)))
     return True
 

@@ -151,6 +151,7 @@ def _worst(decisions: Sequence[Decision]) -> Decision:
 
 
 def words(decision: Decision, landing: Landing) -> str:
+    """The result as text: what was changed, or why nothing was."""
     note = decision.note
     if decision.status in ("promoted", "pr"):
         what = change_words(_own(decision) or decision.asked, several=note.several)

@@ -33,6 +33,7 @@ class AdoptionRecord:
 
 
 def read_note(file: Path) -> AdoptionRecord | None:
+    """The record of an adopted cluster; None if there is none that can be read."""
     try:
         return AdoptionRecord(**json.loads(file.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -40,6 +41,7 @@ def read_note(file: Path) -> AdoptionRecord | None:
 
 
 def write_note(file: Path, note: AdoptionRecord) -> None:
+    """Write the record of an adopted cluster, readable only by the user."""
     write_private_file(file, json.dumps(asdict(note), indent=1) + "\n")
 
 

@@ -142,6 +142,7 @@ def check_same_ports(request: ClusterRequest, node: ContainerNode) -> None:
 
 
 def check_archives(archives: Iterable[Path]) -> None:
+    """Check that the archives are files of the workspace. Raises UsageError, UcpError."""
     for each in archives:
         if ".." in each.parts:
             raise UsageError(
@@ -156,6 +157,7 @@ def check_archives(archives: Iterable[Path]) -> None:
 
 
 def check_mounts(mounts: Mapping[str, Path]) -> None:
+    """Check that engines can mount the folders: {path in the node: folder}. Raises UcpError."""
     for each in mounts.values():
         # Characters at which engines split the option for a mount.
         if set(str(each)) & set(':,"\n'):
@@ -167,6 +169,7 @@ def check_mounts(mounts: Mapping[str, Path]) -> None:
 
 
 def check_same_mounts(request: ClusterRequest, node: ContainerNode) -> None:
+    """Check that an existing node mounts the requested folders. Raises UcpError."""
     for path, folder in request.mounts.items():
         if node.mounts.get(path) != str(folder):
             raise UcpError(

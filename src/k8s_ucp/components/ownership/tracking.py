@@ -85,6 +85,7 @@ def tracker(item: Object) -> str:
 
 
 def is_on_core(application: Object) -> bool:
+    """Whether an Application deploys to the core cluster itself."""
     destination = application["spec"].get("destination") or {}
     return destination.get("name") in IN_CLUSTER or destination.get("server") in IN_CLUSTER
 

@@ -332,6 +332,7 @@ def _unpinned_packages(path: str, item: Object) -> Iterator[Fault]:
 
 
 def sources_of(application: Object) -> list[Object]:
+    """The sources of an Application, whether it has one or several."""
     spec = part(application, "spec")
     return [each for each in (part(spec, "source"), *maps(spec, "sources")) if each]
 

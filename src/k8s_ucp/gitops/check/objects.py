@@ -162,6 +162,7 @@ def _containers(pod: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def images(pod: Mapping[str, Any]) -> list[str]:
+    """Images of a pod's containers, init containers included."""
     return [each["image"] for each in _containers(pod) if isinstance(each.get("image"), str)]
 
 

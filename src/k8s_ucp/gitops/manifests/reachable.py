@@ -99,10 +99,12 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or below it; "" is the whole tree."""
     return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 def join(folder: str, name: str) -> str:
+    """A path in a tree, of which a folder or a name may be ""."""
     return f"{folder}/{name}".strip("/")
 
 

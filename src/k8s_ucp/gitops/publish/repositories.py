@@ -65,6 +65,8 @@ class Published:
 
 @dataclass(frozen=True)
 class PublishResult:
+    """What was pushed to both repositories."""
+
     core: Published
     apps: Published
 

@@ -40,6 +40,8 @@ class NoCopy:
 
 @dataclass(frozen=True)
 class Create:
+    """Create a copy that does not exist."""
+
     desired: DesiredCopy
     source: CopySource
 
@@ -90,6 +92,8 @@ class Orphan:
 
 @dataclass(frozen=True)
 class CopyFailed:
+    """The copy can't be made; nothing is changed on the cluster."""
+
     problem: CopyProblem
 
 

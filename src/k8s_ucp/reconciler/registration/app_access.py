@@ -47,8 +47,8 @@ class _Line:
     failures: int = 0
     refusals: int = 0
     silent_since: float | None = None
-    """On the monotonic clock: the time that a machine is suspended is no silence of the cluster,
-    which would be deregistered without a drain, nor is a correction of the clock."""
+    """On the monotonic clock: neither the time that a machine is suspended nor a correction of the
+    clock counts, since a cluster that was silent for long is deregistered without a drain."""
 
 
 class AppAccess:

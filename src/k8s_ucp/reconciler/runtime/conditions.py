@@ -45,6 +45,7 @@ def first_of(
 
 
 def is_true(item: Mapping[str, Any], type: str) -> bool:
+    """Whether an object has a condition of this type with the status True."""
     found = find(item, type)
     return found is not None and found.get("status") == "True"
 

@@ -145,6 +145,7 @@ class _Observation:
 
 
 def is_adopting(item: Object) -> bool:
+    """Whether a resource is only observed until it was compared with git."""
     return ADOPTING in (item["metadata"].get("annotations") or {})
 
 

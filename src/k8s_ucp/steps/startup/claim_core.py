@@ -78,5 +78,6 @@ def is_shared(entry: LedgerEntry) -> bool:
 
 
 def addon_namespaces(context: StartContext) -> list[LedgerEntry]:
+    """Namespaces of the add-ons on the core cluster."""
     names = {each.namespace for each in chosen(context.topology) if on_core(context.topology, each)}
     return [LedgerEntry("v1", "Namespace", "", each) for each in sorted(names)]

@@ -65,10 +65,14 @@ def record_resources(context: StartContext, report: Report) -> None:
         context, observed, "only observed so far: deleting it changes nothing in its cloud"
     )
     outside = outside_of(context)
-    heard = responding_clusters(context, outside)
+    responding = responding_clusters(context, outside)
     # These clusters respond now, unlike in an earlier run.
     record.remove_deleted(
-        {each.uid for each in record.resources() if each.kind == UNSEEN and each.cluster in heard}
+        {
+            each.uid
+            for each in record.resources()
+            if each.kind == UNSEEN and each.cluster in responding
+        }
     )
     record.add_resources(outside)
     report(f"{len(leaving) + len(outside)} resources")

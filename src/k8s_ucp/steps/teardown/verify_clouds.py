@@ -35,7 +35,7 @@ from k8s_ucp.steps.teardown.owned_objects import OwnedObjects, named, planned_ob
 from k8s_ucp.timestamps import stamp
 
 SHOWN = 20
-TOLD = ("read_back", "dns_records", "snapshots")
+REPORTED = ("read_back", "dns_records", "snapshots")
 """Fields of the context that the final report needs, also after an interruption from here on."""
 _STAYS = "the cloud still has it"
 
@@ -99,8 +99,8 @@ def verify_clouds_empty(context: StartContext, report: Report) -> None:
 
 def note_how_far(context: StartContext, *, ended: bool) -> None:
     """Record that the clouds are empty. ended: nothing is left to do. Raises UcpError."""
-    told = {name: getattr(context.teardown, name) for name in TOLD}
-    found = Destruction(stamp(time.time()), tuple(context.teardown.kept), ended, told)
+    details = {name: getattr(context.teardown, name) for name in REPORTED}
+    found = Destruction(stamp(time.time()), tuple(context.teardown.kept), ended, details)
     note_destruction(context.state.destroyed, found)
 
 
@@ -186,9 +186,9 @@ def _tagged(
     namespaces = {each.namespace for each in resources if each.namespace}
     if not namespaces:
         return
-    told = {*known}
+    reported = {*known}
     for given_up in AbandonedRecord(context.state.abandoned).resources():
-        told.update(given_up.known_by)
+        reported.update(given_up.known_by)
     for region in sorted({each.region for each in resources if each.region}):
         try:
             found = look.tagged(region, namespaces)
@@ -196,7 +196,7 @@ def _tagged(
             yield _unseen(f"everything in region {region}", region, error)
             continue
         for kind, owner, id in found:
-            if id not in told:
+            if id not in reported:
                 why = f"{_STAYS}, with the tag of {owner}"
                 names = frozenset({id, f"{kind}/{owner}", region})
                 yield Leftover(f"{kind} {id} in {region}", why, names, id)

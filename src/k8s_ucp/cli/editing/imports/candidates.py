@@ -1,4 +1,4 @@
-"""What `ucp app add` would have been told of an app that an import found."""
+"""Apps that an import found, as requests of `ucp app add`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ImportAnswers:
 def candidate(
     finding: DiscoveredApp, opened: ImportSource, answers: ImportAnswers, folder: Path
 ) -> Candidate:
-    """An app as `ucp app add` would be told of it. folder: for files that are to be copied.
+    """An app as a request of `ucp app add`. folder: for files that are to be copied.
 
     Raises NotImportable, UcpError.
     """

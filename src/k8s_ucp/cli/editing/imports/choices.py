@@ -201,11 +201,11 @@ def proposed_flags(
             free.remove(here)
             alike[name] = here
     left = {name: [each for each in free if each not in beside.get(name, ())] for name in missing}
-    said = {name: shlex.quote(name) for name in missing}
+    quoted = {name: shlex.quote(name) for name in missing}
     rest = {
-        name: f"--map {said[name]}=ENV" if left[name] else f"--skip-env {said[name]}"
+        name: f"--map {quoted[name]}=ENV" if left[name] else f"--skip-env {quoted[name]}"
         for name in missing
     }
     return [
-        f"--map {said[name]}={alike[name]}" if name in alike else rest[name] for name in missing
+        f"--map {quoted[name]}={alike[name]}" if name in alike else rest[name] for name in missing
     ]

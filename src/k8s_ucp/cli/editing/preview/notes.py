@@ -63,6 +63,7 @@ def print_foreign_kinds(
 
 
 def print_unchangeable_images(call: Invocation, name: str, app_objects: AppObjects) -> None:
+    """Print which images of a new app promotions can't change, and why."""
     for each in app_objects.unset:
         call.console.say(f"{name}: {each}")
     by_places: dict[str, list[str]] = {}

@@ -87,6 +87,7 @@ class LackingPermissions:
 
 
 def lacking_permissions(app: App, app_objects: AppObjects) -> LackingPermissions:
+    """What the app's objects need and its entry in ucp.yaml does not allow."""
     from k8s_ucp.gitops.check.permissions import needed
 
     found = needed(app_objects.objects, app.home)

@@ -323,6 +323,7 @@ def _environment(
 
 
 def how_to_add(draft: Draft, tree: RepositoryTree) -> str:
+    """Advice for an Application that can't be imported."""
     command = command_of(draft, tree)
     return f"add it with `{command}`, and edit its environments in the app repository"
 
@@ -335,6 +336,7 @@ def command_of(draft: Draft, tree: RepositoryTree) -> str:
 
 
 def kind_of(tree: RepositoryTree, path: str) -> str:
+    """The form in which Argo CD renders a folder."""
     if path in tree.kustomizations:
         return "kustomize"
     # An Application can also name a chart inside of another one's folder.

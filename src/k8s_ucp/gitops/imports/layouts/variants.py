@@ -12,7 +12,7 @@ _OF_ANYTHING = frozenset(["overlays", "variants"])
 
 
 def variants_among(overlays: Mapping[str, str], named: Collection[str]) -> list[str]:
-    """Names of overlays that are no environments, if others beside them are.
+    """Names of overlays that are variants of environments, not environments themselves.
 
     overlays: {name: its folder}. named: environments that the user named. `production-like` beside
     `production` is a variant of it; `prod-eu` and `prod-us` alone are environments.

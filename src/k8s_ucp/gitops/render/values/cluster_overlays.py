@@ -61,6 +61,7 @@ def cluster_overlay(topology: Topology, environment: Environment) -> ClusterOver
 
 
 def bases_of(environment: Environment) -> tuple[str, ...]:
+    """Folders below clusters/base that an environment's cluster consists of."""
     cluster = environment.cluster
     managed = PROVIDERS[cluster.provider].managed
     base = f"{cluster.provider}-autopilot" if cluster.autopilot else cluster.provider
@@ -92,6 +93,7 @@ def _managed_patches(environment: Environment, region: str) -> Patches:
 
 
 def network_patches(provider: str, region: str) -> Patches:
+    """Patches that place the network of a provider's clusters in a region."""
     return _patches(PROVIDERS[provider], _places(region), cluster=False)
 
 
