@@ -28,8 +28,8 @@ from k8s_ucp.inspect.crossplane_objects import (
     resources_of_claims,
 )
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
+from k8s_ucp.inspect.pods.problems import PodProblems, ask_pods, reason_and_pods
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
-from k8s_ucp.inspect.scheduling import Unscheduled, ask_unscheduled, reason_and_pods
 from k8s_ucp.kube import (
     APPLICATION,
     CONFIG_MAP,
@@ -80,8 +80,8 @@ class ClusterSnapshot:
     """Cloud resources of clusters, and composed resources of claims that aren't ready."""
     answering: frozenset[str] = frozenset()
     """Names of app clusters whose API server is ready."""
-    unscheduled: Unscheduled = field(default_factory=dict)
-    """Unschedulable pods, on app clusters with unhealthy Applications."""
+    pods: PodProblems = field(default_factory=dict)
+    """Pods that don't run, on app clusters with unhealthy Applications."""
     components: Sequence[ComponentStatus] = ()
     permit: FencePermit | None = None
     """State of the fence's guard; None if there is none."""
@@ -131,7 +131,7 @@ def collect(
         clouds = pool.submit(environment_resources, core, ours)
         composed = pool.submit(resources_of_claims, core, claimed)
         up = frozenset(answering) - {""}
-        pods = pool.submit(ask_unscheduled, topology, ours, {name: kubeconfig(name) for name in up})
+        pods = pool.submit(ask_pods, topology, ours, {name: kubeconfig(name) for name in up})
         return ClusterSnapshot(
             core_ready=ready.result(),
             environments=sorted(listed.get("data") or {}),
@@ -143,7 +143,7 @@ def collect(
             claims=claimed,
             resources=[*(_result(clouds) or []), *composed.result()],
             answering=up,
-            unscheduled=pods.result(),
+            pods=pods.result(),
             components=asked.result(),
             permit=permit,
         )
@@ -317,7 +317,7 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
             retained = ", ".join(kept(item))
             problem = retained and f"removed from git, but kept: {retained}"
         else:
-            problem = reason_and_pods(item, seen.unscheduled)
+            problem = reason_and_pods(item, seen.pods)
         if problem := problem or trouble(item):
             found[item["metadata"]["name"]] = problem
     return found

@@ -23,7 +23,7 @@ from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import foreign, paused, stuck
 from k8s_ucp.inspect.mirror_status import mirror_rows
-from k8s_ucp.inspect.scheduling import nodes_needed, pods_of
+from k8s_ucp.inspect.pods.problems import nodes_to_set, pods_of
 from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
@@ -338,13 +338,13 @@ def _applications(found: Examined) -> Iterator[Finding]:
         if _only_repeats(each, found):
             continue
         bad = health == "Degraded" or bool(trouble(each))
-        pods = pods_of(each, found.seen.unscheduled)
+        pods = pods_of(each, found.seen.pods)
         reasons = "; ".join(filter(None, (reason(each), *map(str, pods))))
         yield Finding(
             f"application/{name}",
             "error" if bad else "warning",
             f"Application {name} is {sync} and {health}{reasons and f': {reasons}'}",
-            nodes_needed(pods) or of_application(each, found.topology, found.admin),
+            nodes_to_set(pods) or of_application(each, found.topology, found.admin),
         )
 
 

@@ -19,10 +19,10 @@ from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.publish.repositories import SETS
 from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
-from k8s_ucp.inspect.scheduling import (
-    NO_PODS,
-    Unscheduled,
-    ask_unscheduled,
+from k8s_ucp.inspect.pods.problems import (
+    NO_PROBLEMS,
+    PodProblems,
+    ask_pods,
     reason_and_pods,
 )
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
@@ -73,7 +73,7 @@ def await_applications(context: StartContext, report: Report) -> None:
 
     moved = not context.only and sets_have_moved(context)
     again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-    pods = _PodsWithoutNode(context)
+    pods = _PodProblems(context)
     push = _OwnPush(context)
 
     def look() -> str:
@@ -81,7 +81,7 @@ def await_applications(context: StartContext, report: Report) -> None:
         if context.only:
             items = [each for each in items if each["metadata"]["name"] in wanted]
         known = pods.known(items)
-        waiting = not_yet(wanted, items, since=context.argocd_since, unscheduled=known)
+        waiting = not_yet(wanted, items, since=context.argocd_since, pods=known)
         behind = push.behind(items)
         waiting += [f"{name}: not compared with what was pushed yet" for name in behind]
         missing = "; ".join([*waiting, *(not_moved(items) if moved else ())])
@@ -135,21 +135,21 @@ class _OwnPush:
 
 
 @dataclass
-class _PodsWithoutNode:
-    """Unscheduled pods, cached, since reading them takes a request to each cluster."""
+class _PodProblems:
+    """Problems of pods, cached, since reading them takes requests to each cluster."""
 
     context: StartContext
     _asked: float = field(default_factory=time.monotonic)
     """Starts now, since at first all pods are still to be scheduled."""
-    _found: Unscheduled = field(default_factory=dict)
+    _found: PodProblems = field(default_factory=dict)
 
-    def known(self, items: Sequence[Object]) -> Unscheduled:
+    def known(self, items: Sequence[Object]) -> PodProblems:
         """By cluster. items: all Applications."""
         if time.monotonic() - self._asked >= POD_QUESTION_SECONDS:
             topology, state = self.context.topology, self.context.state
             clusters = (topology.app_cluster(each) for each in running_environments(self.context))
             files = {name: file for name in clusters if (file := state.kubeconfig(name)).exists()}
-            self._found = ask_unscheduled(topology, items, files)
+            self._found = ask_pods(topology, items, files)
             self._asked = time.monotonic()
         return self._found
 
@@ -198,7 +198,7 @@ def not_yet(
     items: Sequence[Object],
     *,
     since: float = 0,
-    unscheduled: Unscheduled = NO_PODS,
+    pods: PodProblems = NO_PROBLEMS,
 ) -> list[str]:
     """What is missing for each Application, in words. items: all Applications.
 
@@ -209,7 +209,7 @@ def not_yet(
     missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
-            reason = reason_and_pods(item, unscheduled)
+            reason = reason_and_pods(item, pods)
             missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{reason and f' ({reason})'}")
         elif name in waiting:
             missing.append(f"{name}: not refreshed since the start")

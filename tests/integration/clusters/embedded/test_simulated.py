@@ -17,7 +17,7 @@ from k8s_ucp.cluster_provider import ClusterRequest
 from k8s_ucp.clusters.embedded import api_server, kwokctl
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.inspect.scheduling import ask_unscheduled, reason_and_pods
+from k8s_ucp.inspect.pods.problems import ask_pods, reason_and_pods
 from k8s_ucp.kube import NODE, SERVICE_ACCOUNT, Kind, Kube, KubeError
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import write_private_file
@@ -329,7 +329,7 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
     write_private_file(file, json.dumps(provider.kubeconfig("one")))
 
     def told() -> str:
-        found = ask_unscheduled(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
+        found = ask_pods(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
         return reason_and_pods(APPLICATION, found)
 
     eventually(lambda: "match pod anti-affinity rules" in told(), told, seconds=90)

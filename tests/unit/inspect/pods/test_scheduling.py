@@ -9,7 +9,7 @@ import pytest
 
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
-from k8s_ucp.inspect.scheduling import UnscheduledPods, nodes_needed, unscheduled
+from k8s_ucp.inspect.pods.scheduling import UnscheduledPods, nodes_needed, unscheduled
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.steps.waiting import await_applications
 from tests.unit.inspect.test_status import TOPOLOGY
@@ -87,7 +87,7 @@ NEXT = "set nodes: 3 for the cluster of environment stage in ucp.yaml, then ucp 
 
 def test_status_doctor_and_a_waiting_start_name_the_field_to_set() -> None:
     found = {"demo-stage": [PODS], "demo-prod": [replace(PODS, environment="prod")]}
-    seen = ClusterSnapshot(core_ready=True, applications=[WAITING], unscheduled=found)
+    seen = ClusterSnapshot(core_ready=True, applications=[WAITING], pods=found)
     assert reasons(seen)["web-stage"] == f"{WORDS} ({NEXT})"
     (finding,) = [
         each
@@ -96,18 +96,18 @@ def test_status_doctor_and_a_waiting_start_name_the_field_to_set() -> None:
     ]
     assert finding.message.endswith(WORDS)
     assert finding.next == NEXT
-    (said,) = await_applications.not_yet([], [WAITING], unscheduled=found)
+    (said,) = await_applications.not_yet([], [WAITING], pods=found)
     assert said.endswith(f"{WORDS} ({NEXT}))")
 
 
 def test_unrelated_pods_and_clusters_without_nodes_setting_change_no_advice() -> None:
     elsewhere = replace(PODS, namespace="other")
     seen = ClusterSnapshot(
-        core_ready=True, applications=[WAITING], unscheduled={"demo-stage": [elsewhere]}
+        core_ready=True, applications=[WAITING], pods={"demo-stage": [elsewhere]}
     )
     assert "not scheduled" not in reasons(seen)["web-stage"]
     theirs = replace(PODS, environment="")
-    seen = replace(seen, unscheduled={"demo-stage": [theirs]})
+    seen = replace(seen, pods={"demo-stage": [theirs]})
     assert reasons(seen)["web-stage"] == WORDS
     (finding,) = [
         each

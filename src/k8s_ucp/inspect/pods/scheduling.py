@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from k8s_ucp.components.pods.component import POD, STATEFUL_SET
-from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.applications import is_settled, reason, shortened
+from k8s_ucp.components.pods.component import STATEFUL_SET
+from k8s_ucp.inspect.applications import shortened
+from k8s_ucp.inspect.pods.failures import owner_of
 from k8s_ucp.kube import Kube, Object
-from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.runtime.conditions import find
-from k8s_ucp.topology import Topology
 
 NODES = "nodes"
 """The key of an environment's cluster in ucp.yaml with the number of simulated nodes."""
-_WITHOUT_NODE = "spec.nodeName=,status.phase=Pending"
 _AVAILABLE = re.compile(r"0/(\d+) nodes are available")
 _MORE_NODES_HELP = re.compile(
     r"anti-affinity|topology spread|free ports|too many pods|no nodes available"
@@ -62,35 +57,6 @@ class UnscheduledPods:
         return f"{what} {'are' if many else 'is'} not scheduled: {self.message}"
 
 
-Unscheduled = Mapping[str, Sequence[UnscheduledPods]]
-"""By cluster."""
-NO_PODS: Unscheduled = {}
-
-
-def ask_unscheduled(
-    topology: Topology, applications: Iterable[Object], kubeconfigs: Mapping[str, Path]
-) -> Unscheduled:
-    """Unschedulable pods on the clusters of unhealthy Applications; skips unreachable clusters.
-
-    kubeconfigs: files of clusters that may be asked, by name.
-    """
-    wanted = {_cluster(each) for each in applications if not is_settled(each)} & kubeconfigs.keys()
-    if not wanted:
-        return {}
-    # Only our simulated nodes can be set; other clusters' providers determine theirs.
-    environments = {
-        topology.app_cluster(each.name): each.name
-        for each in topology.spec.environments
-        if NODES in PROVIDERS[each.cluster.provider].keys
-    }
-    with ThreadPoolExecutor(8, "scheduling") as pool:
-        asked = {
-            each: pool.submit(_ask, kubeconfigs[each], environments.get(each, ""))
-            for each in sorted(wanted)
-        }
-        return {name: found for name, each in asked.items() if (found := each.result())}
-
-
 def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
     """Pods that the scheduler found no node for, grouped by owner and message."""
     found: dict[tuple[str, str, str, str], list[str]] = {}
@@ -98,10 +64,7 @@ def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
         condition = find(each, "PodScheduled")
         if condition and condition.get("reason") == "Unschedulable":
             namespace, name = each["metadata"]["namespace"], each["metadata"]["name"]
-            owners = each["metadata"].get("ownerReferences") or ()
-            owner = next(
-                (f"{one['kind']} {one['name']}" for one in owners if one.get("controller")), ""
-            )
+            owner = owner_of(each)
             # The part that follows is about preemption.
             message = shortened(str(condition.get("message") or "")).partition(". ")[0].rstrip(".")
             key = (namespace, owner, "" if owner else name, message)
@@ -110,12 +73,6 @@ def unscheduled(pods: Iterable[Object]) -> list[UnscheduledPods]:
         UnscheduledPods(namespace, owner, tuple(names), message)
         for (namespace, owner, _, message), names in sorted(found.items())
     ]
-
-
-def pods_of(item: Object, found: Unscheduled) -> list[UnscheduledPods]:
-    """Those of an Application: in its namespaces, on its cluster."""
-    pods = found.get(_cluster(item), ())
-    return [each for each in pods if each.namespace in _namespaces(item)] if pods else []
 
 
 def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
@@ -131,30 +88,11 @@ def nodes_needed(pods: Iterable[UnscheduledPods]) -> str:
     )
 
 
-def reason_and_pods(item: Object, found: Unscheduled) -> str:
-    """Why an Application is unhealthy: Argo CD's reason, unschedulable pods, what to set."""
-    pods = pods_of(item, found)
-    words = "; ".join(filter(None, (reason(item), *map(str, pods))))
-    to_do = nodes_needed(pods)
-    return f"{words} ({to_do})" if to_do else words
+def with_nodes(kube: Kube, pods: UnscheduledPods, environment: str) -> UnscheduledPods:
+    """Add the environment whose number of nodes would help, if it would.
 
-
-def _ask(kubeconfig: Path, environment: str) -> list[UnscheduledPods]:
-    """environment: the one whose nodes can be set."""
-    try:
-        kube = Kube.from_file(kubeconfig)
-    except UcpError:
-        return []
-    try:
-        found = unscheduled(kube.list_all(POD, fields=_WITHOUT_NODE))
-        return [_with_nodes(kube, each, environment) for each in found]
-    except UcpError:
-        return []
-    finally:
-        kube.close()
-
-
-def _with_nodes(kube: Kube, pods: UnscheduledPods, environment: str) -> UnscheduledPods:
+    environment: the one whose nodes can be set.
+    """
     if not environment or not _MORE_NODES_HELP.search(pods.message):
         return pods
     kind, _, name = pods.owner.partition(" ")
@@ -162,18 +100,3 @@ def _with_nodes(kube: Kube, pods: UnscheduledPods, environment: str) -> Unschedu
     return replace(
         pods, environment=environment, replicas=int(owner["spec"]["replicas"]) if owner else 0
     )
-
-
-def _cluster(item: Object) -> str:
-    return str(_destination(item).get("name") or "")
-
-
-def _destination(item: Object) -> Mapping[str, object]:
-    return dict((item.get("spec") or {}).get("destination") or {})
-
-
-def _namespaces(item: Object) -> Collection[str]:
-    resources = (item.get("status") or {}).get("resources") or ()
-    return {str(each.get("namespace")) for each in resources} | {
-        str(_destination(item).get("namespace"))
-    }

@@ -1,0 +1,1 @@
+"""What keeps the pods of unhealthy Applications from running."""
