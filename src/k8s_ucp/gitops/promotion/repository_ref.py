@@ -205,6 +205,9 @@ def _of_topology(
     names = sorted(each.parent.name for each in folder.glob("*/apps")) if not topology else []
     remotes = sorted(each.parent.name for each in folder.glob("*/apps.git")) if not topology else []
     known = sorted({*names, *remotes})
+    if not known and not topology:
+        # Only the repositories are missing: it is a workspace all the same.
+        known = workspace.topologies()
     name = topology or (known[0] if len(known) == 1 else "")
     if not name and known:
         raise UsageError(
@@ -224,6 +227,7 @@ def _of_topology(
         return RepositoryRef(url=gitops.apps_remote.as_uri(), branch=branch)
     if not gitops.apps.is_dir():
         raise UsageError(
-            f"{workspace.root} has no app repository of the topology {name}", next="--repo URL"
+            f"{workspace.root} has no app repository of the topology {name}",
+            next="restore gitops/ from a copy, or add --repo URL",
         )
     return RepositoryRef(url=Repository(gitops.apps).url(), branch=branch, credential=credential)

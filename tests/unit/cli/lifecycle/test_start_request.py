@@ -18,7 +18,9 @@ from k8s_ucp.cli.lifecycle.start_request import (
     resolve_topology,
 )
 from k8s_ucp.cli.questions import Answers, can_ask
+from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 
@@ -42,6 +44,25 @@ def test_the_default_core_mentions_kind_if_a_container_engine_is_available(
     assert wanted.topology.spec.core.provider == (core or "embedded")
     assert ("ucp start --core kind" in capsys.readouterr().err) is told
     assert not any(tmp_path.iterdir())
+
+
+def test_a_lost_ucp_yaml_of_a_started_topology_is_not_replaced_by_the_defaults(
+    tmp_path: Path,
+) -> None:
+    call = Invocation(tmp_path)
+    remember(call.workspace, "shop", topology_text(default("shop", ["dev"], ["echo"])))
+    flags = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
+    for each in (call, replace(call, topology="shop")):
+        with pytest.raises(UsageError, match="the topology shop was started here") as refused:
+            resolve_topology(each, flags)
+        copy, path = tmp_path / ".ucp/shop/ucp.yaml", tmp_path / "ucp.yaml"
+        assert refused.value.next == f"restore it: cp {copy} {path}"
+    # What the flags describe, another topology, and one that was destroyed are started.
+    described = replace(flags, core="embedded")
+    assert resolve_topology(call, described).topology.name == "demo"
+    assert resolve_topology(replace(call, topology="other"), flags).topology.name == "other"
+    note_destruction(call.workspace.state("shop").destroyed, Destruction("2026-01-01T00:00:00Z"))
+    assert resolve_topology(call, flags).topology.name == "demo"
 
 
 def adopting(words: str, **more: str) -> Flags:

@@ -18,3 +18,11 @@ def test_in_a_clone_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> No
     with pytest.raises(UsageError, match="is not a workspace") as caught:
         resolve_repository("", "", Workspace(clone), None, None)
     assert caught.value.next == f"add --workspace {tmp_path} to the command"
+
+
+def test_a_workspace_without_its_repositories_is_still_called_one(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    workspace.state("demo").make()
+    with pytest.raises(UsageError, match="has no app repository of the topology demo") as caught:
+        resolve_repository("", "", workspace, None, None)
+    assert caught.value.next == "restore gitops/ from a copy, or add --repo URL"
