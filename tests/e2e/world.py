@@ -98,7 +98,8 @@ class Workbench:
     def database_folder(self) -> Path:
         """Folder with the data of the simulated clouds' databases."""
         if os.geteuid() == 0:
-            return postgres.OF_ROOT / self.identifier
+            creator = Workspace.at(self.workspace).machine_id(self.topology)
+            return postgres.OF_ROOT / f"ucp-{creator}"
         return self.state / "components" / databases.NAME
 
     def ucp(

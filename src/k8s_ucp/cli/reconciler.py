@@ -211,10 +211,10 @@ def _backings(call: Invocation, topology: str) -> Mapping[str, Backing]:
     from k8s_ucp.components.databases import Databases
     from k8s_ucp.components.host.placement import HostPlacement
 
-    folders = call.workspace.state(topology), call.workspace.runtime_folder(topology)
-    return {
-        rds.DATABASE_SERVER: Databases(HostPlacement(*folders), Ports(default_registry())),
-    }
+    workspace = call.workspace
+    placement = HostPlacement(workspace.state(topology), workspace.runtime_folder(topology))
+    databases = Databases(placement, Ports(default_registry()), workspace.machine_id(topology))
+    return {rds.DATABASE_SERVER: databases}
 
 
 def settings_here(

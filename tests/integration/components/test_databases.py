@@ -65,7 +65,7 @@ def connection(databases: Databases, instance: BackedResource = INSTANCE) -> dic
 def test_an_instance_keeps_rows_and_port_over_restarts_and_is_deleted_completely(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
-    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    databases = Databases(placement, Ports(tmp_path / "ports.json"), "demo")
     placement.ensure_running()
     given = connection(databases)
     psql(given, "create table quote (text text); insert into quote values ('one')")
@@ -134,7 +134,7 @@ def test_an_owner_can_not_get_access_to_programs_of_the_machine(tmp_path: Path) 
 def test_a_crash_loop_is_reported_until_the_server_recovers(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
-    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    databases = Databases(placement, Ports(tmp_path / "ports.json"), "demo")
     placement.ensure_running()
     given = connection(databases)
     psql(given, "create table quote (text text); insert into quote values ('one')")
@@ -175,8 +175,8 @@ def claim_of(state: BackingState) -> Cause:
 def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
     placement: HostPlacement, tmp_path: Path
 ) -> None:
-    databases = Databases(placement, Ports(tmp_path / "ports.json"), installed=list)
-    full = Databases(placement, Ports(tmp_path / "ports.json"), most=0)
+    databases = Databases(placement, Ports(tmp_path / "ports.json"), "demo", installed=list)
+    full = Databases(placement, Ports(tmp_path / "ports.json"), "demo", most=0)
     assert "no more than 0" in full.bring_up(INSTANCE).overrides[SIMULATED]
     for parameters, why in (
         (DECLARED, "no Postgres to run"),
@@ -191,7 +191,7 @@ def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
 
 
 def test_names_that_are_unsafe_in_sql_are_refused(placement: HostPlacement, tmp_path: Path) -> None:
-    databases = Databases(placement, Ports(tmp_path / "ports.json"))
+    databases = Databases(placement, Ports(tmp_path / "ports.json"), "demo")
     instance = replace(INSTANCE, parameters={**DECLARED, "username": 'a"\ncreate role b'})
     with pytest.raises(CloudFailed, match="not a valid name"):
         databases.bring_up(instance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import socket
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 import pytest
 
@@ -25,6 +26,7 @@ from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresRecord, verifier
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
+from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.workspace import StateFolder
 
 INSTALLED = [PostgresPrograms(Path(f"/pg/{major}"), major) for major in ("15", "17", "16")]
@@ -75,6 +77,9 @@ class Placement:
     def states(self) -> dict[str, ProgramState]:
         return {each.name: ProgramState(each.name, "RUNNING", 1, "") for each in self.started}
 
+    def remove(self, names: Sequence[str]) -> None:
+        self.started = [each for each in self.started if each.name not in names]
+
     def start(self, programs: Sequence[Program]) -> list[str]:
         self.started += programs
         return [each.name for each in programs]
@@ -102,13 +107,14 @@ def test_a_copy_of_a_workspace_does_not_use_the_databases_of_the_original(
 ) -> None:
     """Both have the same users and passwords, and the record in the copy names the port."""
     monkeypatch.setattr(postgres, "OF_ROOT", tmp_path / "root")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     ports = Ports(tmp_path / "ports.json")
     resource = BackedResource("eu-west-3", "quotes", {"username": "quotes", "password": "one"})
     servers = {}
     for name in ("original", "copy"):
         state = StateFolder(tmp_path / name / ".ucp" / "demo")
         folder = state.components / "databases" / server_name(resource.region, resource.name)
-        servers[name] = server = postgres.server_in(folder, state.identifier)
+        servers[name] = server = postgres.server_in(folder, name)
         for each in (folder, server.home / "data"):
             each.mkdir(parents=True)
         (server.home / "data" / "PG_VERSION").write_text("16\n")
@@ -117,7 +123,7 @@ def test_a_copy_of_a_workspace_does_not_use_the_databases_of_the_original(
             each._write(PostgresRecord(port, "quotes", verifier("one"), confined=True))
         ports.claim(str(servers["original"].folder), {"databases": port})
         placement = Placement(StateFolder(tmp_path / "copy" / ".ucp" / "demo"))
-        databases = Databases(cast(HostPlacement, placement), ports, lambda: INSTALLED)
+        databases = Databases(cast(HostPlacement, placement), ports, "copy", lambda: INSTALLED)
 
         assert not databases.state(resource).ready
         state = databases.bring_up(resource)
@@ -129,6 +135,116 @@ def test_a_copy_of_a_workspace_does_not_use_the_databases_of_the_original(
     record = servers["copy"].record()
     assert record and record.port == own
     assert databases.bring_up(resource).overrides["Endpoint"]["Port"] == own
+
+
+@dataclass
+class RootsDatabase:
+    """A database of root in a workspace, with data at its former place or the present one."""
+
+    workspace: Path
+    creator: str
+    ports: Ports
+    resource: ClassVar = BackedResource(
+        "eu-west-3", "quotes", {"username": "quotes", "password": "one"}
+    )
+
+    @property
+    def state(self) -> StateFolder:
+        return StateFolder(self.workspace / ".ucp" / "demo")
+
+    @property
+    def server(self) -> postgres.PostgresServer:
+        name = server_name(self.resource.region, self.resource.name)
+        folder = self.state.components / "databases" / name
+        return postgres.server_in(folder, f"ucp-{self.creator}", self.state.identifier)
+
+    @property
+    def former(self) -> Path:
+        assert self.server.former
+        return self.server.former
+
+    @property
+    def databases(self) -> Databases:
+        placement = cast(HostPlacement, Placement(self.state))
+        return Databases(placement, self.ports, self.creator, lambda: INSTALLED)
+
+    def store(self, home: Path, creator: str = "") -> None:
+        for each in (self.server.folder, home / "data"):
+            each.mkdir(parents=True)
+        (home / "data" / "PG_VERSION").write_text("16\n")
+        self.server._write(PostgresRecord(5432, "quotes", verifier("one"), True, creator))
+
+
+@pytest.fixture
+def of_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RootsDatabase]:
+    monkeypatch.setattr(postgres, "OF_ROOT", tmp_path / "root")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda *_: None)
+    yield RootsDatabase(tmp_path / "workspace", "a", Ports(tmp_path / "ports.json"))
+
+
+def test_roots_databases_are_found_after_the_workspace_was_moved(of_root: RootsDatabase) -> None:
+    of_root.store(of_root.server.home, of_root.server.creator)
+    of_root.workspace = of_root.workspace.rename(of_root.workspace.with_name("moved"))
+
+    of_root.databases.bring_up(of_root.resource)
+
+    assert of_root.server.major() == "16"
+
+
+def test_a_new_workspace_at_the_place_of_a_moved_one_does_not_delete_its_databases(
+    of_root: RootsDatabase,
+) -> None:
+    of_root.store(of_root.former)
+    former, kept = of_root.former, of_root.server.home
+    of_root.workspace.rename(of_root.workspace.with_name("moved"))
+    new = RootsDatabase(of_root.workspace, "b", of_root.ports)
+
+    new.server.prepare()
+    new.databases.remove(new.resource)
+
+    assert (former / "data" / "PG_VERSION").exists()
+    assert not new.server.home.exists()
+    assert new.server.home != kept
+
+
+def test_databases_of_an_earlier_ucp_are_taken_over_with_their_data(of_root: RootsDatabase) -> None:
+    of_root.store(of_root.former)
+
+    of_root.databases.bring_up(of_root.resource)
+
+    assert of_root.server.major() == "16"
+    assert not of_root.former.parent.exists()
+    record = of_root.server.record()
+    assert record and record.creator == "ucp-a"
+
+
+def test_databases_of_an_earlier_ucp_are_deleted_with_their_data(of_root: RootsDatabase) -> None:
+    of_root.store(of_root.former)
+
+    of_root.databases.remove(of_root.resource)
+
+    assert not of_root.databases.exists(of_root.resource)
+    assert not postgres.OF_ROOT.exists()
+
+
+def test_a_copy_of_roots_workspace_starts_with_an_empty_database(of_root: RootsDatabase) -> None:
+    """The data is not in the workspace, so the copy has none; the record that it has is stale."""
+    of_root.store(of_root.server.home, of_root.server.creator)
+    shutil.copytree(of_root.workspace, of_root.workspace.with_name("copy"))
+    copy = RootsDatabase(of_root.workspace.with_name("copy"), "b", of_root.ports)
+
+    assert copy.server.record() is None
+    copy.databases.remove(copy.resource)
+    assert of_root.server.major() == "16"
+
+
+def test_a_database_without_its_data_says_where_it_should_be(of_root: RootsDatabase) -> None:
+    of_root.store(of_root.former)
+    of_root.workspace = of_root.workspace.rename(of_root.workspace.with_name("moved"))
+
+    with pytest.raises(CloudFailed, match=r"its data is not in .*/root/ucp-a/rds-quotes-"):
+        of_root.databases.bring_up(of_root.resource)
 
 
 def test_the_pid_file_of_the_originals_server_prevents_no_start_of_a_copy(tmp_path: Path) -> None:

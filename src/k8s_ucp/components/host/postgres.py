@@ -61,13 +61,15 @@ class PostgresPrograms:
 class PostgresRecord:
     """A server whose creation was completed. verifier: Postgres' stored form of the password.
 
-    confined: its owner can't grant itself access to files and programs of the machine.
+    confined: its owner can't grant itself access to files and programs of the machine. creator: of
+    its data, if root's servers have it elsewhere; "" for data at its former place.
     """
 
     port: int
     username: str
     verifier: str
     confined: bool = False
+    creator: str = ""
 
     def opens_with(self, password: str) -> bool:
         salt = base64.b64decode(self.verifier.split("$")[1].split(":")[1])
@@ -76,10 +78,16 @@ class PostgresRecord:
 
 @dataclass(frozen=True)
 class PostgresServer:
-    """folder: private to this server. home: folder of its data; see `server_in`."""
+    """folder: private to this server. home: folder of its data; see `server_in`.
+
+    creator: whose home it is, if it isn't the same folder. former: where earlier versions of ucp
+    put that home.
+    """
 
     folder: Path
     home: Path
+    creator: str = ""
+    former: Path | None = None
 
     @property
     def name(self) -> str:
@@ -92,13 +100,30 @@ class PostgresServer:
         return self.folder.exists() or self.home.exists()
 
     def record(self) -> PostgresRecord | None:
-        """None before its creation was completed. Raises UcpError."""
+        """None before its creation was completed. Raises UcpError.
+
+        Also None in a copy of root's workspace: its data is only in the original.
+        """
         try:
-            return PostgresRecord(**json.loads(self._record.read_text("utf-8")))
+            found = PostgresRecord(**json.loads(self._record.read_text("utf-8")))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
             raise UcpError(f"the record of a database is corrupt: {self._record}") from error
+        copied = self.creator and found.creator not in ("", self.creator)
+        return None if copied else found
+
+    def is_settled(self, record: PostgresRecord) -> bool:
+        """Whether its data is where this version of ucp looks for it."""
+        return self.creator in ("", record.creator)
+
+    def settle(self, record: PostgresRecord) -> PostgresRecord:
+        """Take its data over from an earlier version of ucp; the server must not run."""
+        if self.former and self.former.exists() and not self.home.exists():
+            _make_parents(self.home)
+            self.former.rename(self.home)
+            _remove_empty(self.former.parent)
+        return self._write(replace(record, creator=self.creator))
 
     def prepare(self) -> None:
         """Create its folders; deletes the remains of an interrupted creation."""
@@ -126,7 +151,7 @@ class PostgresServer:
             *([] if database == "postgres" else [f"CREATE DATABASE {name}"]),
             f"ALTER DATABASE {name} OWNER TO {owner}",
         )
-        return self._write(replace(record, confined=True))
+        return self._write(replace(record, confined=True, creator=self.creator))
 
     def is_confined(self, record: PostgresRecord) -> bool:
         """Whether its owner has no way to files and programs; earlier versions of ucp left one."""
@@ -158,8 +183,14 @@ class PostgresServer:
         return Program(self.name, tuple(map(str, argv)), self.home, stop_signal="INT")
 
     def major(self) -> str:
-        """Major version of the programs that can read its data."""
-        return (self._data / "PG_VERSION").read_text("ascii").strip()
+        """Major version of the programs that can read its data. Raises UcpError."""
+        try:
+            return (self._data / "PG_VERSION").read_text("ascii").strip()
+        except FileNotFoundError as error:
+            raise UcpError(
+                f"its data is not in {self._data}",
+                next=f"move it there, or start with an empty database: rm {self._record}",
+            ) from error
 
     def forget_stranger(self) -> None:
         """Delete a stale PID file, which would prevent a start.
@@ -179,15 +210,16 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Delete it with its data; it must not run."""
+        with suppress(UcpError):
+            if (record := self.record()) and not self.is_settled(record):
+                self.settle(record)
         # Data without a record counts as incomplete.
         self._record.unlink(missing_ok=True)
         for each in {self.home, self.folder}:
             if each.exists():
                 shutil.rmtree(each)
         if OF_ROOT in self.home.parents:
-            with suppress(OSError):
-                self.home.parent.rmdir()
-                OF_ROOT.rmdir()
+            _remove_empty(self.home.parent)
 
     def _run_statements(self, programs: PostgresPrograms, *statements: str) -> None:
         """Run statements on its data in single-user mode, as superuser."""
@@ -225,10 +257,16 @@ def _confines(major: str) -> bool:
     return int(major) >= _CONFINING
 
 
-def server_in(folder: Path, topology: str) -> PostgresServer:
-    """topology: one word that distinguishes its servers from those of other topologies."""
-    of_root = os.geteuid() == 0
-    return PostgresServer(folder, OF_ROOT / topology / folder.name if of_root else folder)
+def server_in(folder: Path, creator: str, former: str = "") -> PostgresServer:
+    """The server of a folder; root's have their data elsewhere.
+
+    creator: one word that distinguishes a topology from others, also after its workspace was moved
+    and another one was created in its place. former: the word of earlier versions of ucp.
+    """
+    if os.geteuid() != 0:
+        return PostgresServer(folder, folder)
+    before = OF_ROOT / former / folder.name if former else None
+    return PostgresServer(folder, OF_ROOT / creator / folder.name, creator, before)
 
 
 def installed_programs() -> list[PostgresPrograms]:
@@ -296,12 +334,23 @@ def _make_home(home: Path) -> None:
     if OF_ROOT not in home.parents:
         make_private_folder(home)
         return
-    for each in (OF_ROOT, home.parent):
-        each.mkdir(exist_ok=True)
-        each.chmod(0o755)
+    _make_parents(home)
     home.mkdir(mode=0o700)
     user = _user()
     os.chown(home, user.pw_uid, user.pw_gid)
+
+
+def _make_parents(home: Path) -> None:
+    """Folders of root that other users can enter."""
+    for each in (OF_ROOT, home.parent):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o755)
+
+
+def _remove_empty(parent: Path) -> None:
+    with suppress(OSError):
+        parent.rmdir()
+        OF_ROOT.rmdir()
 
 
 def _quoted(name: str) -> str:
