@@ -413,7 +413,7 @@ class EmbeddedProvider:
         former = definition.relocate(folder)
         if former and not former.exists():
             self._ports.release(str(former))
-        self._ports.claim(str(folder.root), record.ports)
+        record = self._with_own_ports(folder, record)
         kinds = None
         if find_component(folder, "kube-apiserver"):
             config = self._config(folder, record)
@@ -430,6 +430,21 @@ class EmbeddedProvider:
         self._await(folder, record, until)
         if not folder.should_run():
             folder.mark_running()
+
+    def _with_own_ports(self, folder: ClusterFolder, record: Record) -> Record:
+        """The record, with ports that no other cluster has got since it was started last.
+
+        A workspace in the former place of a moved one has the ports that are reserved for there.
+        """
+        if find_own(folder):
+            self._ports.claim(str(folder.root), record.ports)
+            return record
+        ports = self._ports.reserve(str(folder.root), PORTS, known=record.ports)
+        if ports == record.ports:
+            return record
+        definition.renumber(folder, record.ports, ports)
+        folder.write_record(Record(record.version, ports))
+        return self._existing(folder)
 
     def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:
         api_server.wait_serving(folder, self._config(folder, record), until)

@@ -1,4 +1,4 @@
-"""Which processes belong to a cluster whose folder was moved while they ran."""
+"""Which processes and ports belong to a cluster whose folder was moved."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded.folder import ClusterFolder
+from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import MARK, end_all, find_own
+from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.process import ProcessIdentity, is_running, spawn, terminate
 
 
@@ -72,3 +74,26 @@ def test_processes_of_the_original_do_not_belong_to_a_copy(etcd: Path, tmp_path:
         end_all(copy, grace=0)
         assert find_own(copy) == []
         assert find_own(original) == [found]
+
+
+def test_a_moved_cluster_gets_other_ports_than_the_next_one_in_its_former_place(
+    tmp_path: Path,
+) -> None:
+    ports = Ports(tmp_path / "cache" / "ports.json")
+    here, there = tmp_path / "here", tmp_path / "there"
+    moved, following = ClusterFolder(there, "core"), ClusterFolder(here, "core")
+    moved.home.mkdir(parents=True)
+    before = ports.reserve(str(following.root), PORTS)
+    following.root.mkdir(parents=True)
+    (moved.home / "kwok.yaml").write_text(
+        "".join(f"- --secure-port={port}\n" for port in before.values())
+    )
+    provider = EmbeddedProvider(there, None, ports=ports)
+
+    record = provider._with_own_ports(moved, Record("v1.35.4", before))
+
+    assert not set(record.ports.values()) & set(before.values())
+    assert record == moved.record()
+    text = (moved.home / "kwok.yaml").read_text()
+    assert text == "".join(f"- --secure-port={port}\n" for port in record.ports.values())
+    assert provider._with_own_ports(moved, record) == record

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded.definition import relocate
+from k8s_ucp.clusters.embedded.definition import relocate, renumber
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.errors import UcpError
 
@@ -30,18 +30,69 @@ def texts(folder: ClusterFolder) -> list[str]:
     return [each.read_text() for each in sorted(folder.root.rglob("*")) if each.is_file()]
 
 
-def test_copied_cluster_uses_its_own_data(tmp_path: Path) -> None:
+def test_cluster_does_not_use_the_data_in_its_former_place(tmp_path: Path) -> None:
     original = defined(tmp_path / "my work" / "clusters")
     before = texts(original)
     assert not relocate(original)
     shutil.copytree(tmp_path / "my work", tmp_path / "copy")
     copy = ClusterFolder(tmp_path / "copy" / "clusters", "one")
+    write_authority(original, "of another cluster, created there since")
+    write_authority(copy, "its own")
     assert relocate(copy) == original.root
     assert relocate(copy) is None
+    for each in (original, copy):
+        each.certificate("ca.crt").unlink()
     now = texts(copy)
     assert str(original.root) not in "".join(now)
     assert now == [each.replace(str(original.root), str(copy.root)) for each in before]
     assert texts(original) == before
+
+
+def write_authority(folder: ClusterFolder, text: str) -> None:
+    folder.certificate("ca.crt").parent.mkdir(exist_ok=True)
+    folder.certificate("ca.crt").write_text(text)
+
+
+def test_a_copy_of_a_cluster_is_not_started_in_the_name_of_the_original(tmp_path: Path) -> None:
+    """It has the original's keys, and the addresses of its app clusters."""
+    original = defined(tmp_path / "work" / ".ucp" / "demo" / "clusters")
+    write_authority(original, "a certificate")
+    shutil.copytree(tmp_path / "work", tmp_path / "copy")
+    copy = ClusterFolder(tmp_path / "copy" / ".ucp" / "demo" / "clusters", "one")
+    before = texts(copy)
+
+    for _ in range(2):
+        with pytest.raises(UcpError, match=r"one is a copy of the one in .*/work/") as refused:
+            relocate(copy)
+
+    assert f"rm -r {tmp_path}/copy/.ucp/demo, then" in str(refused.value.next)
+    assert texts(copy) == before
+
+
+def test_a_cluster_seen_through_another_path_is_no_copy(tmp_path: Path) -> None:
+    original = defined(tmp_path / "work" / "clusters")
+    write_authority(original, "a certificate")
+    (tmp_path / "mount").symlink_to(tmp_path / "work")
+
+    assert relocate(ClusterFolder(tmp_path / "mount" / "clusters", "one")) == original.root
+
+
+def test_ports_of_a_definition_are_exchanged_and_nothing_else(tmp_path: Path) -> None:
+    folder = defined(tmp_path / "ws-23456" / "clusters")
+    text = (
+        "- --secure-port={a}\n- --server-address=127.0.0.1:{b}\n- --ca=/ws-23456/port/23456\n"
+        "  host: 127.0.0.1:{a}\n  port: {a}\n  kubeApiserverPort: {a}\n  other: 23456\n"
+        "  server: https://127.0.0.1:{b}\n  far: 127.0.0.1:234567\n"
+    )
+    settings = '{{"kubeApiserverPort": {a}, "kwokControllerPort": {b}}}'
+    (folder.home / "kwok.yaml").write_text(text.format(a=23456, b=23457))
+    folder.kwok_config.write_text(settings.format(a=23456, b=23457))
+
+    for _ in range(2):
+        renumber(folder, {"x": 23456, "y": 23457}, {"x": 23456 + 9, "y": 23457})
+
+    assert (folder.home / "kwok.yaml").read_text() == text.format(a=23465, b=23457)
+    assert folder.kwok_config.read_text() == settings.format(a=23465, b=23457)
 
 
 def test_path_in_folded_yaml_is_replaced(tmp_path: Path) -> None:
