@@ -1,23 +1,23 @@
-"""An HTTP server with a limit of open connections."""
+"""HTTP servers with a limit of open connections."""
 
 from __future__ import annotations
 
 import socket
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
+from socketserver import ThreadingMixIn
 from typing import Any
 
 
-class BoundedServer(ThreadingHTTPServer):
-    """A daemon thread per connection; beyond `most_connections`, the oldest is closed.
+class BoundedConnections(ThreadingMixIn):
+    """For servers: a daemon thread per connection; beyond `most_connections`, the oldest is closed.
 
     Whoever can connect, such as any user of this machine, could otherwise take all of the process's
     files and memory, by connections that request nothing.
     """
 
     daemon_threads = True
-    most_connections = 32
-    request_queue_size = 32
+    most_connections = 256
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         self._open: dict[Any, None] = {}
@@ -39,6 +39,13 @@ class BoundedServer(ThreadingHTTPServer):
     def close_request(self, request: Any) -> None:
         self._open.pop(request, None)
         super().close_request(request)
+
+
+class BoundedServer(BoundedConnections, ThreadingHTTPServer):
+    """A server for few clients."""
+
+    most_connections = 32
+    request_queue_size = 32
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore connections that are closed early."""

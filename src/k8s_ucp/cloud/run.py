@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 
 from k8s_ucp.cloud.keys import read_keys
-from k8s_ucp.cloud.server import LOG, SimulatedCloud, serve, warm_up
+from k8s_ucp.cloud.server import LOG, SimulatedCloud, server_on, warm_up
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
 
@@ -35,7 +35,7 @@ def run(folder: Path, port: int) -> None:
         with listener:
             LOG.info("listening on %s:%d", ADDRESS, port)
             threading.Thread(target=warm_up, daemon=True).start()
-            serve(listener, cloud)
+            server_on(listener, cloud).serve_forever()
 
 
 def _restart() -> None:

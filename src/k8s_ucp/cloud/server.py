@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.bounded_server import BoundedConnections
 from k8s_ucp.cloud.call import ApiCall, HttpRequest, read_call, read_scope, service_model
 from k8s_ucp.cloud.faults import CloudFault, as_items, read_faults, take
 from k8s_ucp.cloud.ledger import RESET, CloudLedger, CloudLedgerEntry
@@ -229,12 +230,15 @@ def warm_up() -> None:
     LOG.info("loaded %s", ", ".join(_FIRST))
 
 
-def serve(listener: socket.socket, cloud: SimulatedCloud) -> None:
-    """Serve on a listening socket until the process ends."""
-    from werkzeug.serving import make_server
+def server_on(listener: socket.socket, application: Callable[..., Iterable[bytes]]) -> Any:
+    """The HTTP server on a listening socket; serve_forever() handles requests."""
+    from werkzeug.serving import ThreadedWSGIServer
+
+    class Server(BoundedConnections, ThreadedWSGIServer):
+        """Any user of this machine can connect."""
 
     host, port = listener.getsockname()
-    make_server(host, port, cloud, threaded=True, fd=listener.fileno()).serve_forever()
+    return Server(host, port, application, fd=listener.fileno())
 
 
 def read_endpoints_once() -> None:

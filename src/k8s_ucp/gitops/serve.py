@@ -12,7 +12,6 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -20,6 +19,8 @@ from dulwich.errors import NotGitRepository
 from dulwich.repo import Repo
 from dulwich.server import Backend, UploadPackHandler
 from dulwich.web import GunzipFilter, HTTPGitApplication, LimitedInputFilter
+
+from k8s_ucp.bounded_server import BoundedConnections
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -73,8 +74,7 @@ def application(root: Path) -> WSGIApplication:
     return answer
 
 
-class _Server(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
+class _Server(BoundedConnections, WSGIServer):
     request_queue_size = 64
 
 

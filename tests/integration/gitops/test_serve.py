@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from k8s_ucp.bounded_server import BoundedConnections
 from k8s_ucp.gitops.serve import serve
 
 
@@ -122,3 +125,16 @@ def test_files_beside_the_repositories_are_not_served(place: Place) -> None:
     assert place.status(f"/core.git/{query}") == 200
     for path in ("secret", "none.git", "../outside.git", "%2e%2e/outside.git", "core.git/../x.git"):
         assert place.status(f"/{path}/{query}") == 404, path
+
+
+def test_connections_without_a_request_make_room_for_argo_cd(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any pod of the cluster can open them."""
+    monkeypatch.setattr(BoundedConnections, "most_connections", 4)
+    with ExitStack() as stack:
+        address = ("127.0.0.1", place.port)
+        idle = [stack.enter_context(socket.create_connection(address, 5)) for _ in range(6)]
+
+        assert place.status("/healthz") == 200
+        assert [each.recv(1) for each in idle[:2]] == [b"", b""]
