@@ -54,7 +54,6 @@ from k8s_ucp.gitops.render.app_manifests import Manifests
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, SECRET, Kube, KubeError, Object, Unreachable
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
-from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES
 from k8s_ucp.tools.toolbox import Toolbox
@@ -154,16 +153,11 @@ class TopologyView:
         items = self.kube.list_all(APPLICATION, ARGOCD_NAMESPACE)
         return adopted_argocd.of_ours(items, self.topology.spec.core.adopt)
 
-    def cloud_kubeconfig(self, environment: str) -> bytes | None:
-        """What Crossplane's provider wrote for an environment's cluster; None: nothing yet.
-
-        Raises KubeError.
-        """
-        secret = self.cloud_secret(environment)
-        return (kubeconfig_in(secret) if secret else b"") or None
-
     def cloud_secret(self, environment: str) -> Object | None:
-        """The Secret that contains it. Raises KubeError."""
+        """The Secret with the kubeconfig that Crossplane's provider wrote for a cloud's cluster.
+
+        None: there is none yet. Others may have changed it. Raises KubeError.
+        """
         name = f"{self.topology.name}-kubeconfig-{environment}"
         return self.kube.find(SECRET, name, CLUSTERS_NAMESPACE)
 

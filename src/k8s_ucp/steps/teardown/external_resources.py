@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
+from typing import Any
 
-from k8s_ucp import yaml_io
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import PERSISTENT_VOLUME, SERVICE, Kube, Object
 from k8s_ucp.names import PROVIDER
 from k8s_ucp.providers import DEFAULT, PROVIDERS
 from k8s_ucp.reconciler.access.cluster_secret import Registration
+from k8s_ucp.reconciler.access.kubeconfig import read
+from k8s_ucp.reconciler.access.kubeconfig_verification import proven
+from k8s_ucp.reconciler.access.owners import source_in
+from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from k8s_ucp.reconciler.draining import holders
 from k8s_ucp.reconciler.registration.forced_deregistration import registered
 from k8s_ucp.steps.teardown.cloud_record import DNS_RECORD, UNSEEN, RecordedResource
@@ -89,10 +93,26 @@ def _client(context: StartContext, cluster: str) -> Kube:
     for provider in context.providers.values():
         if cluster in provider.names():
             return Kube(provider.kubeconfig(cluster))
-    written = context.cloud_kubeconfig(cluster.removeprefix(f"{context.topology.name}-"))
-    if not written:
+    return Kube(_of_cloud(context, cluster))
+
+
+def _of_cloud(context: StartContext, cluster: str) -> dict[str, Any]:
+    """The kubeconfig of a cloud's cluster, whose owner vouches for the server.
+
+    Another server could claim that nothing is left, or get the credentials. Raises UcpError.
+    """
+    secret = context.cloud_secret(cluster.removeprefix(f"{context.topology.name}-"))
+    written = kubeconfig_in(secret) if secret else b""
+    source = source_in(context.kube, secret) if secret else None
+    if not written or source is None:
         raise UcpError(f"the cluster {cluster} has no kubeconfig")
-    return Kube(yaml_io.load(written.decode()))
+    found = proven(source, read(written))
+    return {
+        "clusters": [{"name": cluster, "cluster": dict(found.cluster)}],
+        "users": [{"name": cluster, "user": dict(found.user)}],
+        "contexts": [{"name": cluster, "context": {"cluster": cluster, "user": cluster}}],
+        "current-context": cluster,
+    }
 
 
 def _hosts(context: StartContext, kube: Kube) -> list[str]:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from k8s_ucp.cli.inspection.kubeconfig import checked, renamed
 from k8s_ucp.clusters.user_contexts import merged
-from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.access.owners import source_in
-from k8s_ucp.topology import default
-from k8s_ucp.workspace import Workspace
+from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from tests.unit.reconciler.objects import AUTHORITY, kubeconfig_secret
 
 CONFIG = {
@@ -153,11 +149,7 @@ def test_kubeconfig_with_programs_or_files_is_refused(
 
 
 @pytest.mark.parametrize("key", ["kubeconfig", "attribute.kube_config.0.raw_config"])
-def test_the_kubeconfig_of_every_cloud_is_found(key: str, tmp_path: Path) -> None:
+def test_the_kubeconfig_of_every_cloud_is_found(key: str) -> None:
     """DigitalOcean's provider writes it under another key."""
-    view = TopologyView(workspace=Workspace.at(tmp_path), topology=default())
-    data = {key: base64.b64encode(b"text").decode()}
-    vars(view)["kube"] = SimpleNamespace(find=lambda *_: {"data": data})
-    assert view.cloud_kubeconfig("stage") == b"text"
-    vars(view)["kube"] = SimpleNamespace(find=lambda *_: None)
-    assert view.cloud_kubeconfig("stage") is None
+    assert kubeconfig_in({"data": {key: base64.b64encode(b"text").decode()}}) == b"text"
+    assert kubeconfig_in({"data": {}}) == b""

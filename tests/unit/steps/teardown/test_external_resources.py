@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from k8s_ucp.steps.teardown.cloud_record import UNSEEN
 from k8s_ucp.steps.teardown.external_resources import outside_of, responding_clusters, still_outside
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace
+from tests.unit.reconciler.objects import AUTHORITY, kubeconfig_secret
 
 BALANCER: Object = {
     "kind": "Service",
@@ -154,3 +156,58 @@ def test_a_cluster_that_only_the_repositories_declare_is_queried_too(
     assert still_outside(given, [found]) == ([found], set())
     del clusters["demo-eu"]
     assert [each.kind for each in outside_of(given)] == [UNSEEN]
+
+
+def core_with(config: Any, **owner: Any) -> SimpleNamespace:
+    """A core cluster with an EKS cluster at 10.0.0.1, and the kubeconfig that a Secret has."""
+    item: Object = {
+        "apiVersion": "eks.aws.m.upbound.io/v1beta1",
+        "kind": "Cluster",
+        "metadata": {"name": "demo-stage", "namespace": "ucp-clusters", "uid": "1"},
+        "spec": {"writeConnectionSecretToRef": {"name": "demo-stage-kubeconfig"}},
+        "status": {"atProvider": {"endpoint": "https://10.0.0.1"}},
+    }
+    secret = kubeconfig_secret({**item, **owner}, config)
+    return SimpleNamespace(
+        find=lambda *_: secret,
+        get=lambda *_: item,
+        kind_of=lambda api_version, kind: Kind(api_version, kind, "clusters"),
+    )
+
+
+def kubeconfig(server: str) -> Any:
+    return {
+        "clusters": [
+            {"name": "x", "cluster": {"server": server, "certificate-authority-data": AUTHORITY}}
+        ],
+        "users": [{"name": "x", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        "current-context": "x",
+    }
+
+
+def test_only_the_server_that_the_owner_declares_is_asked_what_is_left(tmp_path: Path) -> None:
+    """Another one could say that nothing is left, which would then be billed."""
+    given = context(tmp_path)
+    vars(given)["kube"] = core_with(kubeconfig("https://10.0.0.1"))
+    config = external_resources._of_cloud(given, "demo-stage")
+    assert config["clusters"][0]["cluster"]["server"] == "https://10.0.0.1"
+    assert config["users"][0]["user"] == {"token": "t"}
+
+    vars(given)["kube"] = core_with(kubeconfig("https://10.6.6.6"))
+    with pytest.raises(UcpError, match=r"refers to https://10\.6\.6\.6, but the owner's status"):
+        external_resources._of_cloud(given, "demo-stage")
+
+    other = {"name": "demo-stage", "namespace": "ucp-clusters", "uid": "2"}
+    vars(given)["kube"] = core_with(kubeconfig("https://10.0.0.1"), metadata=other)
+    with pytest.raises(UcpError, match="demo-stage has no kubeconfig"):
+        external_resources._of_cloud(given, "demo-stage")
+
+
+def test_a_kubeconfig_that_is_no_yaml_does_not_end_a_teardown(tmp_path: Path) -> None:
+    given = context(tmp_path)
+    found = core_with({})
+    found.find()["data"]["kubeconfig"] = base64.b64encode(b"{[").decode()
+    vars(given)["kube"] = found
+    with pytest.raises(UcpError, match="neither YAML nor JSON"):
+        external_resources._client(given, "demo-stage")
