@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,32 @@ def test_claims_are_added_and_removed(
     assert files(workspace) == before
     assert "claims/README.md" in before, "Argo CD reads the folder"
     assert ucp("claim remove orders") == 2
+
+
+def test_a_claim_is_not_removed_with_others_that_a_person_added_to_its_file(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their databases would be deleted with their data, though the question names one claim."""
+    assert ucp("team add shop") == 0
+    assert ucp("claim new database orders") == 0
+    remote, path = Repository(workspace / "gitops/demo/team-shop.git"), "claims/shop-orders.yaml"
+    tip = remote.resolve("main")
+    assert tip
+    text = remote.read(tip, path)[path]
+    for more, named in (
+        (text.replace(b"shop-orders", b"shop-payments"), "Postgres shop-payments"),
+        (b"kind: List\nitems: []\n", "List"),
+        (b"{[", "can't be parsed as YAML"),
+    ):
+        commit = remote.write_commit("By hand\n", {path: text + b"---\n" + more}, parent=tip)
+        update = ("update-ref", "refs/heads/main", commit)
+        subprocess.run(
+            ["git", "-C", str(workspace / "gitops/demo/team-shop.git"), *update], check=True
+        )
+        capsys.readouterr()
+        assert ucp("claim remove orders --yes") == 2
+        assert named in capsys.readouterr().err
+        assert path in files(workspace)
 
 
 def test_claim_that_nothing_would_create_is_refused(

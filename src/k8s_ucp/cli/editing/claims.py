@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
 from k8s_ucp.cli.topology_selection import declared_topology
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 from k8s_ucp.gitops.render.values.claims import (
     EMPTY_FOLDER,
@@ -134,7 +134,7 @@ def remove(
     call = invocation(ctx)
     topology = declared_topology(call)
     whose = team_of(topology, team)
-    path = claim_path(whose, name)
+    full, path = full_name(whose, name), claim_path(whose, name)
 
     def change(files: Mapping[str, bytes]) -> Mapping[str, bytes | None]:
         if path not in files:
@@ -142,9 +142,15 @@ def remove(
                 f"{path} does not exist in the repository of the team {whose.name}",
                 next="ucp claim list",
             )
+        if others := _others(path, files[path], full):
+            raise UsageError(
+                f"{path} contains more than the claim {full}, which would be deleted with it, with "
+                f"its data: {some_of(others)}",
+                next=f"remove the claim from the file in the team's repository and push: {path}",
+            )
         return {path: None, **({} if README in files else EMPTY_FOLDER)}
 
-    full, repository = full_name(whose, name), open_team(call, topology, whose)
+    repository = open_team(call, topology, whose)
     if not yes:
         from k8s_ucp.cli import questions
 
@@ -208,6 +214,23 @@ def _check_provider(name: str | None) -> None:
     known = list(database_providers())
     if name and name not in known:
         raise UsageError(f"unknown provider '{name}'; available: {', '.join(known)}")
+
+
+def _others(path: str, content: bytes, name: str) -> list[str]:
+    """What a file contains besides the claim of this name, in words."""
+    from k8s_ucp import yaml_io
+
+    try:
+        documents = list(yaml_io.load_all(content.decode("utf-8")))
+    except Exception:  # noqa: BLE001 (people write these files)
+        return [f"what can't be parsed as YAML ({path})"]
+    found = []
+    for each in documents:
+        about = each if isinstance(each, dict) else {}
+        named = (about.get("metadata") or {}).get("name")
+        if each is not None and not (about.get("kind") in KINDS.values() and named == name):
+            found.append(f"{about.get('kind') or 'an object without a kind'} {named or ''}".strip())
+    return found
 
 
 def _described(path: str, content: bytes) -> list[dict[str, Any]]:
