@@ -8,10 +8,13 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from k8s_ucp.cli import questions
+from k8s_ucp.cli.editing import teams
+from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.cli.main import run
 from k8s_ucp.git.repository import Repository
 
@@ -189,6 +192,22 @@ def test_refused_team_or_claim_leaves_nothing_behind(
     assert ucp("claim new database orders") == 2, "there is no team"
     assert ucp("team remove shop") == 2
     assert "does not exist in teams" in capsys.readouterr().err
+
+
+def test_a_teams_repository_is_kept_if_the_edit_of_an_interrupted_addition_is(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C during the push, or if the same command runs twice at once."""
+    real = teams.edit_topology
+
+    def interrupted(*given: Any, **more: Any) -> None:
+        real(*given, **more)
+        raise EditKept("interrupted; the edit of ucp.yaml was pushed")
+
+    monkeypatch.setattr(teams, "edit_topology", interrupted)
+
+    assert ucp("team add shop --template database") != 0
+    assert "claims/shop-database.yaml" in files(workspace)
 
 
 def test_repository_with_content_gets_only_the_claims_folder(workspace: Path) -> None:

@@ -264,6 +264,16 @@ def _begun(call: Invocation, topology: Topology, team: Team) -> Iterator[TeamRep
     try:
         yield open_team(call, topology, team)
     except BaseException:
-        for each in new:
-            shutil.rmtree(each, ignore_errors=True)
+        if not _is_declared(call, team):
+            for each in new:
+                shutil.rmtree(each, ignore_errors=True)
         raise
+
+
+def _is_declared(call: Invocation, team: Team) -> bool:
+    """Whether ucp.yaml has it after all: the edit was kept, or another command added it."""
+    try:
+        topology = declared_topology(call)
+    except UcpError:
+        return True  # Unknown.
+    return team.name in {each.name for each in topology.spec.teams}
