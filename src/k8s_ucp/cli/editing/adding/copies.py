@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import shutil
 import tempfile
 from functools import partial
@@ -42,8 +44,8 @@ def beside(
         return source.relative_to(root.resolve()).as_posix()
     target = root / copy
     made = _make_folder(target.parent)
-    if not target.exists():
-        undone.callback(_remove, target, made)
+    placed: list[Path] = []
+    undone.callback(_undo, root, copy, placed, made)
     try:
         with tempfile.TemporaryDirectory(prefix=".ucp-copy-", dir=target.parent) as work:
             # An interrupt can end the block's own removal of the folder halfway.
@@ -54,8 +56,8 @@ def beside(
                 if folder:
                     part.mkdir()
                 shutil.copyfile(source, part / source.name if folder else part)
-            if not target.exists():
-                part.rename(target)
+            if _is_placed(part, target):
+                placed.append(target)
             elif _contents(part) != _contents(target):
                 raise UsageError(
                     f"failed to copy {path}: {target} already exists, with other contents",
@@ -131,13 +133,42 @@ def _make_folder(folder: Path) -> bool:
     return True
 
 
-def _remove(target: Path, folder_too: bool) -> None:
-    shutil.rmtree(target, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        target.unlink(missing_ok=True)
+def _is_placed(part: Path, target: Path) -> bool:
+    """Move a copy to its place; False if there is one, such as that of the same command."""
+    if target.exists():
+        return False
+    if part.is_file():
+        # Unlike a folder, a renamed file would replace one that appeared meanwhile.
+        try:
+            target.hardlink_to(part)
+        except FileExistsError:
+            return False
+        except OSError:
+            pass  # A file system without hard links.
+        else:
+            return True
+    try:
+        part.rename(target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            return False
+        raise
+    return True
+
+
+def _undo(root: Path, copy: str, placed: list[Path], folder_too: bool) -> None:
+    """Remove what was placed, unless ucp.yaml needs it: another command may have added the app."""
+    with contextlib.suppress(OSError, ValueError):
+        text = (root / "ucp.yaml").read_text("utf-8")
+        if re.search(rf"{re.escape(copy)}(?![\w.-])", text):
+            return
+    for each in placed:
+        shutil.rmtree(each, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            each.unlink(missing_ok=True)
     if folder_too:
         with contextlib.suppress(OSError):
-            target.parent.rmdir()
+            (root / copy).parent.rmdir()
 
 
 def _within(path: Path, root: Path) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.cli.editing.adding import copies
 from k8s_ucp.cli.editing.adding.copies import beside
 
 
@@ -28,3 +29,52 @@ def test_an_interrupt_while_a_copy_is_tidied_up_leaves_nothing(
     with pytest.raises(KeyboardInterrupt), contextlib.ExitStack() as undone:
         beside(root, str(source), "manifests/web", undone, folder=True)
     assert not (root / "manifests").exists()
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_copy_that_another_command_made_is_not_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:
+    """`ucp app add` twice at once: the second is refused, and the first needs its copy."""
+    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
+    root.mkdir()
+    source.write_text("kind: ConfigMap\n")
+    real = copies._is_placed
+
+    def second(part: Path, target: Path) -> bool:
+        with monkeypatch.context() as first:
+            first.setattr(copies, "_is_placed", real)
+            beside(root, str(source), "manifests/web", contextlib.ExitStack(), folder=folder)
+        return real(part, target)
+
+    monkeypatch.setattr(copies, "_is_placed", second)
+    with pytest.raises(KeyError), contextlib.ExitStack() as undone:
+        beside(root, str(source), "manifests/web", undone, folder=folder)
+        raise KeyError
+
+    assert (root / "manifests/web").exists()
+
+
+def test_a_copy_that_ucp_yaml_needs_is_not_removed(tmp_path: Path) -> None:
+    """Another command added the same app with the copy of this one, or the edit was kept."""
+    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
+    root.mkdir()
+    source.write_text("kind: ConfigMap\n")
+    with pytest.raises(KeyError), contextlib.ExitStack() as undone:
+        beside(root, str(source), "manifests/web", undone, folder=True)
+        (root / "ucp.yaml").write_text("apps: [{name: web, path: manifests/web}]\n")
+        raise KeyError
+
+    assert (root / "manifests/web/web.yaml").exists()
+
+
+def test_a_copy_of_a_refused_app_is_removed(tmp_path: Path) -> None:
+    source, root = tmp_path / "web.yaml", tmp_path / "workspace"
+    root.mkdir()
+    source.write_text("kind: ConfigMap\n")
+    (root / "ucp.yaml").write_text("apps: []\n")
+    for folder in (True, False):
+        with pytest.raises(KeyError), contextlib.ExitStack() as undone:
+            beside(root, str(source), "manifests/web", undone, folder=folder)
+            raise KeyError
+        assert not (root / "manifests").exists()
