@@ -184,7 +184,10 @@ def _write_down(call: Invocation, wanted: StartRequest) -> None:
         try:
             with wanted.path.open("x", encoding="utf-8") as stream:
                 stream.write(wanted.text)
-            wanted.path.with_name(NAME).write_text(schema, "utf-8")
+            beside = wanted.path.with_name(NAME)
+            if beside.is_symlink():
+                beside.unlink()  # In a folder of others, it could lead to any file of the user.
+            beside.write_text(schema, "utf-8")
         except OSError as error:
             raise UcpError(f"failed to write {wanted.path}: {error.strerror}") from error
         call.console.say(f"wrote {wanted.path}")

@@ -227,3 +227,17 @@ def test_an_environment_with_an_empty_provider_is_refused() -> None:
     with pytest.raises(UsageError, match="--env stage: unknown provider ''") as caught:
         parse_flags(yes=True, file=None, core=None, environments=["stage="], apps=None)
     assert caught.value.next == "ucp start --env stage=embedded"
+
+
+def test_a_new_workspace_overwrites_no_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    """The folder may be a clone of a repository of others."""
+    elsewhere, root = tmp_path / "profile", tmp_path / "clone"
+    root.mkdir()
+    elsewhere.write_text("export PATH\n")
+    (root / "ucp.schema.json").symlink_to(elsewhere)
+    flags = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
+
+    _write_down(Invocation(root), resolve_topology(Invocation(root), flags))
+
+    assert elsewhere.read_text() == "export PATH\n"
+    assert (root / "ucp.schema.json").read_text().startswith("{")
