@@ -44,12 +44,13 @@ def write_kept(topology: Topology, state: StateFolder, toolbox: Toolbox) -> None
     if in_pods(topology):
         return
     entries = {tool: toolbox.entries[tool] for tool in KEPT if tool in toolbox.entries}
-    if entries == _read(state.versions):
-        return
-    write_private_file(state.versions, json.dumps(entries, indent=1) + "\n")
-    folder = cache_folder() / _ROOTS
-    make_private_folder(folder)
-    write_private_file(folder / state.identifier, str(state.versions))
+    if entries != _read(state.versions):
+        write_private_file(state.versions, json.dumps(entries, indent=1) + "\n")
+    # Also with the same versions: the workspace may have been moved, or the cache deleted.
+    root = cache_folder() / _ROOTS / state.identifier
+    if not root.exists():
+        make_private_folder(root.parent)
+        write_private_file(root, str(state.versions))
 
 
 def kept_anywhere(cache: Path) -> set[str]:

@@ -60,6 +60,19 @@ def test_an_installed_version_is_kept_and_newer_ones_are_reported(state: StateFo
     assert kept_anywhere(cache_folder()) == {OLD}
 
 
+def test_the_versions_of_a_moved_workspace_are_still_kept_from_pruning(
+    state: StateFolder, tmp_path: Path
+) -> None:
+    toolbox = Toolbox({}, {}, {"crossplane": OLD})
+    write_kept(demo(), state, toolbox)
+    (tmp_path / "work").rename(tmp_path / "moved")
+    assert kept_anywhere(cache_folder()) == set()
+
+    write_kept(demo(), Workspace.at(tmp_path / "moved").state("demo"), toolbox)
+
+    assert kept_anywhere(cache_folder()) == {OLD}
+
+
 @pytest.mark.parametrize(
     "entry", ["/proc/self/cwd/mine", "../../mine", "kustomize-5.8.2-e/../../mine", "helm-1-e", ""]
 )
