@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
-from socketserver import ThreadingMixIn
+from socketserver import BaseServer, ThreadingMixIn
 from typing import Any
 
 
-class BoundedConnections(ThreadingMixIn):
+class BoundedConnections(ThreadingMixIn, BaseServer):
     """For servers: a daemon thread per connection; beyond `most_connections`, the oldest is closed.
 
     Whoever can connect, such as any user of this machine, could otherwise take all of the process's

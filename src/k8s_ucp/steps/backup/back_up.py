@@ -9,7 +9,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.clones import fast_forward
+from k8s_ucp.git.clones import fast_forward, make_clone
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
@@ -106,6 +106,7 @@ def back_up_before_stop(context: StartContext, report: Report) -> None:
         if not (context.gitops.core / ".git").exists():
             _refuse_without_clone(context, state)
             return
+        _lead_to_own_remote(context)
         report(write_backup(context, state))
         if context.in_pods:
             # After an interruption, a rerun must not take missing objects of this core for deleted
@@ -192,6 +193,16 @@ def write_backup(context: StartContext, state: CoreState) -> str:
         return ""
     fast_forward(clone, branch=file.branch)
     return f"{PATH}, commit {commit[:8]}"
+
+
+def _lead_to_own_remote(context: StartContext) -> None:
+    """If the workspace was moved, the clone leads to the local repository in its former place.
+
+    There is none, or that of another topology.
+    """
+    git, folder = context.topology.spec.git, context.gitops
+    if git.provider == "local" and folder.core_remote.is_dir():
+        make_clone(folder.core, folder.core_remote.as_uri(), branch=git.branch)
 
 
 def _preview_restore(context: StartContext) -> Iterator[PlannedChange]:

@@ -11,6 +11,8 @@ import pytest
 from k8s_ucp.clusters import local
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.clones import make_clone, make_remote
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.steps.backup import back_up
 from k8s_ucp.steps.backup.back_up import back_up_before_stop
@@ -148,3 +150,19 @@ def test_a_core_being_deleted_is_no_longer_marked_as_restored(
     vars(made)["kube"].delete = lambda kind, name, namespace: deleted.append(name)
     back_up_before_stop.run(made, lambda _: None)
     assert deleted == left
+
+
+def test_a_stop_in_a_moved_workspace_backs_up_to_its_own_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another workspace may be in its former place, with a backup of its own."""
+    monkeypatch.setattr(back_up, "write_backup", lambda *_: "")
+    there = Workspace.at(tmp_path / "former").gitops("demo")
+    make_clone(there.core, make_remote(there.core_remote).folder.as_uri())
+    (tmp_path / "former").rename(tmp_path / "moved")
+    made = StartContext(workspace=Workspace.at(tmp_path / "moved"), topology=demo())
+    vars(made)["kube"] = SimpleNamespace(ready=lambda: True)
+
+    back_up_before_stop.run(made, lambda _: None)
+
+    assert Repository(made.gitops.core).url() == made.gitops.core_remote.as_uri()
