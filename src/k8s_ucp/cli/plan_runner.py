@@ -31,6 +31,10 @@ PlannedChanges = Mapping[str, Iterable[PlannedChange]]
 """{id of what a command does in addition to its plan: what that would do}"""
 
 
+class EditKept(RunInterrupted):
+    """Ctrl-C after an edit was pushed, or when that is unknown: ucp.yaml keeps the edit."""
+
+
 def run_plan(
     plan: Plan[StartContext],
     context: StartContext,

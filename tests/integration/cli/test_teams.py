@@ -14,8 +14,8 @@ import pytest
 
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing import teams
-from k8s_ucp.cli.editing.topology_edit import EditKept
 from k8s_ucp.cli.main import run
+from k8s_ucp.cli.plan_runner import EditKept
 from k8s_ucp.git.repository import Repository
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "teams.md"

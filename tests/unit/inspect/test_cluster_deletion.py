@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from k8s_ucp.cli.editing.deletion import await_cluster_deleted, clusters_first
+from k8s_ucp.cli.plan_runner import EditKept
 from k8s_ucp.inspect.cluster_deletion import (
     ClusterDeletion,
     cluster_resources,
@@ -176,3 +177,16 @@ def test_nothing_stays_held_if_the_commit_fails() -> None:
         assert core.items[0]["metadata"]["annotations"] == {PAUSED: "true", HELD: "true"}
         raise KeyboardInterrupt
     assert core.items[0]["metadata"]["annotations"] == {}
+
+
+def test_networks_and_roles_stay_held_if_an_interrupted_commit_was_pushed() -> None:
+    """Argo CD deletes everything at once then; the same command continues the wait."""
+    parts = [resource(IAM, "Role"), resource(EKS, "Cluster")]
+    core = Core(*parts)
+    removal = deletion(core, *parts)
+    with pytest.raises(EditKept), clusters_first([removal]):
+        raise EditKept("interrupted; the edit of ucp.yaml was pushed")
+    core.prune()
+    assert core.deleted == ["Cluster"]
+    await_cluster_deleted(removal, "ucp env remove prod", seconds=5)
+    assert core.deleted == ["Cluster", "Role"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.plan_runner import EditKept
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.fence.files import FenceFiles
@@ -47,7 +48,8 @@ def deletion_of(call: Invocation, topology: Topology, environment: str) -> Clust
 def clusters_first(deletions: Iterable[ClusterDeletion]) -> Iterator[None]:
     """Hold networks and roles of the clusters that a commit inside of the block removes.
 
-    `await_cluster_deleted` has them deleted once the clusters are gone. Raises KubeError.
+    `await_cluster_deleted` has them deleted once the clusters are gone, also after an interruption
+    if the commit was pushed. Raises KubeError.
     """
     held: list[tuple[Kube, Object]] = []
     try:
@@ -56,6 +58,8 @@ def clusters_first(deletions: Iterable[ClusterDeletion]) -> Iterator[None]:
                 held.append((each.kube, item))
                 set_held(each.kube, item, held=True)
         yield
+    except EditKept:
+        raise
     except BaseException:
         for kube, item in held:
             with contextlib.suppress(KubeError):

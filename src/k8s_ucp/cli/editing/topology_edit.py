@@ -12,6 +12,7 @@ from k8s_ucp import locks
 from k8s_ucp.cli.command import Invocation, Output
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.plan_runner import (
+    EditKept,
     PlannedChanges,
     alone,
     edit_journal,
@@ -42,10 +43,6 @@ def as_it_is(text: str, path: Path) -> tuple[str, Topology]:
     from k8s_ucp.topology import parse
 
     return text, parse(text, path)
-
-
-class EditKept(RunInterrupted):
-    """Ctrl-C after the edit was pushed, or when that is unknown: ucp.yaml keeps the edit."""
 
 
 class ChangedMeanwhile(UcpError):

@@ -21,8 +21,7 @@ from k8s_ucp.cli.editing.adding.overlays import (
     likeliest_folder,
     refuse_environment_folders,
 )
-from k8s_ucp.cli.editing.topology_edit import EditKept
-from k8s_ucp.cli.plan_runner import end_like_ctrl_c
+from k8s_ucp.cli.plan_runner import EditKept, end_like_ctrl_c
 from k8s_ucp.errors import UsageError
 
 if TYPE_CHECKING:
