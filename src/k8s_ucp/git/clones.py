@@ -28,7 +28,13 @@ def make_remote(folder: Path, *, branch: str = "main") -> Repository:
 
     Raises UcpError if `folder` contains something else.
     """
-    place = folder.resolve()
+    try:
+        place = folder.resolve()
+    except RuntimeError as error:
+        raise UcpError(
+            f"failed to create a git repository in {folder}: symbolic links lead in a circle",
+            next="ls -l, and delete the link",
+        ) from error
     _make_folder(place.parent)
 
     def make(made: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from k8s_ucp.topology.placement import proposed_database_provider
 from k8s_ucp.topology.problems import from_pydantic, sentences
 from k8s_ucp.topology.rules.all_rules import find_problems
 
+LARGEST = 4_000_000
+"""Bytes of a topology file. In a clone of others, it can be a link to a device that never ends."""
+
 
 def load(path: Path) -> Topology:
     """Read and check a topology file.
@@ -22,7 +26,9 @@ def load(path: Path) -> Topology:
     Raises UsageError with line, nearest key and allowed values; UcpError if the file can't be read.
     """
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        text = content.decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except UnicodeDecodeError as error:
@@ -31,7 +37,12 @@ def load(path: Path) -> Topology:
         raise UcpError(
             f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"
         ) from error
-    return parse(text, path)
+    if len(content) > LARGEST:
+        raise UsageError(
+            f"{path} has more than {LARGEST} bytes, so it is no topology file",
+            next=f"ls -lL {shlex.quote(str(path))}",
+        )
+    return parse(text.replace("\r\n", "\n").replace("\r", "\n"), path)
 
 
 def parse(text: str, path: Path, *, written: bool = True) -> Topology:

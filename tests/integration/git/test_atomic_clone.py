@@ -298,3 +298,9 @@ def test_remains_of_a_killed_creator_are_removed(place: Path) -> None:
             ".ucp-new-fresh",
             "ucp-new-mine",
         }
+
+
+def test_links_that_lead_in_a_circle_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "gitops").symlink_to("gitops")
+    with pytest.raises(UcpError, match="symbolic links"):
+        make_remote(tmp_path / "gitops" / "demo" / "core.git")

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology import load
+from k8s_ucp.topology import default, load
+from k8s_ucp.topology.file import LARGEST
+from k8s_ucp.topology.text import topology_text
 from k8s_ucp.topology.yaml_reader import read
 
 
@@ -40,3 +42,17 @@ def test_changing_parsed_content_does_not_affect_other_readers() -> None:
     text = "apps: [{name: web}]\n"
     read(text)["apps"].clear()
     assert read(text) == {"apps": [{"name": "web"}]}
+
+
+def test_a_file_that_never_ends_is_not_read_into_memory(tmp_path: Path) -> None:
+    """In a clone of others, ucp.yaml may be a link to /dev/zero."""
+    path = tmp_path / "ucp.yaml"
+    with path.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    with pytest.raises(UsageError, match="more than 4000000 bytes, so it is no topology file"):
+        load(path)
+
+
+def test_line_ends_of_other_systems_are_read(tmp_path: Path) -> None:
+    (tmp_path / "ucp.yaml").write_bytes(topology_text(default()).replace("\n", "\r\n").encode())
+    assert load(tmp_path / "ucp.yaml") == default()

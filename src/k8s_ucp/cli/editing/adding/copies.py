@@ -43,7 +43,13 @@ def beside(
     if _within(source, root):
         return source.relative_to(root.resolve()).as_posix()
     target = root / copy
-    made = _make_folder(target.parent)
+    try:
+        made = _make_folder(target.parent)
+    except OSError as error:
+        raise UcpError(
+            f"failed to create the folder {target.parent}: {error.strerror}",
+            next=f"move what is there away, or make {root} writable",
+        ) from error
     placed: list[Path] = []
     undone.callback(_undo, root, copy, placed, made)
     try:

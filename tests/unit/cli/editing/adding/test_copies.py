@@ -11,6 +11,7 @@ import pytest
 
 from k8s_ucp.cli.editing.adding import copies
 from k8s_ucp.cli.editing.adding.copies import beside
+from k8s_ucp.errors import UcpError
 
 
 def test_an_interrupt_while_a_copy_is_tidied_up_leaves_nothing(
@@ -78,3 +79,15 @@ def test_a_copy_of_a_refused_app_is_removed(tmp_path: Path) -> None:
             beside(root, str(source), "manifests/web", undone, folder=folder)
             raise KeyError
         assert not (root / "manifests").exists()
+
+
+def test_a_file_in_place_of_the_folder_of_copies_is_reported(tmp_path: Path) -> None:
+    source = tmp_path / "web.yaml"
+    source.write_text("kind: ConfigMap\n")
+    (tmp_path / "workspace").mkdir()
+    (tmp_path / "workspace" / "manifests").write_text("")
+    with (
+        pytest.raises(UcpError, match=r"failed to create the folder .*manifests: File exists"),
+        contextlib.ExitStack() as undone,
+    ):
+        beside(tmp_path / "workspace", str(source), "manifests/web", undone, folder=True)
