@@ -46,7 +46,7 @@ from k8s_ucp.gitops.manifests.build_many import Built, build_many
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
-from k8s_ucp.topology import Topology, parse
+from k8s_ucp.topology import Topology, load, parse
 from k8s_ucp.topology.parts import Checks
 from k8s_ucp.topology.rules.keys import find_bad_checks
 from k8s_ucp.topology.transports import transports
@@ -266,8 +266,8 @@ def check_rendered(
 def transports_in(core: Path) -> set[str]:
     """Git transports of the topology in a core repository; empty if it can't be read."""
     try:
-        return transports(_parse((core / "ucp.yaml").read_text("utf-8")))
-    except (OSError, UcpError, UnicodeDecodeError):
+        return transports(load(core / "ucp.yaml"))
+    except UcpError:
         return set()
 
 
