@@ -436,7 +436,7 @@ class EmbeddedProvider:
 
         A workspace in the former place of a moved one has the ports that are reserved for there.
         """
-        if find_own(folder):
+        if len(find_down(folder)) < len(COMPONENTS):
             self._ports.claim(str(folder.root), record.ports)
             return record
         ports = self._ports.reserve(str(folder.root), PORTS, known=record.ports)
