@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.check.repositories import transports_in
 from k8s_ucp.topology import default, load
 from k8s_ucp.topology.file import LARGEST
 from k8s_ucp.topology.text import topology_text
@@ -57,13 +56,3 @@ def test_a_file_that_never_ends_is_not_read_into_memory(tmp_path: Path) -> None:
 def test_line_ends_of_other_systems_are_read(tmp_path: Path) -> None:
     (tmp_path / "ucp.yaml").write_bytes(topology_text(default()).replace("\n", "\r\n").encode())
     assert load(tmp_path / "ucp.yaml") == default()
-
-
-def test_the_push_hook_reads_no_endless_file_for_transports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "ucp.yaml").write_text(topology_text(default()))
-    assert "file" in transports_in(tmp_path)
-    monkeypatch.setattr("k8s_ucp.topology.file.LARGEST", 10)
-    assert transports_in(tmp_path) == set()
-    assert transports_in(tmp_path / "none") == set()
