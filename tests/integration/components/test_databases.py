@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,3 +198,22 @@ def test_names_that_are_unsafe_in_sql_are_refused(placement: HostPlacement, tmp_
         databases.bring_up(instance)
     assert not any(placement.state.components.rglob("PG_VERSION"))
     assert not placement.states()
+
+
+def test_root_writes_no_file_for_the_user_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user could put a link in its folder, through which root would write any other file."""
+    programs = min(postgres.installed_programs(), key=lambda each: int(each.major))
+    server = postgres.server_in(tmp_path / "rds-x", "demo")
+    server.prepare()
+    real = Path.open
+
+    def watched(path: Path, mode: str = "r", *more: Any, **options: Any) -> Any:
+        assert mode == "r" or server.home not in path.parents
+        return real(path, mode, *more, **options)
+
+    monkeypatch.setattr(Path, "open", watched)
+    server.make(programs, PostgresRecord(1, "quotes", postgres.verifier("x")), "quotes")
+
+    assert (server.home / "data" / "pg_hba.conf").read_text().startswith("host all all 127.0.0.1")
