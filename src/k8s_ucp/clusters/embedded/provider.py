@@ -439,7 +439,8 @@ class EmbeddedProvider:
         if len(find_down(folder)) < len(COMPONENTS):
             self._ports.claim(str(folder.root), record.ports)
             return record
-        ports = self._ports.reserve(str(folder.root), PORTS, known=record.ports)
+        names = tuple(record.ports)
+        ports = self._ports.reserve(str(folder.root), names, known=record.ports)
         if ports == record.ports:
             return record
         definition.renumber(folder, record.ports, ports)
