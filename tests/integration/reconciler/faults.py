@@ -23,8 +23,8 @@ from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.reconciler.manager import Manager
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.mirror_world import ALL, PROD, STAGE, Mirrors, decoded
+from tests.integration.reconciler.plane_access import api_server, expired_token
 from tests.integration.reconciler.silent_proxy import SilentProxy
-from tests.integration.reconciler.test_recovery import api_server, expired_token
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,

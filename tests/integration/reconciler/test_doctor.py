@@ -20,7 +20,7 @@ from k8s_ucp.kube import LOCAL_CLUSTER, NAMESPACE, SECRET
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.registration.test_registration import (
+from tests.integration.reconciler.registration.planted_secrets import (
     kubeconfig_secret,
     person_s_secret,
 )

@@ -9,14 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from k8s_ucp import names
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.versions import Overview
-from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.doctor import examination
 from k8s_ucp.inspect.doctor.examination import Examined
@@ -24,18 +21,11 @@ from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Un
 from k8s_ucp.timestamps import stamp
 from k8s_ucp.topology import default
 from tests.integration.reconciler.conftest import Planes
+from tests.integration.reconciler.plane_access import api_server, expired_token
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import ARGOCD, Clusters, as_argo_cd, eventually, token_of
 
 pytestmark = pytest.mark.engines
-
-
-def api_server(planes: Planes, name: str) -> psutil.Process:
-    folder = ClusterFolder(planes.folder / "clusters", name)
-    for identity in find_own(folder):
-        if Path(identity.executable).name == "kube-apiserver":
-            return psutil.Process(identity.pid)
-    raise AssertionError(f"{name} has no API server")
 
 
 def test_an_unreachable_cluster_stays_registered(world: Clusters, planes: Planes) -> None:
@@ -104,29 +94,6 @@ def test_a_deleted_role_binding_is_restored(world: Clusters) -> None:
     app.delete(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY)
     eventually(lambda: app.find(CLUSTER_ROLE_BINDING, names.ARGOCD_IDENTITY), "the binding")
     world.await_registered()
-
-
-def expired_token(planes: Planes, cluster: str, like: str) -> str:
-    """A token signed by the cluster's own key that expired long ago. like: a valid token."""
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-
-    def decoded(part: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        return found
-
-    def encoded(content: bytes) -> str:
-        return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
-
-    head, body, _ = like.split(".")
-    claims = {**decoded(body), "iat": 1_600_000_000, "nbf": 1_600_000_000, "exp": 1_600_003_600}
-    text = f"{head}.{encoded(json.dumps(claims).encode())}"
-    keys = ClusterFolder(planes.folder / "clusters", cluster).root.rglob("admin.key")
-    key = serialization.load_pem_private_key(next(keys).read_bytes(), password=None)
-    assert isinstance(key, ec.EllipticCurvePrivateKey)
-    numbers = decode_dss_signature(key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
-    return f"{text}.{encoded(b''.join(each.to_bytes(32, 'big') for each in numbers))}"
 
 
 def test_an_expired_token_is_replaced(world: Clusters, planes: Planes) -> None:

@@ -19,7 +19,7 @@ from k8s_ucp.kube import SECRET, Kube
 from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
 from k8s_ucp.reconciler.access.authenticators import digitalocean as authenticator_digitalocean
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
-from tests.integration.reconciler.registration.test_registration import plant
+from tests.integration.reconciler.registration.planted_secrets import plant
 from tests.integration.reconciler.world import Clusters, token_of
 
 pytestmark = pytest.mark.engines

@@ -17,7 +17,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.registration import forced_deregistration
 from tests.integration.reconciler.conftest import Planes
-from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
+from tests.integration.reconciler.registration.planted_secrets import kubeconfig_secret
 from tests.integration.reconciler.world import Clusters, as_argo_cd, eventually
 
 pytestmark = pytest.mark.engines

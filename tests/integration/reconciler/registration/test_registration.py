@@ -22,11 +22,15 @@ from k8s_ucp.kube import (
     Kube,
     KubeError,
     NotFound,
-    Object,
 )
-from k8s_ucp.reconciler.access.kubeconfig_verification import digest_of
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
 from k8s_ucp.timestamps import parse_stamp
+from tests.integration.reconciler.registration.planted_secrets import (
+    kubeconfig_secret,
+    person_s_secret,
+    plant,
+    vouched,
+)
 from tests.integration.reconciler.world import (
     ARGOCD,
     CLUSTERS,
@@ -180,15 +184,6 @@ def test_only_one_of_concurrent_registrations_gets_the_environment(world: Cluste
     assert len(found) == 1
 
 
-def person_s_secret(labels: dict[str, str]) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "cluster-demo-stage", "namespace": ARGOCD, "labels": labels},
-        "stringData": {"name": "mine", "server": "https://mine.example", "config": "{}"},
-    }
-
-
 @pytest.mark.parametrize("labels", [{}, {names.SECRET_TYPE: "cluster"}])
 def test_a_foreign_cluster_secret_is_never_changed(world: Clusters, labels: dict[str, str]) -> None:
     before = world.core.create(person_s_secret(labels))
@@ -208,18 +203,6 @@ def test_a_cluster_is_registered_once_its_name_becomes_free(world: Clusters) -> 
     world.await_condition(names.REGISTERED, "False", "NameTaken")
     world.core.delete(SECRET, "cluster-demo-stage", ARGOCD)
     world.await_registered()
-
-
-def kubeconfig_secret(world: Clusters, name: str, namespace: str, **metadata: Any) -> Object:
-    text = json.dumps(world.provider.configs["demo-prod"])
-    return world.core.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": namespace, **metadata},
-            "stringData": {"kubeconfig": text},
-        }
-    )
 
 
 def test_secrets_without_a_valid_claim_register_nothing(world: Clusters) -> None:
@@ -267,38 +250,6 @@ def test_secrets_are_registered_by_name_only_if_that_is_enabled(world: Clusters)
     assert world.cluster_secret("demo-k8s-prod") is not None
     world.core.delete(SECRET, "demo-k8s-prod", "crossplane-system")
     eventually(lambda: world.cluster_secret("demo-k8s-prod") is None, "the end of it")
-
-
-def plant(world: Clusters, text: str) -> None:
-    """Declare a LocalCluster with this kubeconfig; no controller runs that would restore it."""
-    owner = world.declare(annotations=vouched(text))
-    reference = {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-    }
-    world.core.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {
-                "name": "demo-stage-kubeconfig",
-                "namespace": CLUSTERS,
-                "ownerReferences": [reference],
-            },
-            "stringData": {"kubeconfig": text},
-        }
-    )
-
-
-def vouched(text: str) -> dict[str, str]:
-    """The annotation with the kubeconfig's digest, as the local-cluster controller sets it."""
-    try:
-        return {names.KUBECONFIG_DIGEST: digest_of(json.loads(text))}
-    except ValueError:
-        return {}
 
 
 def malformed(world: Clusters, what: str) -> str:

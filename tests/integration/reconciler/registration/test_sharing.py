@@ -19,7 +19,7 @@ from k8s_ucp.kube import (
 )
 from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, STAGE, Mirrors
-from tests.integration.reconciler.registration.test_registration import kubeconfig_secret
+from tests.integration.reconciler.registration.planted_secrets import kubeconfig_secret
 from tests.integration.reconciler.world import ARGOCD, Clusters, as_argo_cd, eventually
 
 pytestmark = pytest.mark.engines
