@@ -155,9 +155,11 @@ def test_a_draining_cluster_is_not_registered() -> None:
 
 
 def test_environments_are_not_ready_while_the_core_is_unreachable() -> None:
-    data = summarize(TOPOLOGY, ClusterSnapshot(core_ready=False))
+    seen = ClusterSnapshot(core_ready=False)
+    data = summarize(TOPOLOGY, seen)
     assert [each["name"] for each in data["environments"]] == ["stage", "prod"]
     assert not any(each["cluster"]["ready"] for each in data["environments"])
+    assert page(data, seen, {}).count("unknown while the core cluster does not respond") == 2
 
 
 def test_reasons_are_listed_by_object_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +12,14 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.topology_selection import chosen_name
+from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
 
 if TYPE_CHECKING:
     from k8s_ucp.components.pods.logs import PodLogs
+    from k8s_ucp.topology import Topology
 
 app = declare()
 
@@ -67,7 +69,11 @@ def logs(
         _print_pods(in_pods, lines, console, follow=follow)
         return
     state = call.workspace.state(chosen_name(call))
-    files = find_logs(state, component)
+    try:
+        files = find_logs(state, component)
+    except UsageError:
+        refuse_app(chosen_topology(call), state, component)
+        raise
     ends = {}
     for name, path in files.items():
         text, ends[name] = tail(path, lines)
@@ -144,6 +150,19 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
     raise UsageError(
         f"no logs of {component}; available: {', '.join(known)}",
         next=f"ucp logs {near or next(iter(known))}",
+    )
+
+
+def refuse_app(topology: Topology, state: StateFolder, name: str) -> None:
+    """Raises UsageError if it is the name of an app, whose pods write no log on this machine."""
+    app = next((each for each in topology.spec.apps if each.name == name), None)
+    if app is None or not topology.spec.environments:
+        return
+    file = state.kubeconfig(topology.app_cluster(topology.spec.environments[0].name))
+    command = ["kubectl", "--kubeconfig", str(file), "-n", app.namespace or name, "get", "pods"]
+    raise UsageError(
+        f"{name} is an app: its pods' logs are in the clusters of its environments",
+        next=shlex.join(command),
     )
 
 

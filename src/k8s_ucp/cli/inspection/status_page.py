@@ -90,10 +90,21 @@ def _environments(summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]
             each["cluster"]["name"],
             _provider(each["cluster"]),
             "stopped" if seen.stopped else _environment_state(each),
-            status.why_environment(each, why) if summary["core"]["ready"] else "",
+            _why(each, summary, seen, why),
         ]
         for each in summary["environments"]
     ]
+
+
+def _why(
+    environment: Status, summary: Status, seen: ClusterSnapshot, why: Mapping[str, str]
+) -> str:
+    if summary["core"]["ready"]:
+        return status.why_environment(environment, why)
+    if seen.stopped or environment["state"] != "running":
+        return ""
+    # It may well be ready: only the core tells.
+    return "unknown while the core cluster does not respond"
 
 
 def _databases(databases: Mapping[str, Sequence[str]]) -> Rows:

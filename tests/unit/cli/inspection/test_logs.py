@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.cli.inspection.logs import find_logs, tail
-from k8s_ucp.errors import UcpError
+from k8s_ucp.cli.inspection.logs import find_logs, refuse_app, tail
+from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
 
@@ -71,3 +72,13 @@ def test_a_mistyped_component_suggests_the_nearest_log(tmp_path: Path) -> None:
         with pytest.raises(UcpError, match="no logs of") as refused:
             find_logs(state, typed)
         assert refused.value.next == f"ucp logs {near}"
+
+
+def test_the_logs_of_an_app_are_looked_for_with_kubectl(tmp_path: Path) -> None:
+    state = Workspace.at(tmp_path).state("demo")
+    topology = default("demo", ["stage"], ["echo"])
+    refuse_app(topology, state, "argocd")
+    with pytest.raises(UsageError, match="echo is an app") as refused:
+        refuse_app(topology, state, "echo")
+    file = state.kubeconfig("demo-stage")
+    assert refused.value.next == f"kubectl --kubeconfig {file} -n echo get pods"
