@@ -35,6 +35,10 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
+_REMOVED = frozenset(["auditregistration.k8s.io", "extensions", "settings.k8s.io"])
+"""API groups of earlier versions of Kubernetes, of which none of the kinds is left."""
+
+
 @functools.cache
 def _table() -> dict[str, Any]:
     found: dict[str, Any] = json.loads(TABLE.read_text("utf-8"))
@@ -65,15 +69,22 @@ _OF_SOPS = (
 
 def foreign_kinds(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     """`Kind.group` of custom resources for which the objects contain no definition (CRD)."""
-    found, declared = set(), set()
-    for each in objects:
-        version, kind = str(each.get("apiVersion")), each.get("kind")
-        if not _is_group_of_kubernetes(version):
-            found.add(f"{kind}.{version.partition('/')[0]}")
-        elif kind == "CustomResourceDefinition":
-            spec = part(each, "spec")
-            declared.add(f"{part(spec, 'names').get('kind')}.{spec.get('group')}")
-    return sorted(found - declared)
+    known = [*objects]
+    versions = ((str(each.get("apiVersion")), each.get("kind")) for each in known)
+    found = {
+        f"{kind}.{version.partition('/')[0]}"
+        for version, kind in versions
+        if not _is_group_of_kubernetes(version)
+    }
+    return sorted(found - declared_kinds(known))
+
+
+def declared_kinds(objects: Iterable[Mapping[str, Any]]) -> set[str]:
+    """`Kind.group` of the custom resources that the objects define (CRDs)."""
+    specs = [
+        part(each, "spec") for each in objects if each.get("kind") == "CustomResourceDefinition"
+    ]
+    return {f"{part(each, 'names').get('kind')}.{each.get('group')}" for each in specs}
 
 
 def _is_group_of_kubernetes(api_version: str) -> bool:
@@ -84,7 +95,7 @@ def _is_group_of_kubernetes(api_version: str) -> bool:
 @functools.cache
 def _groups() -> frozenset[str]:
     parts = [each.split("/") for each in _table()["kinds"]]
-    return frozenset(each[0] if len(each) == 3 else "" for each in parts)
+    return _REMOVED | {each[0] if len(each) == 3 else "" for each in parts}
 
 
 def _misfits(value: Any, takes: str, path: str) -> Iterator[Fault]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from k8s_ucp.gitops.check.created import created_by, group_of
 from k8s_ucp.gitops.check.findings import Fault
 from k8s_ucp.gitops.check.kinds import find_misfits
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
@@ -42,6 +43,31 @@ _IMAGE = re.compile(
 _PLACEHOLDER = re.compile(r"\$[({]?\w|\{\{|<\w|%\w")
 _POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
+_ACTION = "use-annotation"
+"""The port of a backend that is an action in the annotations, for the ALB controller of AWS.
+
+Source: https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/
+"""
+
+
+@dataclass(frozen=True)
+class _Overlay:
+    """The objects of an overlay, and the (kind, name) of those that controllers create for them."""
+
+    known: Mapping[tuple[str, str], Object]
+    created: Set[tuple[str, str]]
+
+    @classmethod
+    def of(cls, objects: Sequence[Object]) -> _Overlay:
+        known = {(_kind_of(each), name_of(each)): each for each in objects}
+        return cls(known, {("ConfigMap", "kube-root-ca.crt")} | created_by(objects))
+
+
+def _kind_of(item: Object) -> str:
+    """The kind; of a Service that isn't Kubernetes' own, such as Knative's, with its group."""
+    kind, group = str(item.get("kind")), group_of(item)
+    return f"{kind}.{group}" if kind == "Service" and group else kind
+
 
 @dataclass(frozen=True)
 class Mirrored:
@@ -69,7 +95,7 @@ def find_faults(
             yield Fault("object-invalid", f"{each.get('kind')}: {words}")
         else:
             sound.append(each)
-    known = {(each.get("kind"), name_of(each)): each for each in sound}
+    overlay = _Overlay.of(sound)
     seen = set()
     for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
@@ -77,12 +103,12 @@ def find_faults(
         if identity in seen and "name" in (each.get("metadata") or {}):
             yield of_object(each, Fault("object-duplicate", f"duplicate object {title}"))
         seen.add(identity)
-        for fault in _faults_of(each, known, mirrored, whole=whole):
+        for fault in _faults_of(each, overlay, mirrored, whole=whole):
             yield of_object(each, replace(fault, message=f"{title}: {fault.message}"))
 
 
 def _faults_of(
-    item: Object, known: Mapping[Any, Object], mirrored: Mirrored | None, *, whole: bool
+    item: Object, overlay: _Overlay, mirrored: Mirrored | None, *, whole: bool
 ) -> Iterator[Fault]:
     yield from find_misfits(item)
     for pod in _pods(item):
@@ -90,9 +116,9 @@ def _faults_of(
             if fault := invalid_image(image) or unpinned_image(image):
                 yield fault
         yield from _accounts(pod)
-        yield from _dangling_of_pod(pod, known, mirrored, _from_outside(item))
+        yield from _dangling_of_pod(pod, overlay, mirrored, _from_outside(item))
     if whole:
-        yield from _dangling(item, known)
+        yield from _dangling(item, overlay)
 
 
 def of_object(item: Object, fault: Fault) -> Fault:
@@ -126,16 +152,6 @@ def _from_outside(item: Object) -> frozenset[str]:
 
 def _annotation(item: Object, name: str) -> str:
     return str(part(part(item, "metadata"), "annotations").get(name, ""))
-
-
-def _made_by(item: Object) -> tuple[str, str]:
-    """The Secret that a controller creates for this object."""
-    spec = part(item, "spec")
-    if item.get("kind") == "Certificate":
-        return "Secret", str(spec.get("secretName"))
-    if item.get("kind") == "ExternalSecret":
-        return "Secret", str((spec.get("target") or {}).get("name") or name_of(item))
-    return "Secret", name_of(item) if item.get("kind") == "SealedSecret" else ""
 
 
 def name_of(item: Object) -> str:
@@ -202,11 +218,11 @@ def is_moving(tag: str) -> bool:
 
 def _dangling_of_pod(
     pod: Mapping[str, Any],
-    known: Mapping[Any, Object],
+    overlay: _Overlay,
     mirrored: Mirrored | None,
     outside: frozenset[str],
 ) -> Iterator[Fault]:
-    for kind, name, key, keys in _unmet(pod, known, mirrored, outside):
+    for kind, name, key, keys in _unmet(pod, overlay, mirrored, outside):
         if keys is None:
             words = (
                 f"references the {kind} {name}, which neither the overlay nor a mirror "
@@ -222,7 +238,7 @@ def _dangling_of_pod(
 
 def _unmet(
     pod: Mapping[str, Any],
-    known: Mapping[Any, Object],
+    overlay: _Overlay,
     mirrored: Mirrored | None,
     outside: frozenset[str],
 ) -> Iterator[tuple[str, str, str | None, frozenset[str] | None]]:
@@ -230,16 +246,15 @@ def _unmet(
 
     The existing keys are None if the object doesn't exist.
     """
-    made = {("ConfigMap", "kube-root-ca.crt"), *(_made_by(each) for each in known.values())}
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
         if reference.get("optional") or not isinstance(name, str):
             continue
-        found, keys = known.get((kind, name)), None
+        found, keys = overlay.known.get((kind, name)), None
         if found is not None:
             keys = frozenset({**(found.get("data") or {}), **(found.get("stringData") or {})})
             keys |= frozenset(found.get("binaryData") or {})
-        elif mirrored is None or f"{kind}/{name}" in outside or (kind, name) in made:
+        elif mirrored is None or f"{kind}/{name}" in outside or (kind, name) in overlay.created:
             continue
         elif (kind, name) in mirrored.keys:
             keys = mirrored.keys[kind, name]
@@ -253,13 +268,13 @@ def missing(objects: Iterable[Object], mirrored: Mirrored | None) -> set[str]:
     mirrored: as in `find_faults`. Leaves out workloads that ignore findings of this rule.
     """
     sound = [each for each in objects if not misshapen(each)]
-    known = {(each.get("kind"), name_of(each)): each for each in sound}
+    overlay = _Overlay.of(sound)
     return {
         f"{kind}/{name}"
         for each in sound
         if "reference-missing-object" not in _annotation(each, IGNORE)
         for pod in _pods(each)
-        for kind, name, _, keys in _unmet(pod, known, mirrored, _from_outside(each))
+        for kind, name, _, keys in _unmet(pod, overlay, mirrored, _from_outside(each))
         if keys is None
     }
 
@@ -285,25 +300,26 @@ def _references(pod: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]
             yield "Secret", each, None
 
 
-def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
+def _dangling(item: Object, overlay: _Overlay) -> Iterator[Fault]:
     kind = item.get("kind")
     if kind == "Ingress":
         for service, port in _backends(item):
-            yield from _dangling_backend(service, port, known)
+            yield from _dangling_backend(service, port, overlay)
     if kind in ROUTES:
-        yield from _dangling_of_route(item, known)
+        yield from _dangling_of_route(item, overlay)
     if kind == "HorizontalPodAutoscaler":
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
-        if (target.get("kind"), target.get("name")) not in known:
+        if (target.get("kind"), target.get("name")) not in overlay.known:
             words = (
                 f"scales {target.get('kind')} {target.get('name')}, which does not exist "
                 "in the overlay"
             )
             yield Fault("reference-missing-target", words, field="spec.scaleTargetRef")
-    if kind == "Service" and (selector := (item.get("spec") or {}).get("selector")):
-        pods = [each for each in known.values() if any(True for _ in _pods(each))]
+    if _kind_of(item) == "Service" and (selector := (item.get("spec") or {}).get("selector")):
+        objects = overlay.known.values()
+        pods = [each for each in objects if any(True for _ in _pods(each))]
         selected = any(_selects(selector, each) for each in pods)
-        if pods and not selected and not any(map(_makes_pods, known.values())):
+        if pods and not selected and not any(_makes_pods(each, selector) for each in objects):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield Fault(
                 "selector-without-pods",
@@ -312,8 +328,16 @@ def _dangling(item: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
             )
 
 
-def _makes_pods(item: Object) -> bool:
-    """The object grants permission to create pods: an operator's pods, with unknown labels."""
+def _makes_pods(item: Object, selector: Mapping[str, Any]) -> bool:
+    """The object may lead to pods with these labels, which an operator creates.
+
+    It grants permission to create pods, or is a custom resource whose name operators write to a
+    label of their own (`cnpg.io/cluster: NAME`, `strimzi.io/cluster: NAME`).
+    """
+    domain, name = _domain(group_of(item)), name_of(item)
+    labels = {_domain(str(key).partition("/")[0]) for key, each in selector.items() if each == name}
+    if domain in labels:
+        return True
     if item.get("kind") == "ClusterRoleBinding":
         return part(item, "roleRef").get("name") == "cluster-admin"
     return item.get("kind") in ("Role", "ClusterRole") and any(
@@ -323,7 +347,11 @@ def _makes_pods(item: Object) -> bool:
     )
 
 
-def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[Fault]:
+def _domain(host: str) -> tuple[str, ...]:
+    return tuple(host.split(".")[-2:])
+
+
+def _dangling_of_route(route: Object, overlay: _Overlay) -> Iterator[Fault]:
     spec = route.get("spec") or {}
     if not spec.get("parentRefs"):
         yield Fault(
@@ -335,11 +363,13 @@ def _dangling_of_route(route: Object, known: Mapping[Any, Object]) -> Iterator[F
         for each in (rule or {}).get("backendRefs") or ():
             if each.get("kind", "Service") != "Service" or each.get("namespace"):
                 continue
-            yield from _dangling_backend(str(each.get("name")), each.get("port"), known)
+            yield from _dangling_backend(str(each.get("name")), each.get("port"), overlay)
 
 
-def _dangling_backend(service: str, port: Any, known: Mapping[Any, Object]) -> Iterator[Fault]:
-    found = known.get(("Service", service))
+def _dangling_backend(service: str, port: Any, overlay: _Overlay) -> Iterator[Fault]:
+    if port == _ACTION or ("Service", service) in overlay.created:
+        return
+    found = overlay.known.get(("Service", service))
     if found is None:
         words = f"references the Service {service}, which does not exist in the overlay"
         yield Fault("reference-missing-service", words, value=service)

@@ -48,6 +48,7 @@ def test_valid_objects_have_no_faults() -> None:
         ("pathType: Prefix", "pathType: prefix", "must be one of"),
         ("containers:\n        - name: web", "containers:\n          name: web", "must be a list"),
         ("apiVersion: apps/v1", "apiVersion: apps/v1beta1", "has no apps/v1beta1 Deployment"),
+        ("apiVersion: apps/v1", "apiVersion: extensions/v1beta1", "has no extensions/v1beta1 Dep"),
         ("kind: Ingress", "kind: Ingres", "has no networking.k8s.io/v1 Ingres"),
         ("service: {name: web", "service: {name: wbe", "references the Service wbe"),
         ("port: {name: http}", "port: {number: 81}", "references the port 81"),
@@ -198,6 +199,49 @@ def test_secrets_and_keys_that_nothing_provides_are_found() -> None:
         "---\napiVersion: external-secrets.io/v1\nkind: ExternalSecret\nmetadata: {name: s}\n"
     )
     assert not faults(DEPLOYMENT + external, Mirrored())
+
+
+@pytest.mark.parametrize(
+    "custom",
+    [
+        "OnePasswordItem\nmetadata: {name: s}",
+        "BitwardenSecret\nmetadata: {name: x}\nspec: {secretName: s}",
+        "VaultStaticSecret\nmetadata: {name: x}\nspec: {destination: {create: true, name: s}}",
+        "InfisicalSecret\nmetadata: {name: x}\nspec: {managedSecretReference: {secretName: s}}",
+        "ExternalSecret\nmetadata: {name: x}\nspec: {target: {name: s}}",
+        "SecretProviderClass\nmetadata: {name: x}\nspec: {secretObjects: [{secretName: s}]}",
+        "Bucket\nmetadata: {name: x}\nspec: {writeConnectionSecretToRef: {name: s}}",
+    ],
+)
+def test_a_secret_that_a_controller_creates_is_not_missing(custom: str) -> None:
+    text = f"---\napiVersion: example.org/v1\nkind: {custom}\n"
+    assert not faults(DEPLOYMENT + text, Mirrored())
+    assert faults(DEPLOYMENT + text.replace(" s}", " other}"), Mirrored())
+
+
+def test_services_and_pods_of_operators_are_not_missing() -> None:
+    ingress = (
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: web}}\n"
+        "spec: {{defaultBackend: {{service: {{name: {0}, port: {{name: {1}}}}}}}}}\n"
+    )
+    database = "---\napiVersion: postgresql.cnpg.io/v1\nkind: Cluster\nmetadata: {name: db}\n"
+    knative = "---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: hi}\n"
+    canary = (
+        "---\napiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {name: web}\n"
+        "spec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
+    )
+    for name, custom in (("db-rw", database), ("hi", knative), ("shop-canary", canary)):
+        assert not faults(ingress.format(name, "http") + custom)
+        assert faults(ingress.format("other", "http") + custom)
+    assert not faults(ingress.format("ssl-redirect", "use-annotation"))
+    service = (
+        "---\napiVersion: v1\nkind: Service\nmetadata: {name: db}\n"
+        "spec: {ports: [{port: 5432}], selector: {cnpg.io/cluster: db}}\n"
+    )
+    workload = DEPLOYMENT + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n"
+    assert not faults(workload + service + database)
+    assert "which no pod in the overlay has" in faults(workload + service)[-1]
+    assert faults(workload + service.replace("cnpg.io/cluster", "app") + database)
 
 
 def test_mirrored_in_lists_the_keys_that_syncers_provide() -> None:
