@@ -8,11 +8,12 @@ kinds.py; this module applies them to the repositories.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
@@ -42,7 +43,7 @@ from k8s_ucp.gitops.check.suppressions import (
     comment_suppressions,
 )
 from k8s_ucp.gitops.manifests.build_charts import build_charts
-from k8s_ucp.gitops.manifests.build_many import Built, build_many
+from k8s_ucp.gitops.manifests.build_many import Built, build_many, first_equal
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.publish.repositories import render_to
 from k8s_ucp.gitops.render.repositories import CHECKS, Rendered
@@ -115,13 +116,15 @@ def check(
     also: Collection[str] = (),
     helm: Path | None = None,
     checks: Checks | None = None,
+    same: Mapping[str, str] = MappingProxyType({}),
 ) -> CheckResult:
     """Check the repositories.
 
     only: apps that changed; the others are not built, unless they use one of the files `changed`.
     helm: the program that renders charts. also: git transports besides https and ssh that overlays
     may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
-    repository to read them from. What can't be checked is reported as a finding.
+    repository to read them from. same: {overlay: another one that builds the same objects}. What
+    can't be checked is reported as a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -145,7 +148,7 @@ def check(
     unjudged: list[str] = []
     if apps is not None and checkout.apps:
         permissions = Permissions(topology)
-        built = build_many(kustomize, checkout.apps, _groups(apps, only), also=also)
+        built = _built(kustomize, checkout.apps, _groups(apps, only), same, also)
         _add_charts(built, helm, checkout.apps, apps, permissions, only)
         faults = [*unread, *_app_faults(apps, built, core_objects, permissions, topology)]
         _locate(triage, "apps", apps, built, faults)
@@ -183,6 +186,26 @@ def _groups(apps: Tree, only: Collection[str] | None) -> list[list[str]]:
     groups = [[folder for folder, _, name in wanted if name == each] for each in environments]
     others = [] if only is not None else [e for e in apps.roots if not e.startswith("apps/")]
     return [*groups, *([each] for each in others)]
+
+
+def _built(
+    kustomize: Path,
+    root: Path,
+    groups: Sequence[Sequence[str]],
+    same: Mapping[str, str],
+    also: Collection[str],
+) -> Built:
+    """All folders of the groups, of which those in `same` aren't built again."""
+    firsts = [[each for each in group if same.get(each, each) == each] for group in groups]
+    once = build_many(kustomize, root, firsts, also=also)
+    found = Built()
+    for folder in (each for group in groups for each in group):
+        first = same.get(folder, folder)
+        if first in once.objects:
+            found.objects[folder] = once.objects[first]
+        elif first in once.failures:
+            found.failures[folder] = once.failures[first].replace(first, folder)
+    return found
 
 
 def _add_charts(
@@ -260,7 +283,21 @@ def check_rendered(
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
-        return check(kustomize, found, also=also, helm=helm)
+        same = _equal_overlays(rendered.apps)
+        return check(kustomize, found, also=also, helm=helm, same=same)
+
+
+def _equal_overlays(files: Mapping[str, bytes]) -> dict[str, str]:
+    """{overlay: the first one of the app with the same files}.
+
+    Of rendered files only: a clone can have symbolic links.
+    """
+    places = (each.split("/") for each in files)
+    environments = {each[3] for each in places if len(each) > 4 and each[2] == "overlays"}
+    return {
+        f"apps/{app}/overlays/{environment}": f"apps/{app}/overlays/{first}"
+        for (app, environment), first in first_equal(files, sorted(environments)).items()
+    }
 
 
 def transports_in(core: Path) -> set[str]:

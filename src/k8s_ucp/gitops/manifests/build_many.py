@@ -117,3 +117,23 @@ def objects(text: str) -> list[Object]:
     except unreadable() as error:
         words = str(error).splitlines()[:1] or [type(error).__name__]
         raise UcpError(f"not valid YAML: {words[0]}") from error
+
+
+def first_equal(
+    files: Mapping[str, bytes], environments: Sequence[str]
+) -> dict[tuple[str, str], str]:
+    """{(app, environment): the first environment whose overlay of the app has the same files}.
+
+    files: of the app repository. Both overlays build the same objects, since their relative paths
+    lead to the same places; not those of charts, whose releases have different names.
+    """
+    overlays: dict[tuple[str, str], dict[str, bytes]] = {}
+    for path, content in files.items():
+        match path.split("/", 4):
+            case ["apps", app, "overlays", environment, name]:
+                overlays.setdefault((app, environment), {})[name] = content
+    return {
+        (app, environment): next(each for each in environments if overlays.get((app, each)) == mine)
+        for (app, environment), mine in overlays.items()
+        if environment in environments and "Chart.yaml" not in mine
+    }

@@ -6,6 +6,7 @@ import json
 import shutil
 import stat
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -197,6 +198,20 @@ def test_render_is_checked_with_files_that_people_added(kustomize: Path, tmp_pat
     whole = check(kustomize, Checkout(apps=tmp_path / "apps"))
     messages = [each.message for each in whole.errors]
     assert any("kustomize failed to build" in each for each in messages)
+
+
+def test_a_failed_build_of_equal_overlays_is_reported_for_each_environment(
+    kustomize: Path,
+) -> None:
+    rendered = render(demo(apps=(App(name="web", image="a/b", tag="1.0"),)), FACTS)
+    folders = [f"apps/web/overlays/{each}" for each in ("prod", "stage")]
+    broken = {f"{each}/kustomization.yaml": b"resources: [absent.yaml]\n" for each in folders}
+    changed = replace(rendered, apps={**rendered.apps, **broken})
+    found = [each for each in check_rendered(kustomize, changed).findings if each.path in folders]
+    assert [(each.path, each.rule) for each in found] == [
+        (each, "build-failed") for each in folders
+    ]
+    assert "prod" not in found[1].message
 
 
 def test_guard_rails_are_checked_in_the_mode_of_each_environment(

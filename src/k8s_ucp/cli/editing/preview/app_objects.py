@@ -90,26 +90,6 @@ def objects_of(
     return found
 
 
-def first_equal(
-    files: Mapping[str, bytes], environments: Sequence[str]
-) -> dict[tuple[str, str], str]:
-    """{(app, environment): the first environment whose overlay of the app has the same files}.
-
-    files: of the app repository. Both overlays build the same objects, since their relative paths
-    lead to the same places; not those of charts, whose releases have different names.
-    """
-    overlays: dict[tuple[str, str], dict[str, bytes]] = {}
-    for path, content in files.items():
-        match path.split("/", 4):
-            case ["apps", app, "overlays", environment, name]:
-                overlays.setdefault((app, environment), {})[name] = content
-    return {
-        (app, environment): next(each for each in environments if overlays.get((app, each)) == mine)
-        for (app, environment), mine in overlays.items()
-        if environment in environments and "Chart.yaml" not in mine
-    }
-
-
 def _ignores_missing(topology: Topology, app: App) -> bool:
     """Whether ucp.yaml ignores missing references of the app, or of all apps."""
     return any(
@@ -131,7 +111,7 @@ def _built(
     """
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.manifests.build_many import WORKERS
+    from k8s_ucp.gitops.manifests.build_many import WORKERS, first_equal
     from k8s_ucp.gitops.publish.repositories import render_to
     from k8s_ucp.process import RunningPrograms
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.preview.app_objects import first_equal
+from k8s_ucp.gitops.manifests.build_many import first_equal
 
 
 def test_equal_overlays_of_an_app_are_built_once() -> None:
