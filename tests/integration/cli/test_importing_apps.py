@@ -75,7 +75,12 @@ def remote_refs(workspace: Path) -> dict[str, dict[str, str]]:
 def test_dry_run_lists_apps_and_changes_nothing(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:
-    source = str(theirs(tmp_path / "theirs"))
+    rollout = DEPLOYMENT.replace("apps/v1", "argoproj.io/v1alpha1")
+    files = {
+        "base/web/kustomization.yaml": "resources: [web.yaml, rollout.yaml]\n",
+        "base/web/rollout.yaml": rollout.replace("kind: Deployment", "kind: Rollout"),
+    }
+    source = str(write(theirs(tmp_path / "theirs"), files))
     before = everything(workspace)
     with pytest.raises(UcpError, match="no environment production, staging") as failed:
         ucp(workspace, "app", "import", source, "--dry-run")
@@ -86,8 +91,9 @@ def test_dry_run_lists_apps_and_changes_nothing(
     assert "web    kustomize   production, staging   -           base/web" in said
     assert "its generator queries a git host for repositories" in said
     assert "# apps: apps/shop/overlays/prod/Chart.yaml (new)" in said
-    files = "values-staging.yaml for stage, values-production.yaml for prod"
-    assert f"shop: values files of environments: {files}" in said
+    assert "web: the clusters need the CRDs of Rollout.argoproj.io" in said
+    values = "values-staging.yaml for stage, values-production.yaml for prod"
+    assert f"shop: values files of environments: {values}" in said
     renamed = (*MAPS, "--rename", "shop=website")
     found = json.loads(ucp(workspace, "app", "import", source, "--dry-run", *renamed, "-o", "json"))
     assert [(each["name"], each["namespace"]) for each in found["apps"]] == [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
 from k8s_ucp.check_rules import RULES, Rule, RuleId, Severity
 
@@ -56,3 +58,23 @@ class CheckFinding:
 
     def __str__(self) -> str:
         return f"{self.severity}: {self.repository}: {self.text}"
+
+
+_OVERLAY = re.compile(r"^(apps/[^/]+/overlays/)([^/]+)")
+
+
+def lines_of(findings: Iterable[CheckFinding]) -> list[str]:
+    """A line for each finding; one for the environments of an app in which it is the same."""
+    alike: dict[CheckFinding, list[str]] = {}
+    for each in findings:
+        found = _OVERLAY.match(each.path)
+        path = _OVERLAY.sub(r"\1*", each.path)
+        environments = alike.setdefault(replace(each, path=path), [])
+        environments += [found[2]] if found else []
+    lines = []
+    for each, environments in alike.items():
+        names = ",".join(environments)
+        many = f"{{{names}}}" if len(environments) > 1 else names
+        path = each.path.replace("/overlays/*", f"/overlays/{many}", 1) if names else each.path
+        lines.append(str(replace(each, path=path)))
+    return lines

@@ -31,7 +31,7 @@ from k8s_ucp.gitops.check.files import (
     find_file_faults,
     find_topology_faults,
 )
-from k8s_ucp.gitops.check.findings import CheckFinding, Fault
+from k8s_ucp.gitops.check.findings import CheckFinding, Fault, lines_of
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
@@ -416,8 +416,7 @@ def refuse(checked: CheckResult, what: str) -> None:
 
 
 def shown(findings: list[CheckFinding]) -> list[str]:
-    """One line per finding, at most SHOWN of them."""
-    lines = [str(each) for each in findings[:SHOWN]]
-    if len(findings) > SHOWN:
-        lines.append(f"... and {len(findings) - SHOWN} more")
-    return lines
+    """The findings as `lines_of` them, at most SHOWN lines."""
+    lines = lines_of(findings)
+    more = len(lines) - SHOWN
+    return [*lines[:SHOWN], *([f"... and {more} more"] if more > 0 else ())]

@@ -6,7 +6,7 @@ import pytest
 
 from k8s_ucp.check_rules import Severity
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.check.findings import CheckFinding
+from k8s_ucp.gitops.check.findings import CheckFinding, lines_of
 from k8s_ucp.gitops.check.repositories import SHOWN, CheckResult, refuse
 from k8s_ucp.gitops.check.suppressions import IgnoredFinding
 
@@ -42,3 +42,17 @@ def test_results_of_committed_files_override_those_of_rendered_files() -> None:
     assert [each.path for each in both.findings] == ["a", "c"]
     assert [each.finding.path for each in both.ignored] == ["b", "d"]
     assert (both.notes, both.unused) == (["n"], ["two"])
+
+
+def test_a_finding_that_environments_share_is_one_line() -> None:
+    places = ("web/overlays/prod/web.yaml", "web/overlays/stage/web.yaml", "api/overlays/stage")
+    found = [finding(f"apps/{each}", "error") for each in (*places, "web/base")]
+    assert lines_of(found) == [
+        "error: apps: apps/web/overlays/{prod,stage}/web.yaml: m [image-untagged]",
+        "error: apps: apps/api/overlays/stage: m [image-untagged]",
+        "error: apps: apps/web/base: m [image-untagged]",
+    ]
+    assert lines_of([found[0], finding("apps/web/overlays/stage/web.yaml")]) == [
+        "error: apps: apps/web/overlays/prod/web.yaml: m [image-untagged]",
+        "warning: apps: apps/web/overlays/stage/web.yaml: m [image-untagged]",
+    ]

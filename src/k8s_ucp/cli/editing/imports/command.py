@@ -26,7 +26,12 @@ from k8s_ucp.cli.editing.imports.choices import (
 )
 from k8s_ucp.cli.editing.imports.fetching import adding, build_apps, fetch_apps
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
-from k8s_ucp.cli.editing.imports.listing import listing, preview_import, show_found
+from k8s_ucp.cli.editing.imports.listing import (
+    listing,
+    note_lines,
+    preview_import,
+    show_found,
+)
 from k8s_ucp.cli.editing.imports.selection import Candidate, Selection
 from k8s_ucp.cli.editing.imports.source import (
     ImportSource,
@@ -230,9 +235,10 @@ def _report(call: Invocation, selection: Selection, edit: Edit, *, forms: bool) 
     """
     for line, advice in selection.reasons().items():
         call.console.warn(f"{line}\n  next: {advice}")
-    for name, choice in selection.choices.items():
-        for note in choice.candidate.request.notes:
-            call.console.say(f"note: {name}: {note}")
+    choices = selection.choices.items()
+    notes = ((name, each) for name, choice in choices for each in choice.candidate.request.notes)
+    for line in note_lines(notes):
+        call.console.say(line)
     for name in selection.choices if forms else ():
         report_form(call, edit, name)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.command import Output, notation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, RefusedApp
 
 _ALIKE = 3
-"""Maximum number of apps that are listed one by one with the same reason why they are not added."""
+"""Maximum number of apps that are listed one by one with the same note or refusal."""
 
 
 def show_found(call: Invocation, found: Discovery) -> None:
@@ -33,13 +33,24 @@ def show_found(call: Invocation, found: Discovery) -> None:
         call.console.data(table(columns, rows, width=call.console.width))
     for note in found.notes:
         call.console.say(f"note: {note}")
-    for finding in found.findings:
-        for note in finding.notes:
-            call.console.say(f"note: {finding.name}: {note}")
+    for line in note_lines((each.name, note) for each in found.findings for note in each.notes):
+        call.console.say(line)
     refused = refusal_rows(found.refusals)
     if refused:
         heads = ("not added", "from", "reason", "what to do")
         call.console.data(("\n" if rows else "") + table(heads, refused))
+
+
+def note_lines(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each note of an app; one for many apps with the same note."""
+    alike: dict[str, list[str]] = {}
+    for name, note in notes:
+        alike.setdefault(note, []).append(name)
+    lines = []
+    for note, names in alike.items():
+        whose = names if len(names) <= _ALIKE else [some_of(names, _ALIKE)]
+        lines += [f"note: {each}: {note}" for each in whose]
+    return lines
 
 
 def refusal_rows(refusals: Sequence[RefusedApp]) -> list[list[str]]:
@@ -93,8 +104,9 @@ def preview_import(
     call: Invocation, edit: Edit, selection: Selection, inspection: Inspection, output: Output
 ) -> Refusals:
     """Print the files that would be changed, and why apps would be refused. Raises UcpError."""
-    files, refusals = changes(call, edit, [*selection.choices], inspection)
-    if output is not Output.table:
+    people = output is Output.table
+    files, refusals = changes(call, edit, [*selection.choices], inspection, notes=people)
+    if not people:
         listed = [{"file": file, "change": what} for file, what in files]
         data = {**listing(selection.found), "files": listed, "refusedByCheck": refusals.reasons}
         call.console.data(notation(data, output))

@@ -32,7 +32,10 @@ def findings_of(
 
 def blocking(findings: Sequence[CheckFinding]) -> list[str]:
     """Messages of the errors that no flag of the command settles."""
-    return [str(each) for each in findings if each.blocks and each.rule not in GRANTED_BY_FLAGS]
+    from k8s_ucp.gitops.check.findings import lines_of
+
+    errors = (each for each in findings if each.blocks and each.rule not in GRANTED_BY_FLAGS)
+    return lines_of(errors)
 
 
 def refuse_new_errors(call: Invocation, edit: Edit) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests, objects_of
-from k8s_ucp.cli.editing.preview.checks import GRANTED_BY_FLAGS, blocking, findings_of
+from k8s_ucp.cli.editing.preview.checks import blocking, findings_of
 from k8s_ucp.cli.editing.preview.notes import (
     print_foreign_kinds,
     print_unchangeable_images,
@@ -49,6 +49,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
 
     Raises UcpError if something can't be rendered.
     """
+    from k8s_ucp.gitops.check.findings import lines_of
 
     report_form(call, edit, name)
     text, topology, before, after = before_and_after(call, edit)
@@ -60,12 +61,13 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     for environment, shown in app_objects.texts.items():
         call.console.data(f"# {name} on {environment}\n{shown}")
     found = findings_of(call, after, topology, [name])
-    for each in found:
-        if each.rule not in GRANTED_BY_FLAGS:
-            call.console.say(f"would be refused: {each}" if each.blocks else str(each))
+    for line in lines_of(each for each in found if not each.blocks):
+        call.console.say(line)
+    for line in blocking(found):
+        call.console.say(f"would be refused: {line}")
     if not has_own_manifests(app):
         return Refusals(findings=blocking(found))
-    print_foreign_kinds(call, topology, name, app_objects.objects)
+    print_foreign_kinds(call, topology, {name: app_objects.objects})
     print_unchangeable_images(call, name, app_objects)
     lacking = refusals_of(app, app_objects)
     for words in lacking:
@@ -74,16 +76,29 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
 
 
 def changes(
-    call: Invocation, edit: Edit, names: Sequence[str], inspection: Inspection
+    call: Invocation,
+    edit: Edit,
+    names: Sequence[str],
+    inspection: Inspection,
+    *,
+    notes: bool = False,
 ) -> tuple[list[tuple[str, str]], Refusals]:
     """(files that a commit would add or change, why these apps would be refused).
 
-    Raises UcpError.
+    notes: print what people should know of the apps. Raises UcpError.
     """
     _, topology, before, after = before_and_after(call, edit)
     lacking: list[str] = []
+    if notes:
+        print_foreign_kinds(
+            call,
+            topology,
+            {name: each.objects for name, each in inspection.app_objects.items() if name in names},
+        )
     for app in topology.spec.apps:
         if app.name in names and (app_objects := inspection.app_objects.get(app.name)):
+            if notes:
+                print_unchangeable_images(call, app.name, app_objects)
             refusals = refusals_of(app, app_objects, f"{app.name}=")
             lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
     found = blocking(findings_of(call, after, topology, names))

@@ -60,13 +60,15 @@ def grant(
     """
     lacking: dict[str, LackingPermissions] = {}
     _, topology = edited(call, edit)
+    built = inspection.app_objects
+    objects = {name: built[name].objects for name in items if name in built}
+    print_foreign_kinds(call, topology, objects)
     for app in topology.spec.apps:
         if app.name not in items or app.name not in inspection.app_objects:
             continue
         if problem := inspection.failures.get(app.name):
             raise problem
         app_objects = inspection.app_objects[app.name]
-        print_foreign_kinds(call, topology, app.name, app_objects.objects)
         print_unchangeable_images(call, app.name, app_objects)
         if problem := inspection.forbidden.get(app.name):
             raise problem

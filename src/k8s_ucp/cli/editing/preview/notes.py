@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
@@ -44,22 +44,35 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
 
 
 def print_foreign_kinds(
-    call: Invocation, topology: Topology, name: str, objects: list[Mapping[str, Any]]
+    call: Invocation, topology: Topology, apps: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> None:
-    """Print the kinds whose CRDs must already be on the clusters."""
-    from k8s_ucp.gitops.check.kinds import foreign_kinds
+    """Print the kinds of custom resources that apps need, and none of these apps brings the CRD of.
 
-    kinds = [each for each in foreign_kinds(objects) if each not in _REFUSED]
-    rollouts = [each for each in kinds if each.endswith(".argoproj.io")]
-    if topology.spec.addons.argo_rollouts:
-        kinds = [each for each in kinds if each not in rollouts]
-    if kinds:
-        words = f"{name}: the clusters need the CRDs of {', '.join(kinds)}; it brings none of them"
-        if {*rollouts} & {*kinds}:
+    apps: {name: objects}
+    """
+    from k8s_ucp.gitops.check.kinds import declared_kinds, foreign_kinds
+
+    brought = {kind for objects in apps.values() for kind in declared_kinds(objects)} | _REFUSED
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, objects in apps.items():
+        kinds = [each for each in foreign_kinds(objects) if each not in brought]
+        if topology.spec.addons.argo_rollouts:
+            kinds = [each for each in kinds if not _is_of_rollouts(each)]
+        alike.setdefault(tuple(kinds), []).append(name)
+    for needed, names in alike.items():
+        if not needed:
+            continue
+        none = "it brings none of them" if len(apps) == 1 else "none of the apps brings them"
+        words = f"{', '.join(names)}: the clusters need the CRDs of {', '.join(needed)}; {none}"
+        if any(map(_is_of_rollouts, needed)):
             words += "; `addons: {argo-rollouts: true}` in ucp.yaml brings Argo Rollouts"
-        if any(each.startswith("HelmRelease.") for each in kinds):
+        if any(each.startswith("HelmRelease.") for each in needed):
             words += "; `ucp app import` with the folder adds the charts of HelmReleases"
         call.console.say(words)
+
+
+def _is_of_rollouts(kind: str) -> bool:
+    return kind.endswith(".argoproj.io")
 
 
 def print_unchangeable_images(call: Invocation, name: str, app_objects: AppObjects) -> None:

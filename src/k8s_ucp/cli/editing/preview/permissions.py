@@ -132,11 +132,18 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
         way = "remove metadata.namespace there, or set `namespace` in the kustomization"
         if app_objects.is_chart:
             way = "set the chart's value for it, if it has one: --values FILE"
+        if namespace == "default":
+            # The same for all apps of an import, which then lists it once.
+            way += "; objects without a namespace go to the one that has the app's name"
+        else:
+            way += (
+                f" (its own namespace is {app.home}); install cluster-wide software with kubectl "
+                "instead: ucp kubeconfig ENV --merge"
+            )
         return UsageError(
             f"{app.name}: {some_of(sorted(outside), _SHOWN)} would go to the namespace "
             f"{namespace}, which is reserved: no app may write to it",
-            next=f"{way} (its own namespace is {app.home}); install cluster-wide software with "
-            "kubectl instead: ucp kubeconfig ENV --merge",
+            next=way,
         )
     return None
 

@@ -1,8 +1,8 @@
-"""Rows of apps that can't be added."""
+"""Rows of apps that can't be added, and notes."""
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.imports.listing import refusal_rows
+from k8s_ucp.cli.editing.imports.listing import note_lines, refusal_rows
 from k8s_ucp.gitops.imports.findings import RefusedApp
 
 
@@ -25,3 +25,9 @@ def test_many_refusals_with_advice_of_their_own_are_one_row_with_the_common_advi
     ]
     assert refusal_rows(refused) == [["a, b, c and 1 more", "a.yaml and 3 more", "old", "see all"]]
     assert [each[3] for each in refusal_rows(refused[:3])] == ["see a", "see b", "see c"]
+
+
+def test_many_apps_with_the_same_note_are_one_line() -> None:
+    notes = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")]
+    assert note_lines(notes) == ["note: a: x", "note: c: x", "note: d: x", "note: b: y"]
+    assert note_lines([*notes, ("e", "x")]) == ["note: a, c, d and 1 more: x", "note: b: y"]
