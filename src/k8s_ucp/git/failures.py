@@ -95,7 +95,9 @@ _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
         HostUnreachable,
         r"could not resolve|connection (refused|timed out|reset)|failed to connect"
         r"|network is unreachable|no route to host|unable to access '[a-z]+://|could not connect"
-        r"|remote end hung up unexpectedly|operation timed out|early eof",
+        r"|remote end hung up unexpectedly|operation timed out|early eof"
+        # Of kustomize, which fetches single files (`openapi`, `configurations`) itself.
+        r"|dial tcp\b",
         "check the URL and the network, then run the command again",
     ),
     (

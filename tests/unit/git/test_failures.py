@@ -56,6 +56,8 @@ def test_unreadable_git_settings_are_not_classified_as_a_network_failure() -> No
     assert isinstance(classify("push", "https://host/a", unreadable), SettingsUnreadable)
     away = "fatal: " + said.format("https://host/a/", "Failed sending data to the peer")
     assert isinstance(classify("push", "https://host/a", away), HostUnreachable)
+    of_kustomize = 'Get "https://host/a.json": dial tcp: lookup host on 10.0.0.1:53: no such host'
+    assert isinstance(classify("fetch", "apps/web", of_kustomize), HostUnreachable)
 
 
 @pytest.mark.parametrize(

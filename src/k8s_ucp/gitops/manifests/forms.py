@@ -50,6 +50,7 @@ _TOOL = re.compile(
     r"skaffold/|v1alpha1$|(?:(?:scaffolder\.)?backstage|kind\.x-k8s|k3d|garden|eksctl|ctlptl"
     r"|(?:kubeadm|audit|kops|client\.authentication|[a-z.-]+\.config)\.k8s|k0sctl\.k0sproject"
     r"|kuttl|(?:chainsaw|cli)\.kyverno|tanka|(?:kapp|kbld|vendir)\.k14s|imgpkg\.carvel)\.(?:io|dev)/"
+    r"|deploy\.cloud\.google\.com/"
 )
 """API versions of files that look like objects but are configuration of tools."""
 
@@ -105,7 +106,8 @@ def find_form(
 ) -> DetectedForm:
     """The form of a folder. Raises UsageError.
 
-    wanted: the form that the user requests. named: environments whose overlays the user names.
+    wanted: the form that the user requests. named: environments whose overlays the user names, and
+    the folders of these if they are known.
     """
     form = wanted or ("kustomize" if named else _detected(files))
     if form == "helm":
@@ -114,7 +116,9 @@ def find_form(
     if form == "jsonnet":
         return DetectedForm(form, "jsonnet, rendered by Argo CD")
     if form == "kustomize" and (is_kustomization(files) or overlays(files) or named):
-        names_of_overlays = ", ".join(sorted({*overlays_beside(files), *named}))
+        used = named.values() if isinstance(named, Mapping) else ()
+        others = (each for each in overlays_beside(files) if f"overlays/{each}" not in used)
+        names_of_overlays = ", ".join(sorted({*others, *named}))
         return DetectedForm(
             form,
             "kustomization"

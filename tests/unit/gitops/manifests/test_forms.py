@@ -13,6 +13,13 @@ JOB = b"apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: migrate-}\n"
 CHART = b"apiVersion: v2\nname: podinfo\nversion: 1.2.3\n"
 
 
+def test_overlays_that_stand_for_an_environment_are_listed_under_its_name() -> None:
+    folders = ("base", "overlays/dev", "overlays/other")
+    files = {f"{each}/kustomization.yaml": b"" for each in folders}
+    found = find_form(files, named={"stage": "overlays/dev", "prod": "base"})
+    assert found.words == "kustomization with overlays for other, prod, stage"
+
+
 @pytest.mark.parametrize(
     ("files", "form", "words"),
     [
@@ -191,6 +198,7 @@ def test_data_beside_manifests_need_not_be_yaml() -> None:
         "audit.k8s.io/v1",
         "apiserver.config.k8s.io/v1",
         "kops.k8s.io/v1alpha2",
+        "deploy.cloud.google.com/v1",
     ],
 )
 def test_configuration_files_of_tools_are_not_manifests(version: str) -> None:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.cli.editing.imports.selection import Candidate
 from k8s_ucp.gitops.imports.environment_mapping import ImportRequest, mapped, request_of
+from k8s_ucp.gitops.imports.findings import NotImportable
 from k8s_ucp.gitops.manifests.chart_source import write_files
+from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.topology.rules.names import closed_to_apps
 
 if TYPE_CHECKING:
@@ -45,14 +47,23 @@ def candidate(
         answers.environments,
         pinned=opened.folder is None,
     )
-    keys = _keys(finding, answers.keys)
+    keys = item_keys(finding, answers.keys)
     return Candidate(finding, request, _flags(finding, request, opened, folder, keys, answers.auth))
 
 
-def _keys(finding: DiscoveredApp, given: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
-    """Keys of the item that don't depend on the place of the files."""
+def item_keys(
+    finding: DiscoveredApp, given: Mapping[str, Mapping[str, list[str]]]
+) -> dict[str, Any]:
+    """Keys of the item that don't depend on the place of the files. Raises NotImportable."""
     found = {key: words[finding.name] for key, words in given.items() if finding.name in words}
-    namespace = (found.pop("namespace", None) or [finding.namespace or ""])[-1]
+    wanted = found.pop("namespace", None)
+    namespace = wanted[-1] if wanted else finding.namespace or ""
+    if not wanted and namespace and not DNS_LABEL.fullmatch(namespace):
+        # A variable, such as ${NAMESPACE}, that only something else fills.
+        raise NotImportable(
+            f"its namespace {namespace} is not a valid name",
+            f"run the command again with --namespace {finding.name}=NAME",
+        )
     if namespace == finding.name or closed_to_apps(namespace):
         namespace = ""
     return {**found, "namespace": namespace}

@@ -196,8 +196,10 @@ def _of_remote(
     if len({each.remote for each in drafts}) > 1:
         versions = chart_versions((each.environment, each.remote) for each in drafts)
     if versions is None:
+        urls = {each.remote.url for each in drafts if each.remote}
+        where = "are in different repositories" if len(urls) > 1 else "run different versions"
         raise NotImportable(
-            "its environments run different versions, but an app is added with one",
+            f"its environments {where}, but an app is added with one",
             f"add one with `{command_of(first, tree)}`, then change the others by commits",
         )
     assert first.remote

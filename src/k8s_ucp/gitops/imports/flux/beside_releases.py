@@ -98,9 +98,9 @@ def _beside_place(
     )
 
 
-def encrypted(builds: Iterable[FluxBuild]) -> list[str]:
+def encrypted(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     """Objects encrypted by SOPS, which clusters can't decrypt without Flux."""
-    found = (each for build in builds for each in build.objects if "sops" in each)
+    found = (each for each in objects if "sops" in each)
     return sorted({f"{each.get('kind')} {part(each, 'metadata').get('name')}" for each in found})
 
 
@@ -125,18 +125,24 @@ def _is_beside(content: Mapping[str, Any], build: FluxBuild) -> bool:
 
 
 def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tuple[str, str]]:
-    """(file, kind) of the objects in the release's folder that aren't Flux's."""
+    """(file, kind) of the objects in the release's folder that aren't Flux's, nor encrypted."""
     for name, each in objects_beside(release, tree):
         kind = str(each.get("kind") or "")
-        if kind and kind not in _KNOWN and API not in str(each.get("apiVersion")):
+        skipped = API in str(each.get("apiVersion")) or "sops" in each
+        if kind and kind not in _KNOWN and not skipped:
             yield name, kind
+
+
+def folder_of(release: ArgoDocument) -> str:
+    """The folder of the release's file."""
+    return release.path.rpartition("/")[0]
 
 
 def objects_beside(
     release: ArgoDocument, tree: RepositoryTree
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(file, object) of all objects in the release's folder."""
-    folder = release.path.rpartition("/")[0]
+    folder = folder_of(release)
     files = {each: tree.read(each) for each in tree.names if each.rpartition("/")[0] == folder}
     for name, content in files.items():
         try:

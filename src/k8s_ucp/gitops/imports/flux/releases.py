@@ -22,6 +22,7 @@ from k8s_ucp.gitops.imports.flux.beside_releases import (
     beside_builds,
     beside_release,
     encrypted,
+    folder_of,
     objects_beside,
     unfilled,
 )
@@ -51,6 +52,7 @@ from k8s_ucp.gitops.imports.helm_values import merge, set_value
 from k8s_ucp.gitops.imports.trees import MOVING, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, maps, part
+from k8s_ucp.topology.rules.names import closed_to_apps
 
 _SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
 
@@ -77,11 +79,12 @@ def read_flux(
     changed = _changed(tree) if releases else frozenset()
     failures = {path: each.failure for each in builds for path in each.read if each.failure}
     more: list[ReleaseOfBuild] = []
+    told: set[str] = set()
     for same_name in map(_distinct, releases.values()):
         complete = [each for each in same_name if chart_of(each)]
         try:
             _refuse_changed(same_name, changed, failures)
-            found = _release(same_name, sources, around)
+            found = _release(same_name, sources, around, told)
         except NotAlone as error:
             flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
             for each in complete or same_name:
@@ -218,9 +221,15 @@ def _environment(release: ArgoDocument, around: FluxContext) -> str | None:
 
 
 def _release(
-    releases: Sequence[ArgoDocument], sources: Sequence[ArgoDocument], around: FluxContext
+    releases: Sequence[ArgoDocument],
+    sources: Sequence[ArgoDocument],
+    around: FluxContext,
+    told: set[str],
 ) -> DiscoveredApp:
-    """One app from a release, or from one per environment with the same name. Raises NotAlone."""
+    """One app from a release, or from one per environment with the same name.
+
+    told: folders whose other objects a note already lists; receives more. Raises NotAlone.
+    """
     first = releases[0]
     places = [_environment(each, around) for each in releases]
     if not all(map(chart_of, releases)):
@@ -250,7 +259,7 @@ def _release(
         namespace=namespace,
         remote=remote,
         versions=versions,
-        notes=tuple(_notes(releases, values, namespace, around.tree)),
+        notes=tuple(_notes(releases, values, namespace, around.tree, told)),
     )
 
 
@@ -337,6 +346,7 @@ def _notes(
     values: Mapping[str, str | bytes],
     namespace: str | None,
     tree: RepositoryTree,
+    told: set[str],
 ) -> Iterator[str]:
     if names := unfilled(values.values()):
         yield f"Flux would fill {names} in its values: write what they stand for"
@@ -348,17 +358,24 @@ def _notes(
     if secrets := sorted({each for one in releases for each in _optional_secrets(one, tree)}):
         yield f"Flux would add the values in the Secret {', '.join(secrets)}, if it exists"
     builds = [each.build for each in releases if isinstance(each, BuiltDocument)]
-    if sops := encrypted(builds):
+    of_files = [
+        each
+        for each in releases
+        if not isinstance(each, BuiltDocument) and folder_of(each) not in told
+    ]
+    told.update(map(folder_of, of_files))
+    in_folders = (one for each in of_files for _, one in objects_beside(each, tree))
+    if sops := encrypted([*(one for each in builds for one in each.objects), *in_folders]):
         yield f"SOPS encrypts {', '.join(sops)}: create it on the clusters"
-    of_files = [each for each in releases if not isinstance(each, BuiltDocument)]
     beside = [one for each in of_files for one in beside_release(each, tree)]
     if beside:
         name = app_name(releases[0].name)
+        home = name if not namespace or closed_to_apps(namespace) else namespace
         command = tree.origin.command(f"{name}-more", beside[0][0])
         yield (
-            "the objects beside it are not imported: "
+            "the objects in its folder are not imported: "
             f"{', '.join(sorted({kind for _, kind in beside}))}; "
-            f"add each file, such as {command} --namespace {quote(namespace or name)}"
+            f"add each file, such as {command} --namespace {quote(home)}"
         )
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
     if release and release != app_name(name):

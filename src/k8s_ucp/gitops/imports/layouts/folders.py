@@ -21,6 +21,7 @@ from k8s_ucp.gitops.imports.findings import (
     RefusedApp,
     named_by,
 )
+from k8s_ucp.gitops.imports.layouts.jsonnet import may_be_objects
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid
@@ -299,7 +300,7 @@ def _plain(
             continue
         if path in covered or tree.in_chart(path) or folder in tree.kustomizations:
             continue
-        if path.endswith(".jsonnet") or (
+        if (path.endswith(".jsonnet") and may_be_objects(tree, path)) or (
             path.endswith((".yaml", ".yml", ".json")) and _is_manifest(tree.read(path), path)
         ):
             folders.setdefault(folder, []).append(path)

@@ -187,6 +187,9 @@ def test_chart_versions_may_differ_between_environments_but_commits_may_not() ->
     files = {each: application(f"web-{each}", of(f"v-{each}", path="x")) for each in ("qa", "prod")}
     files = {f"{each}.yaml": text for each, text in files.items()}
     assert "different versions" in refusal(found(files), "web").reason
+    away = {"repoURL": "https://other.example.org", "path": "x", "targetRevision": "v-qa"}
+    files["prod.yaml"] = application("web-prod", away)
+    assert "different repositories" in refusal(found(files), "web").reason
 
 
 def test_applications_of_a_fork_may_name_the_original() -> None:

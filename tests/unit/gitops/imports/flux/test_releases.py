@@ -76,7 +76,7 @@ def test_flux_helmreleases_become_apps() -> None:
     assert (api.namespace, api.values) == ("shop", {"": b"host: api.${DOMAIN}\n"})
     assert api.notes == (
         "Flux would fill ${DOMAIN} in its values: write what they stand for",
-        "the objects beside it are not imported: ConfigMap; add each file, such as "
+        "the objects in its folder are not imported: ConfigMap; add each file, such as "
         "ucp app add api-more api/config.yaml --namespace shop",
     )
     assert (shop.form, shop.path, shop.remote) == ("helm", "charts/shop", None)
@@ -84,6 +84,30 @@ def test_flux_helmreleases_become_apps() -> None:
     assert web.values == {"qa": b"replicas: 1\n", "prod": b"replicas: 2\n"}
     assert shop.namespace is None
     assert not there.refusals
+
+
+def test_objects_in_a_folder_of_several_releases_are_listed_once_without_encrypted_ones() -> None:
+    chart = {
+        "chart": {"spec": {"chart": "x", "sourceRef": {"kind": "HelmRepository", "name": "c"}}}
+    }
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: token}\nsops: {mac: x}\n"
+    api, shop = found(
+        {
+            "source.yaml": flux("HelmRepository", "c", {"url": "https://c.example.org"}),
+            "infra/api.yaml": flux(
+                "HelmRelease", "api", {**chart, "targetNamespace": "kube-system"}
+            ),
+            "infra/shop.yaml": flux("HelmRelease", "shop", chart),
+            "infra/a.yaml": secret,
+            "infra/b.yaml": CONFIG,
+        }
+    ).findings
+    assert api.notes == (
+        "SOPS encrypts Secret token: create it on the clusters",
+        "the objects in its folder are not imported: ConfigMap; add each file, such as "
+        "ucp app add api-more infra/b.yaml --namespace api",
+    )
+    assert not shop.notes
 
 
 def test_a_flux_release_from_a_commit_of_another_repository_keeps_that_commit() -> None:

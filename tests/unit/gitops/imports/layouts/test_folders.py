@@ -172,6 +172,19 @@ def test_copies_of_go_modules_and_npm_packages_are_not_apps() -> None:
     assert [each.where for each in found(files).findings] == ["vendor/chart"]
 
 
+def test_jsonnet_that_is_the_configuration_of_a_program_is_no_app() -> None:
+    there = found(
+        {
+            "config/worker.jsonnet": "local c = import 'c.libsonnet';\n{port: 80, all: c.all}\n",
+            "config/c.libsonnet": "{all: {allow: {}}}\n",
+            "objects/main.jsonnet": "local c = import 'all.libsonnet';\n{port: 80} + c\n",
+            "objects/all.libsonnet": "{apiVersion: 'v1', kind: 'ConfigMap'}\n",
+            "library/main.jsonnet": "local k = import 'k.libsonnet';\n{port: k.port}\n",
+        }
+    )
+    assert [each.name for each in there.findings] == ["library", "objects"]
+
+
 def test_jsonnet_at_the_top_of_a_repository_with_other_apps_is_refused() -> None:
     there = found({"main.jsonnet": "{}", "chart/Chart.yaml": CHART})
     assert [each.form for each in there.findings] == ["helm"]
