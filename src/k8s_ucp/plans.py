@@ -18,6 +18,7 @@ from k8s_ucp.preflight.core import (
 )
 from k8s_ucp.preflight.credentials import check_backup_key, check_cloud_credentials
 from k8s_ucp.preflight.fence import check_fence
+from k8s_ucp.preflight.lost_repositories import check_repositories
 from k8s_ucp.preflight.machine import (
     check_clusters,
     check_combination,
@@ -101,6 +102,7 @@ CHECKS = (
     check_git_reach,
     check_git_rights,
     check_fence,
+    check_repositories,
     check_system,
     check_folders,
     check_limits,
@@ -208,6 +210,7 @@ def publish() -> Plan[StartContext]:
     """Render changes of ucp.yaml to the repositories, from where Argo CD applies them."""
     return Plan(
         "publish",
+        checks=(check_repositories,),
         tasks=(Task(install_tools), Task(publish_repositories, after=("install-tools",))),
         whole=True,
     )

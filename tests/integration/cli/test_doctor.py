@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from k8s_ucp.cli.main import run
 from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.context import TopologyView
 from k8s_ucp.engine.journal import Journal
+from k8s_ucp.errors import UcpError
+from k8s_ucp.fence.files import FenceSettings
+from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.preflight import machine
+from k8s_ucp.preflight.lost_repositories import check_repositories
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
@@ -55,6 +60,43 @@ def test_missing_remote_and_low_kernel_limits_are_reported(
     assert "64" in found["machine/limits"].message
     assert found["machine/limits"].next.startswith("sudo sysctl fs.inotify.max_user_watches=")
     assert str(view.gitops.apps_remote) in found["remote/apps"].message
+
+
+def test_lost_repository_is_not_replaced_by_a_new_one(view: TopologyView) -> None:
+    """It would have the first versions of all apps, and Argo CD would deploy them."""
+    core, apps = view.gitops.core_remote, view.gitops.apps_remote
+    shutil.rmtree(apps)
+    shutil.rmtree(view.gitops.apps)
+    check_repositories(view)  # Nothing was published yet: a first start was interrupted.
+    there = ["git", "-C", view.gitops.core]
+    author = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    commit = ["commit", "--quiet", "--allow-empty", "-m", "x"]
+    subprocess.run([*there, *author, *commit], check=True)
+    subprocess.run([*there, "push", "--quiet", "origin", "HEAD:main"], check=True)
+    with pytest.raises(UcpError, match="Argo CD would deploy them") as refused:
+        check_repositories(view)
+    assert str(refused.value).startswith(f"{apps} is missing")
+    assert f"git clone --bare CLONE {apps}" in (refused.value.next or "")
+    assert "remote/lost" in dict(_lacks(view))
+
+    subprocess.run(["git", "clone", "--quiet", "--bare", core, apps], check=True)
+    check_repositories(view)
+    shutil.rmtree(core)
+    check_repositories(view)  # Its clone has its history.
+    shutil.rmtree(view.gitops.core)
+    with pytest.raises(UcpError, match=r"core\.git is missing"):
+        check_repositories(view)
+
+
+def test_repositories_lost_while_the_topology_runs_are_not_replaced(view: TopologyView) -> None:
+    shutil.rmtree(view.gitops.root)
+    check_repositories(view)
+    record = FenceRecord(1, None, 0.0)
+    view.fence.write_settings(FenceSettings("1", "", 1.0, True, "commit", record, ""))
+    with pytest.raises(UcpError, match=r"core\.git and .*apps\.git are missing"):
+        check_repositories(view)
+    view.fence.forget()  # As `ucp stop` does.
+    check_repositories(view)
 
 
 def test_running_start_is_noted_besides_the_findings(

@@ -28,6 +28,7 @@ def release_fence(context: StartContext, report: Report) -> None:
     """If the remote doesn't respond, the rest of the stop goes on."""
     fence, local = context.fence, context.topology.spec.git.provider == "local"
     if local and not context.gitops.core_remote.exists():
+        fence.forget()
         return
     try:
         credential = context.git_credential
