@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ OUTPUT_KEPT = 200
 """Lines of output that an error contains."""
 _NO_MEMORY = re.compile(r"fatal error: .*memory")
 """The first line of what Go's runtime prints, hundreds of lines before its end."""
+_DATA = re.compile(r"^VmData:\s+([0-9]+) kB$", re.MULTILINE)
+_LOOK_SECONDS = 0.05
+"""Interval of looks at a program's memory."""
 
 
 class RunningPrograms:
@@ -84,7 +88,7 @@ def run(
     def kill() -> None:
         _kill_group(running)
 
-    deadline = _Deadline(timeout, kill)
+    limits = _Limits(timeout, memory, kill)
     printed = _Output(on_line, output, kill)
     try:
         running = command(
@@ -98,7 +102,7 @@ def run(
             _err=printed.on_stderr,
             _preexec_fn=functools.partial(_limit_memory, memory) if memory else None,
         )
-        deadline.start()
+        limits.start(running.pid)
         if programs:
             programs._add(running)
         running.wait()
@@ -108,15 +112,15 @@ def run(
         kill()
         raise
     finally:
-        deadline.cancel()
+        limits.end()
         if programs:
             programs._remove(running)
-    if failed and deadline.expired:
+    if failed and limits.expired:
         raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, printed.end(3)) from failed
     if printed.too_much:
         # Also if it had ended before it could be killed.
         raise CommandFailed(words, -signal.SIGKILL, f"it printed more than {output} characters")
-    if failed and memory and printed.out_of_memory:
+    if failed and memory and (limits.exceeded or printed.out_of_memory):
         why = f"it needs more than {memory // 1_000_000} MB of memory"
         raise CommandFailed(words, failed.exit_code, why) from failed
     if failed:
@@ -148,27 +152,45 @@ _SH_OPTIONS: Mapping[str, Any] = {
 """For every program: in the background, without a terminal, in a session of its own."""
 
 
-class _Deadline:
-    """Kills a program that takes too long.
+class _Limits:
+    """Kills a program that takes too long or, on Linux, allocates too much.
 
-    sh's own timeout ends the program alone, and not the processes that it started.
+    sh's own timeout ends the program alone, and not the processes that it started. RLIMIT_DATA
+    alone lets Go's programs through: since Linux 6.12, memory in place of reserved addresses is not
+    checked against it (mm/vma.c, __mmap_prepare), but still counted.
     """
 
-    def __init__(self, seconds: float, kill: Callable[[], None]) -> None:
-        self._kill = kill
-        self._timer = threading.Timer(seconds, self._expire)
-        self._timer.daemon = True
+    def __init__(self, seconds: float, memory: int | None, kill: Callable[[], None]) -> None:
+        self._seconds, self._memory, self._kill = seconds, memory, kill
+        self._ended = threading.Event()
         self.expired = False
+        self.exceeded = False
 
-    def start(self) -> None:
-        self._timer.start()
+    def start(self, pid: int) -> None:
+        threading.Thread(target=self._watch, args=(pid,), daemon=True).start()
 
-    def cancel(self) -> None:
-        self._timer.cancel()
+    def end(self) -> None:
+        self._ended.set()
 
-    def _expire(self) -> None:
-        self.expired = True
-        self._kill()
+    def _watch(self, pid: int) -> None:
+        until = time.monotonic() + self._seconds
+        while not self._ended.wait(self._pause(until - time.monotonic())):
+            self.expired = time.monotonic() >= until
+            self.exceeded = self._memory is not None and _allocated(pid) > self._memory
+            if self.expired or self.exceeded:
+                self._kill()
+                return
+
+    def _pause(self, left: float) -> float:
+        return max(0.0, min(left, _LOOK_SECONDS) if self._memory else left)
+
+
+def _allocated(pid: int) -> int:
+    """Bytes that count for RLIMIT_DATA; 0 if the process has ended, or the system isn't Linux."""
+    with contextlib.suppress(OSError):
+        found = _DATA.search(Path(f"/proc/{pid}/status").read_text("ascii", "replace"))
+        return int(found[1]) * 1024 if found else 0
+    return 0
 
 
 class _Output:

@@ -71,6 +71,24 @@ def test_a_program_gets_no_more_memory_than_it_may_have() -> None:
         run(["sh", "-c", crash], timeout=5, memory=200_000_000)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit exists on Linux only")
+def test_memory_in_place_of_reserved_addresses_is_limited() -> None:
+    """Go's programs allocate like this, and Linux since 6.12 doesn't check it."""
+    reserve_and_use = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+size, private = ctypes.c_size_t(400_000_000), 0x22
+place = libc.mmap(None, size, 0, private, -1, ctypes.c_long(0))
+given = libc.mmap(ctypes.c_void_p(place), size, 3, private | 0x10, -1, ctypes.c_long(0))
+if given != place:
+    raise SystemExit("fatal error: no memory, on an older kernel")
+time.sleep(20)
+"""
+    with pytest.raises(CommandFailed, match="needs more than 200 MB of memory"):
+        run([sys.executable, "-c", reserve_and_use], timeout=20, memory=200_000_000)
+
+
 def test_missing_program_is_named() -> None:
     with pytest.raises(ProgramMissing, match="no-such-program"):
         run(["no-such-program"], timeout=5)
