@@ -40,7 +40,7 @@ stop_docker() {
 # Names of what tests make: nodes of clusters, and what stands for somebody else's there.
 made() {
     docker ps --all --format '{{.Names}}' |
-        grep -E '^(ucp-[0-9a-f]{6,8}-.*-control-plane|bystander-[0-9a-f]{8})$' | sort
+        grep -E '^(ucp-[0-9a-f]{6,8}-.*-control-plane|n+-control-plane|bystander-[0-9a-f]{8})$' | sort
 }
 # A test that is interrupted leaves it, and nodes would run again as soon as Docker does.
 remove_left() {
