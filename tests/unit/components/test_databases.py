@@ -243,7 +243,8 @@ def test_a_database_without_its_data_says_where_it_should_be(of_root: RootsDatab
     of_root.store(of_root.former)
     of_root.workspace = of_root.workspace.rename(of_root.workspace.with_name("moved"))
 
-    with pytest.raises(CloudFailed, match=r"its data is not in .*/root/ucp-a/rds-quotes-"):
+    place = re.escape(f"its data is not in {postgres.OF_ROOT / 'ucp-a' / 'rds-quotes-'}")
+    with pytest.raises(CloudFailed, match=place):
         of_root.databases.bring_up(of_root.resource)
 
 
