@@ -15,13 +15,14 @@ from typing import Any, Literal, Protocol
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.managed.external import CloudFailed, Declared, External, ExternalObservation
+from k8s_ucp.managed.ownership import CREATION
 from k8s_ucp.managed.policies import Policies, policies_of
 from k8s_ucp.names import EXTERNAL_NAME
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
-PENDING = "crossplane.io/external-create-pending"
-SUCCEEDED = "crossplane.io/external-create-succeeded"
-FAILED = "crossplane.io/external-create-failed"
+PENDING = f"{CREATION}pending"
+SUCCEEDED = f"{CREATION}succeeded"
+FAILED = f"{CREATION}failed"
 
 Object = dict[str, Any]
 
