@@ -33,7 +33,7 @@ def run(
             metavar="NAMES",
             help=(
                 "Comma-separated controllers: local-clusters, registration, passwords, "
-                "mirrors, backup, managed-resources. Default: all that can run here."
+                "applications, mirrors, backup, managed-resources. Default: all that can run here."
             ),
         ),
     ] = None,

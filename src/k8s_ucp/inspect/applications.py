@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from k8s_ucp.errors import some_of
+from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.kube import Object
 
 LENGTH = 300
@@ -26,11 +27,6 @@ _Key = tuple[str, str, str, str]
 def is_settled(item: Object) -> bool:
     """Whether everything in git is deployed and healthy; deliberately kept objects don't count."""
     return health_of(item) == "Healthy" and (sync_of(item) == "Synced" or bool(kept(item)))
-
-
-def sync_of(item: Object) -> str:
-    """Synced, OutOfSync, or Unknown."""
-    return str((_status(item).get("sync") or {}).get("status") or "Unknown")
 
 
 def health_of(item: Object) -> str:
@@ -115,8 +111,9 @@ def _failed_sync(operation: dict[str, Any]) -> list[str]:
         texts = [f"{name}: {shortened(message)}" for name, message in found[:_SHOWN]]
         more = f"; and {len(found) - _SHOWN} more objects" if len(found) > _SHOWN else ""
         return ["; ".join(texts) + more + tried]
-    message = str(operation.get("message") or "")
-    if operation.get("phase") in ("Failed", "Error") or (retries and not _REPEATS.match(message)):
+    phase, message = operation.get("phase"), str(operation.get("message") or "")
+    repeats = phase == "Running" and retries and not _REPEATS.match(message)
+    if phase in ("Failed", "Error") or repeats:
         return [shortened(message)]
     return []
 

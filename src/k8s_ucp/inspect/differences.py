@@ -11,8 +11,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
+from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.status import ClusterSnapshot, environment_of
 from k8s_ucp.kube import Object
 from k8s_ucp.names import APP

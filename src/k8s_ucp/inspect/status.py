@@ -19,6 +19,7 @@ from k8s_ucp.components.component import Component
 from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FencePermit
+from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect.applications import is_settled, kept, trouble
 from k8s_ucp.inspect.crossplane_objects import (
     composites,
@@ -285,7 +286,7 @@ def _application(item: Object) -> dict[str, Any]:
         "name": item["metadata"]["name"],
         "app": labels.get(names.APP),
         "environment": labels.get(names.ENVIRONMENT),
-        "sync": (status.get("sync") or {}).get("status"),
+        "sync": sync_of(item) if status.get("sync") else None,
         "health": (status.get("health") or {}).get("status"),
         "revision": (status.get("sync") or {}).get("revision"),
         "images": (status.get("summary") or {}).get("images") or [],

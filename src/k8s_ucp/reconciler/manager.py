@@ -14,6 +14,7 @@ from k8s_ucp.aws.backing import Backing
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.errors import UcpError
 from k8s_ucp.reconciler.access.core_client import connect
+from k8s_ucp.reconciler.applications.controller import ApplicationsController
 from k8s_ucp.reconciler.aws.controller import AwsController
 from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.controller import Controller, ControllerFactory, Runtime
@@ -27,6 +28,7 @@ from k8s_ucp.reconciler.runtime.informer import Informer
 from k8s_ucp.reconciler.runtime.leader import Election, Holder
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import (
+    APPLICATIONS,
     BACKUP,
     LOCAL_CLUSTERS,
     MANAGED_RESOURCES,
@@ -51,6 +53,7 @@ CONTROLLER_FACTORIES: Mapping[str, ControllerFactory] = {
     LOCAL_CLUSTERS: LocalClustersController,
     REGISTRATION: RegistrationController,
     PASSWORDS: PasswordsController,
+    APPLICATIONS: ApplicationsController,
     MIRRORS: MirrorsController,
     MANAGED_RESOURCES: AwsController,
     BACKUP: BackupController,

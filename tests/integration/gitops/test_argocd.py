@@ -22,7 +22,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
-from k8s_ucp.inspect.applications import kept, reason
+from k8s_ucp.inspect.applications import is_settled, kept, reason
 from k8s_ucp.kube import (
     APP_PROJECT,
     APPLICATION,
@@ -735,3 +735,30 @@ def test_object_that_is_kept_on_purpose_does_not_block_a_start(running: Running)
         running.kube.delete(NAMESPACE, "with-data")
         # Deletion takes a while: a rerun of this test would find the namespace terminating.
         eventually(lambda: not running.kube.find(NAMESPACE, "with-data"), "its end")
+
+
+def test_a_commit_that_the_api_server_rejects_stays_out_of_sync_until_it_is_mended(
+    running: Running,
+) -> None:
+    """By itself, Argo CD reports Synced when it compares the same commit again."""
+    path = "apps/echo/overlays/stage/kustomization.yaml"
+    before = running.files("apps")[path]
+    label = b"labels:\n  - pairs: {tier: front}\n    includeSelectors: true\n"
+
+    def rejected() -> bool:
+        """Argo CD has forgotten that it could not compare the commit."""
+        item = running.application("echo-stage")
+        sync = item["status"]["sync"]
+        compared = (sync["status"], sync.get("revision")) == ("Synced", commit)
+        return compared and "field is immutable" in reason(item)
+
+    commit = running.push("apps", {path: before + label})
+    try:
+        eventually(rejected, "the sync fails, and Argo CD reports Synced", running.states)
+        waiting = not_yet([], [running.application("echo-stage")])
+        assert "echo-stage: OutOfSync" in "; ".join(waiting)
+    finally:
+        running.push("apps", {path: before})
+    eventually(
+        lambda: is_settled(running.application("echo-stage")), "it is mended", running.states
+    )

@@ -27,6 +27,8 @@ def test_errors_come_first_and_warnings_last() -> None:
     assert trouble(application(ORPHANS, operationState=FAILED)) == "one object is wrong"
     assert trouble(application(ORPHANS)) == "4 orphaned resources"
     assert trouble(application(operationState={"phase": "Running", "message": "x"})) == ""
+    healed = {"phase": "Succeeded", "retryCount": 3, "message": "successfully synced"}
+    assert trouble(application(operationState=healed)) == ""
     assert trouble({}) == ""
 
 

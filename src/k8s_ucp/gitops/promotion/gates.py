@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_tree
+from k8s_ucp.gitops.sync_status import sync_of
 
 ENVIRONMENTS_FILE = "environments.yaml"
 
@@ -81,7 +82,7 @@ def classify(application: Mapping[str, Any], wanted: Mapping[str, Pin]) -> Appli
     wanted: by the image name in pods, which is `newName` if the overlay sets one.
     """
     status = application.get("status") or {}
-    sync = (status.get("sync") or {}).get("status", "Unknown")
+    sync = sync_of(application)
     health = (status.get("health") or {}).get("status", "Unknown")
     images = (status.get("summary") or {}).get("images") or []
     words = f"{sync}, {health}"

@@ -9,8 +9,9 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.fence.rules import FenceVerdict
+from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, sync_of, trouble
+from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, trouble
 from k8s_ucp.inspect.doctor.advice import (
     NEXT,
     NEXT_BY_KIND,

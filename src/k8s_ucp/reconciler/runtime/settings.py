@@ -13,11 +13,12 @@ BACKUP = "backup"
 LOCAL_CLUSTERS = "local-clusters"
 REGISTRATION = "registration"
 PASSWORDS = "passwords"
+APPLICATIONS = "applications"
 MIRRORS = "mirrors"
 MANAGED_RESOURCES = "managed-resources"
 ON_MACHINES = frozenset({BACKUP, LOCAL_CLUSTERS, MANAGED_RESOURCES})
 """Controllers that need the user's files and programs: one per machine, never in a pod."""
-CONTROLLERS = ON_MACHINES | {REGISTRATION, PASSWORDS, MIRRORS}
+CONTROLLERS = ON_MACHINES | {REGISTRATION, PASSWORDS, APPLICATIONS, MIRRORS}
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.publish.repositories import SETS
-from k8s_ucp.inspect.applications import health_of, is_settled, sync_of
+from k8s_ucp.gitops.sync_status import sync_of
+from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.pods.problems import (
     NO_PROBLEMS,
     PodProblems,

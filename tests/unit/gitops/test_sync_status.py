@@ -1,0 +1,57 @@
+"""A commit that the API server rejects is not Synced, whatever Argo CD reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from k8s_ucp.gitops.promotion.gates import classify
+from k8s_ucp.gitops.sync_status import sync_of
+from k8s_ucp.inspect.applications import is_settled
+
+
+def application(
+    sync: str, phase: str, *, by: str = "k8s-ucp", revision: str = "abc"
+) -> dict[str, Any]:
+    return {
+        "status": {
+            "sync": {"status": sync, "revision": "abc"},
+            "health": {"status": "Healthy"},
+            "operationState": {
+                "phase": phase,
+                "operation": {"initiatedBy": {"automated": True, "username": by}},
+                "syncResult": {"revision": revision},
+            },
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("item", "expected"),
+    [
+        (application("Synced", "Running"), "OutOfSync"),
+        # A repeated sync fetches the newest commit itself.
+        (application("Synced", "Running", revision="older"), "OutOfSync"),
+        (application("Synced", "Failed"), "OutOfSync"),
+        (application("Synced", "Error"), "OutOfSync"),
+        (application("Synced", "Failed", revision="older"), "Synced"),
+        (application("Synced", "Succeeded"), "Synced"),
+        (application("Synced", "Failed", by="somebody"), "Synced"),
+        (application("Unknown", "Running"), "Unknown"),
+        ({"status": {"sync": {"status": "Synced"}}}, "Synced"),
+        ({}, "Unknown"),
+    ],
+)
+def test_a_failing_sync_of_the_reconciler_makes_an_application_out_of_sync(
+    item: dict[str, Any], expected: str
+) -> None:
+    assert sync_of(item) == expected
+
+
+def test_a_rejected_commit_is_not_settled_and_holds_up_the_next_environment() -> None:
+    rejected = application("Synced", "Running")
+    assert not is_settled(rejected)
+    assert classify(rejected, {}).state == "waiting"
+    assert is_settled(application("Synced", "Succeeded"))
+    assert classify(application("Synced", "Succeeded"), {}).state == "open"
