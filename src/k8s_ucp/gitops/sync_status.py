@@ -11,23 +11,24 @@ from k8s_ucp import names
 def sync_of(application: Mapping[str, Any]) -> str:
     """Synced, OutOfSync, or Unknown.
 
-    OutOfSync, not Synced, while a sync that the reconciler has started fails: Argo CD takes a
-    commit that the API server rejects for Synced half a minute later (argo-cd issue 28722).
+    OutOfSync also while a sync fails and is repeated, though Argo CD reports Synced: half a minute
+    after an API server rejected the commit (argo-cd issue 28722), or if a hook fails.
     """
     status = application.get("status") or {}
     sync = status.get("sync") or {}
-    if sync.get("status") == "Synced" and _is_rejected(status.get("operationState") or {}, sync):
+    if sync.get("status") == "Synced" and _fails(status.get("operationState") or {}, sync):
         return "OutOfSync"
     return str(sync.get("status") or "Unknown")
 
 
-def _is_rejected(operation: Mapping[str, Any], sync: Mapping[str, Any]) -> bool:
-    """Whether the last sync is the reconciler's and hasn't succeeded.
+def _fails(operation: Mapping[str, Any], sync: Mapping[str, Any]) -> bool:
+    """Whether the last sync has not succeeded yet, after a rejected commit or a failed attempt.
 
-    One that was terminated counts as long as its commit is the current one.
+    One of the reconciler's that was terminated counts as long as its commit is the current one.
     """
     initiator = (operation.get("operation") or {}).get("initiatedBy") or {}
-    if initiator.get("username") != names.OURS or operation.get("phase") == "Succeeded":
-        return False
-    synced = operation.get("syncResult") or {}
-    return operation.get("phase") == "Running" or synced.get("revision") == sync.get("revision")
+    is_ours, phase = initiator.get("username") == names.OURS, operation.get("phase")
+    if phase == "Running":
+        return is_ours or bool(operation.get("retryCount"))
+    revision = (operation.get("syncResult") or {}).get("revision")
+    return is_ours and phase != "Succeeded" and revision == sync.get("revision")

@@ -1,4 +1,4 @@
-"""A commit that the API server rejects is not Synced, whatever Argo CD reports."""
+"""A commit that was rejected, or whose hook fails, is not Synced, whatever Argo CD reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from k8s_ucp.inspect.applications import is_settled
 
 
 def application(
-    sync: str, phase: str, *, by: str = "k8s-ucp", revision: str = "abc"
+    sync: str, phase: str, *, by: str = "k8s-ucp", revision: str = "abc", retries: int = 0
 ) -> dict[str, Any]:
     return {
         "status": {
@@ -20,6 +20,7 @@ def application(
             "health": {"status": "Healthy"},
             "operationState": {
                 "phase": phase,
+                "retryCount": retries,
                 "operation": {"initiatedBy": {"automated": True, "username": by}},
                 "syncResult": {"revision": revision},
             },
@@ -38,12 +39,16 @@ def application(
         (application("Synced", "Failed", revision="older"), "Synced"),
         (application("Synced", "Succeeded"), "Synced"),
         (application("Synced", "Failed", by="somebody"), "Synced"),
+        # A hook that runs after the objects are Synced.
+        (application("Synced", "Running", by="", retries=2), "OutOfSync"),
+        (application("Synced", "Running", by=""), "Synced"),
+        (application("Synced", "Succeeded", by="", retries=2), "Synced"),
         (application("Unknown", "Running"), "Unknown"),
         ({"status": {"sync": {"status": "Synced"}}}, "Synced"),
         ({}, "Unknown"),
     ],
 )
-def test_a_failing_sync_of_the_reconciler_makes_an_application_out_of_sync(
+def test_a_sync_that_fails_makes_an_application_out_of_sync(
     item: dict[str, Any], expected: str
 ) -> None:
     assert sync_of(item) == expected
