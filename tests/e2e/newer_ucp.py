@@ -102,24 +102,26 @@ def _install(
     found = ToolStore(origin.parent.parent).get(origin.name)
     assert found is not None
     name = after.entry_name(_compiler(after))
-    partial = store.folder(f"{name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    # Processes are recognized by their path, so hard links are sufficient.
-    shutil.copytree(origin, partial, copy_function=os.link)
-    (partial / "entry.json").unlink()
-    for program in set(tool.programs) & set(failing):
-        path = partial / "bin" / program
-        path.rename(path.with_name(f"{program}-itself"))
-        path.write_text(failing[program])
-        path.chmod(0o755)
-    for file, (old, new) in edited.items():
-        for path in partial.rglob(file):
-            text = path.read_text()
-            assert old in text
-            path.unlink()  # It is a hard link to a shared file.
-            path.write_text(text.replace(old, new))
-    shutil.rmtree(store.folder(name), ignore_errors=True)
-    store.publish(replace(found, name=name, version=tool.version, digest=after.digest), partial)
+    # Without the lock, a start in another test would remove the partial folder.
+    with store.lock(name, 60, lambda holder: None):
+        partial = store.folder(f"{name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        # Processes are recognized by their path, so hard links are sufficient.
+        shutil.copytree(origin, partial, copy_function=os.link)
+        (partial / "entry.json").unlink()
+        for program in set(tool.programs) & set(failing):
+            path = partial / "bin" / program
+            path.rename(path.with_name(f"{program}-itself"))
+            path.write_text(failing[program])
+            path.chmod(0o755)
+        for file, (old, new) in edited.items():
+            for path in partial.rglob(file):
+                text = path.read_text()
+                assert old in text
+                path.unlink()  # It is a hard link to a shared file.
+                path.write_text(text.replace(old, new))
+        shutil.rmtree(store.folder(name), ignore_errors=True)
+        store.publish(replace(found, name=name, version=tool.version, digest=after.digest), partial)
     return store.folder(name)
 
 
