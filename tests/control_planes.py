@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.components import manifests
 from k8s_ucp.components.manifests import Manifest
+from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import Kube
 from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.steps.startup.seed import settled
@@ -24,6 +26,13 @@ from tests.end_of_run import ends_with_this_run
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
+
+
+PATIENCE = 150.0
+"""Seconds that tests wait for what takes a few on an idle machine."""
+_RESTART_SECONDS = 10.0
+_WITHOUT_WATCHER: weakref.WeakSet[ClusterProvider] = weakref.WeakSet()
+"""Providers whose exited controllers nothing but a wait of these tests restarts."""
 
 
 def quiet(line: str) -> None:
@@ -46,6 +55,7 @@ class ControlPlanes:
         """Embedded provider of the topology in that workspace."""
         found = self.kind(self.folder(workspace), self.toolbox, ports=self.ports)
         self._providers.append(found)
+        _WITHOUT_WATCHER.add(found)
         return found
 
     def folder(self, workspace: str = "one") -> Path:
@@ -86,6 +96,7 @@ GOGC = "200"
 
 def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kube:
     """Create a cluster, wait until it is ready, and return a client with admin rights."""
+    _WITHOUT_WATCHER.add(provider)
     provider.create(ClusterRequest(name, seed=seed, parameters={"gogc": GOGC}), quiet)
 
     def is_ready() -> bool:
@@ -129,13 +140,35 @@ def made_with(
     return kube
 
 
+class Restarts:
+    """During a wait, restarts controllers that exited, as a topology's watcher would.
+
+    On a slow machine one may exit while it starts. An API server is left to the test that ended it.
+    """
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _RESTART_SECONDS
+
+    def look(self) -> None:
+        if time.monotonic() < self._next:
+            return
+        for provider in list(_WITHOUT_WATCHER):
+            for name in provider.names():
+                with contextlib.suppress(UcpError):
+                    found = provider.state(name)
+                    if found.running and found.message.startswith("not running"):
+                        provider.start(name)
+        self._next = time.monotonic() + _RESTART_SECONDS
+
+
 def eventually(
-    condition: Callable[[], bool], seen: Callable[[], object] = str, seconds: float = 60
+    condition: Callable[[], bool], seen: Callable[[], object] = str, seconds: float = PATIENCE
 ) -> None:
     """Wait for a condition; at the deadline, fail with the result of `seen`."""
-    until = (looked := time.monotonic()) + seconds
+    until, restarts = (looked := time.monotonic()) + seconds, Restarts()
     while not condition():
         assert time.monotonic() < until, f"not within {seconds} s; last state: {seen()}"
+        restarts.look()
         # Leave processor time for the work that this waits for.
         time.sleep(min(1, max(0.05, 3 * (time.monotonic() - looked))))
         looked = time.monotonic()

@@ -13,7 +13,7 @@ from k8s_ucp.clusters.kind.nodes import NOTE
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import DEPLOYMENT, NAMESPACE, Kube
 from tests.contracts.conftest import Kind, Workshop
-from tests.control_planes import deployment, eventually, namespace, quiet, start_what_ended
+from tests.control_planes import deployment, eventually, namespace, quiet
 
 pytestmark = pytest.mark.engines
 
@@ -46,12 +46,7 @@ def admin(provider: ClusterProvider, name: str) -> Kube:
 
 def test_a_made_cluster_is_there_and_becomes_ready(provider: ClusterProvider, kept: str) -> None:
     assert kept in provider.names()
-
-    def is_ready() -> bool:
-        start_what_ended(provider)
-        return provider.state(kept).ready
-
-    eventually(is_ready, lambda: provider.state(kept))
+    eventually(lambda: provider.state(kept).ready, lambda: provider.state(kept))
     state = provider.state(kept)
     assert state.exists
     assert state.running
@@ -106,13 +101,8 @@ def test_a_deployment_becomes_available(
     kube = admin(provider, kept)
     echo = unique("echo")
     kube.create(deployment(echo, workshop.image))
-
-    def is_available() -> bool:
-        start_what_ended(provider)
-        return kube.get(DEPLOYMENT, echo, "default")["status"].get("availableReplicas") == 2
-
     eventually(
-        is_available,
+        lambda: kube.get(DEPLOYMENT, echo, "default")["status"].get("availableReplicas") == 2,
         lambda: kube.get(DEPLOYMENT, echo, "default")["status"],
     )
 

@@ -637,11 +637,10 @@ def test_the_reconciler_creates_declared_resources_and_reverts_drift(desk: Desk)
             lambda: desk.cloud.call("ec2", "DescribeVpcAttribute", **asked)["EnableDnsHostnames"][
                 "Value"
             ],
-            seconds=120,
         )
         desk.delete(VPC, "net")
         desk.delete("Subnet.ec2", "part")
-        eventually(lambda: desk.get(VPC, "net") is None, seconds=120)
+        eventually(lambda: desk.get(VPC, "net") is None)
     finally:
         reconciler.stop(5)
     assert desk.cloud.made(before) == {"vpc": 1, "subnet": 1}
@@ -668,16 +667,16 @@ def test_a_process_killed_during_a_creation_creates_no_second_resource(desk: Des
     desk.declare(VPC, "killed", FIELDS[VPC])
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     # Once the fault is consumed, the call is running.
-    eventually(lambda: not desk.cloud.has_faults(), lambda: desk.get(VPC, "killed"), 60)
+    eventually(lambda: not desk.cloud.has_faults(), lambda: desk.get(VPC, "killed"))
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    eventually(lambda: desk.cloud.made(before) == {"vpc": 1}, seconds=120)
+    eventually(lambda: desk.cloud.made(before) == {"vpc": 1})
 
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        eventually(lambda: condition(desk.get(VPC, "killed"), "Ready")[0] == "True", seconds=120)
+        eventually(lambda: condition(desk.get(VPC, "killed"), "Ready")[0] == "True")
         desk.delete(VPC, "killed")
-        eventually(lambda: desk.get(VPC, "killed") is None, seconds=120)
+        eventually(lambda: desk.get(VPC, "killed") is None)
     finally:
         process.terminate()
         process.wait()

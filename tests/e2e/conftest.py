@@ -109,7 +109,7 @@ def kind_demo() -> Iterator[Workbench]:
                 with leaving_nothing(engine, world.topology):
                     world.ucp("stop", "--yes")
             if not network_of_others:
-                until("the network goes", lambda: network_is_used_or_gone(engine), 30)
+                until("the network goes", lambda: network_is_used_or_gone(engine))
         finally:
             world.remove_clusters()
 

@@ -202,11 +202,11 @@ def the_database_opens(world: Workbench) -> dict[str, str]:
 def a_database_keeps_its_rows(world: Workbench, connection: dict[str, str]) -> None:
     """Check the row after a stop and a start, and after its server is killed."""
     rows = partial(psql, connection, "select * from orders")
-    until("the row is there", lambda: rows() == "tea", 60)
+    until("the row is there", lambda: rows() == "tea")
     (server,) = database_servers(world)
     server.send_signal(signal.SIGKILL)
     server.wait(10)
-    until("it is there again", lambda: rows() == "tea", 60)
+    until("it is there again", lambda: rows() == "tea")
 
 
 def a_team_that_is_stuck_stays(world: Workbench) -> None:

@@ -844,8 +844,8 @@ def test_existing_cluster_is_left_as_it_was_found(
 
     until("it is let go", lambda: cluster not in known())
     secret = f"cluster-{cluster}"
-    until("Argo CD forgets it", lambda: core.find(SECRET, secret, "argocd") is None, seconds=60)
-    until("its namespaces are gone", lambda: everything(kube) == theirs.before, seconds=60)
+    until("Argo CD forgets it", lambda: core.find(SECRET, secret, "argocd") is None)
+    until("its namespaces are gone", lambda: everything(kube) == theirs.before)
     assert kube.find(CLUSTER_ROLE_BINDING, "k8s-ucp-argocd") is None
     assert kube.find(NAMESPACE, "of-theirs")
     assert theirs.provider.state(NAME).ready

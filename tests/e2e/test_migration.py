@@ -101,7 +101,7 @@ def test_running_workspace_of_an_earlier_version_is_taken_over(
     until("its apps are well", lambda: healthy_apps(world) == 2)
     assert healthy_apps(reader) == 2
     world.ucp("stop", "--yes")
-    until("nothing is left", lambda: world.processes() == [], seconds=60)
+    until("nothing is left", lambda: world.processes() == [])
     assert healthy_apps(reader) == 2
 
 

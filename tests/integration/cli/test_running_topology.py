@@ -334,7 +334,7 @@ def test_start_recovers_from_a_deleted_state_folder(running: Workbench) -> None:
     made = kept(running)
     assert ORDERS in made
     assert {name: password(running, name) for name in made} == made
-    until("nothing is written into it any more", lambda: removed(running.state), 60)
+    until("nothing is written into it any more", lambda: removed(running.state))
     running.ucp("start", "--yes")
     assert running.status()["core"]["ready"] is True
     assert {name: password(running, name) for name in made} == made
@@ -424,7 +424,7 @@ def test_start_recovers_from_an_interrupted_and_a_killed_start(running: Workbenc
         text = journal.read_text()
         return "start-core" in text and json.loads(text)["pid"] == start.pid
 
-    until("it began", has_begun, seconds=30)
+    until("it began", has_begun)
     os.kill(start.pid, signal.SIGKILL)
     start.communicate()
     (left,) = running.status()["unfinished"]

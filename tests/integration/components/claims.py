@@ -94,7 +94,7 @@ def claims(running: Stack) -> Iterator[Claims]:
     host = replace(running.host, ports=ports)
     cloud = CloudComponent(host, "demo")
     running.placement.start(cloud.programs())
-    eventually(lambda: cloud.ready().ready, cloud.ready, 60)
+    eventually(lambda: cloud.ready().ready, cloud.ready)
     account = account_file(host.state)
     write_account(account, cloud.account())
     argv = (
@@ -131,7 +131,7 @@ def make_network(kube: Kube) -> None:
         def found(kind: str = kind, name: str = name) -> Object:
             return kube.get(kinds[kind], name, CLUSTERS_NAMESPACE)
 
-        eventually(lambda found=found: is_ready(found()), found, 60)  # type: ignore[misc]
+        eventually(lambda found=found: is_ready(found()), found)  # type: ignore[misc]
 
 
 def is_ready(item: Object) -> bool:

@@ -43,4 +43,4 @@ def define_platform(kube: Kube) -> None:
             return all(kube.list_all(each.kind, "team-a") is not None for each in KINDS.values())
         return False
 
-    eventually(served, lambda: "not served", 60)
+    eventually(served, lambda: "not served")

@@ -26,7 +26,7 @@ from k8s_ucp.process import ProcessIdentity
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import CrossplaneSettings
 from k8s_ucp.workspace import StateFolder
-from tests.control_planes import ControlPlanes, eventually, made_with, namespace
+from tests.control_planes import PATIENCE, ControlPlanes, eventually, made_with, namespace
 
 from .platform_api import early_kinds
 
@@ -104,7 +104,7 @@ class Stack:
         self.placement.start(Watcher(self.placement).programs())
         self.wait_well()
 
-    def wait_well(self, seconds: float = 60) -> None:
+    def wait_well(self, seconds: float = PATIENCE) -> None:
         eventually(lambda: self.health().ready, self.health, seconds)
 
     def pid(self, name: str) -> int:

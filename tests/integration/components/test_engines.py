@@ -40,7 +40,7 @@ from .stack import PROGRAMS, Stack, stack
 pytestmark = pytest.mark.engines
 
 FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
-BACK_SECONDS = 60.0
+BACK_SECONDS = 150.0
 """Generous timeout of a restart; the benchmarks measure how long it takes on an idle machine."""
 
 
@@ -309,9 +309,9 @@ def test_a_package_in_the_cache_needs_no_registry(running: Stack) -> None:
         found = [each.get("status") or {} for each in revisions()]
         return [each.get("capabilities") for each in found] == [["composition"]]
 
-    eventually(is_read, revisions, 60)
+    eventually(is_read, revisions)
     kube.delete(FUNCTION, name)
-    eventually(lambda: not revisions(), revisions, 60)
+    eventually(lambda: not revisions(), revisions)
 
 
 def test_status_and_doctor_report_why_a_claim_is_not_composed(platform: Stack) -> None:
@@ -321,7 +321,7 @@ def test_status_and_doctor_report_why_a_claim_is_not_composed(platform: Stack) -
         said = told(platform)
         return all(both_tell(said, name, reason) for name, reason in broken.items())
 
-    eventually(all_told, partial(told, platform), 60)
+    eventually(all_told, partial(told, platform))
 
 
 def test_probes_of_the_function_write_nothing_to_its_log(running: Stack) -> None:
@@ -342,7 +342,7 @@ def test_user_functions_compose_resources_or_report_errors(platform: Stack) -> N
     stores = Kind("example.org/v1", "Store", "stores")
     buckets = Kind("s3.aws.m.upbound.io/v1beta1", "Bucket", "buckets")
     served = f"{stores.plural}.example.org"
-    eventually(lambda: established(kube, served), lambda: f"{served} is not established", 60)
+    eventually(lambda: established(kube, served), lambda: f"{served} is not established")
 
     def store(name: str) -> None:
         place = {"name": name, "namespace": "team-a"}
@@ -444,7 +444,7 @@ def test_stop_is_fast_and_a_start_restores_the_same_components(running: Stack) -
     password = running.redis.password()
     began = time.monotonic()
     running.placement.stop_all()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert not running.processes()
     assert not running.placement.runtime.exists()
     time.sleep(2)

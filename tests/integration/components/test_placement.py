@@ -134,7 +134,7 @@ def test_a_program_that_fails_to_start_is_given_up_and_can_be_retried(
 ) -> None:
     placement.ensure_running()
     placement.start([python_program("broken", "raise SystemExit('why')", placement.state.root)])
-    wait_until(lambda: placement.states()["broken"].state == "FATAL", 30)
+    wait_until(lambda: placement.states()["broken"].state == "FATAL")
     assert "why" in placement.log("broken").read_text()
     assert placement.restart_given_up() == ["broken"]
     assert placement.states()["broken"].state != "FATAL"

@@ -58,7 +58,7 @@ def test_calls_log_in_once_and_leave_no_connection(server: SshGit, url: str, fol
 
     assert server.logins == 1
     assert not list(folder.glob("ucp-ssh-*"))
-    eventually(lambda: not _connections(folder), lambda: _connections(folder), seconds=10)
+    eventually(lambda: not _connections(folder), lambda: _connections(folder))
 
 
 def test_a_broken_connection_is_opened_again(server: SshGit, url: str, folder: Path) -> None:

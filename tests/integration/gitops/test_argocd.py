@@ -47,7 +47,8 @@ from k8s_ucp.steps.waiting.await_applications import await_applications, not_yet
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
-from tests.control_planes import start_what_ended
+from tests.control_planes import PATIENCE
+from tests.control_planes import eventually as wait_until
 from tests.integration.gitops.older_repositories import write_older_layout
 from tests.unit.gitops.topologies import demo
 
@@ -65,12 +66,9 @@ def eventually(
     holds: Callable[[], object],
     what: str,
     seen: Callable[[], object] = str,
-    seconds: float = 150,
+    seconds: float = PATIENCE,
 ) -> None:
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, f"{what}: not reached in time; last seen: {seen()}"
-        time.sleep(0.2)
+    wait_until(lambda: bool(holds()), lambda: f"{what}: {seen()}", seconds)
 
 
 @dataclass
@@ -212,7 +210,6 @@ def test_crossplane_roles_for_people_are_filled(running: Running) -> None:
         return {group for rule in rules for group in rule["apiGroups"]}
 
     def is_filled(step: str) -> bool:
-        start_what_ended(running.context.provider)
         return "apiextensions.crossplane.io" in groups(step)
 
     for step in ("admin", "edit", "view", "browse"):

@@ -54,7 +54,7 @@ def core(toolbox: Toolbox) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = 150) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

@@ -214,7 +214,7 @@ def test_slow_response_is_limited_as_a_whole(
         began = time.monotonic()
         with pytest.raises(Unreachable):
             kube.request("GET", "/slow")
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 20
 
 
 KILLED = """

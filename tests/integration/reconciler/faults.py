@@ -281,7 +281,7 @@ def _measure(
     """Called at the end of a fault: make a change, and measure the time to full recovery."""
     began = time.monotonic()
     right = scene.right(scene.change())
-    eventually(lambda: shown() and right(), f"{kind} ({where}) healed", seconds=60)
+    eventually(lambda: shown() and right(), f"{kind} ({where}) healed")
     return Found(kind, where, time.monotonic() - began, told)
 
 

@@ -159,7 +159,7 @@ def test_reconciler_and_board_survive_a_restart_of_the_core_api_server(
         began = time.monotonic()
         world.declare("prod")
         world.await_registered("demo-prod")
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 50
         eventually(lambda: is_registered("prod") or None, "the core on the board again")
         assert not read()["about"][""]["lost"]
     # The board's threads end with it, not with the API server.
@@ -201,7 +201,7 @@ def test_silent_connections_to_the_core_do_not_stall_registration(world: Cluster
         began = time.monotonic()
         world.declare("prod")
         world.await_registered("demo-prod")
-        assert time.monotonic() - began < 25
+        assert time.monotonic() - began < 50
 
 
 def test_a_watch_from_an_expired_revision_lists_again(

@@ -48,15 +48,16 @@ from k8s_ucp.reconciler.runtime.clock import Clock, system_clock
 from k8s_ucp.reconciler.runtime.conditions import find
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import Settings
+from tests.control_planes import PATIENCE, Restarts
 
 T = TypeVar("T")
 CLUSTERS = names.CLUSTERS_NAMESPACE
 ARGOCD = names.ARGOCD_NAMESPACE
 
 
-def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60) -> T:
+def eventually(check: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
     """Wait until `check` returns a true value; returns it. Fails with its last value or error."""
-    until = time.monotonic() + seconds
+    until, restarts = time.monotonic() + seconds, Restarts()
     last: Any = None
     while (looked := time.monotonic()) < until:
         try:
@@ -66,6 +67,7 @@ def eventually(check: Callable[[], T | None], what: str, *, seconds: float = 60)
         else:
             if last:
                 return last
+        restarts.look()
         # Longer pauses after slow checks leave CPU time to the code that is awaited.
         time.sleep(min(1, max(0.03, 3 * (time.monotonic() - looked))))
     raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")

@@ -106,7 +106,7 @@ def test_any_plan_runs_in_order_and_stops_at_a_failure(
 
 
 def test_independent_steps_run_in_parallel() -> None:
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=60)
     world = RecordedRun()
     world.run(*(Task(probe(name, lambda *_: barrier.wait() and None)) for name in "abc"))
     assert sorted(world.done) == ["a", "b", "c"]

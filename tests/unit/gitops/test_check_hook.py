@@ -52,7 +52,7 @@ def test_a_tree_that_grows_when_it_is_checked_out_is_rejected(
         input=f"{small} {large} refs/heads/main\n",
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=60,
     )
     assert pushed.returncode == 1
     assert "more than 2000, or larger than 900000 bytes" in pushed.stderr

@@ -290,7 +290,6 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
         eventually(
             lambda kind=kind, name=name, well=well: done(kind, name, well),
             lambda kind=kind, name=name: (kind.plural, name, state(kind, name)),
-            seconds=90,
         )
     waiting = {
         each["metadata"]["labels"]["app"]: waits(each["status"])
@@ -332,7 +331,7 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
         found = ask_pods(default("demo", ["one"]), [APPLICATION], {"demo-one": file})
         return reason_and_pods(APPLICATION, found)
 
-    eventually(lambda: "match pod anti-affinity rules" in told(), told, seconds=90)
+    eventually(lambda: "match pod anti-affinity rules" in told(), told)
     assert "set nodes: 5 for the cluster of environment one" in told()
 
     # A rerun finds nothing to change; then nodes are added.
@@ -343,6 +342,5 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
     eventually(
         lambda: done(SETS, "apart", lambda status: status["readyReplicas"] == 5),
         lambda: state(SETS, "apart"),
-        seconds=90,
     )
     assert not told()

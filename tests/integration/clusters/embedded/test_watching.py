@@ -80,7 +80,7 @@ def test_each_killed_process_is_restarted_with_its_data(
     made(provider, "one").apply(namespace("precious"))
     for component in COMPONENTS:
         old = kill(folder, component)
-        eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=60)
+        eventually(lambda: provider.state("one").ready, lambda: provider.state("one"))
         new = find_component(folder, component)
         assert new is not None
         assert new != old
@@ -92,7 +92,6 @@ def test_each_killed_process_is_restarted_with_its_data(
     eventually(
         lambda: kube.get(DEPLOYMENT, "after", "default")["status"].get("availableReplicas") == 2,
         lambda: kube.get(DEPLOYMENT, "after", "default")["status"],
-        seconds=60,
     )
 
 
@@ -102,7 +101,7 @@ def test_processes_that_are_killed_at_once_are_restarted(
     made(provider, "one").apply(namespace("precious"))
     for own in find_own(folder):
         os.kill(own.pid, signal.SIGKILL)
-    eventually(lambda: provider.state("one").ready, lambda: provider.state("one"), seconds=60)
+    eventually(lambda: provider.state("one").ready, lambda: provider.state("one"))
     assert Kube(provider.kubeconfig("one")).find(NAMESPACE, "precious")
 
 

@@ -29,4 +29,4 @@ def test_a_slow_or_endless_token_endpoint_times_out(
         began = time.monotonic()
         with pytest.raises(Unreachable, match=r"token endpoint of 127\.0\.0\.1"):
             access.fetch(address)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30

@@ -98,7 +98,7 @@ def test_drift_is_repaired(world: Clusters, planes: Planes, provider: EmbeddedPr
     kube = Kube(provider.kubeconfig("demo-stage"))
     kube.apply(deployment("kept", "default"))
     provider.stop("demo-stage")
-    eventually(lambda: provider.state("demo-stage").ready, "the cluster again", seconds=60)
+    eventually(lambda: provider.state("demo-stage").ready, "the cluster again")
     assert kube.get(DEPLOYMENT, "kept", "default")
     kube.close()
     world.await_condition(names.READY, "True")
@@ -252,8 +252,8 @@ def test_the_process_stops_quickly_and_resumes_after_a_restart(
     def end(process: subprocess.Popen[str]) -> int:
         process.terminate()
         began = time.monotonic()
-        code = process.wait(10)
-        assert time.monotonic() - began < 5
+        code = process.wait(60)
+        assert time.monotonic() - began < 20
         return code
 
     try:

@@ -197,7 +197,6 @@ class Storm:
                 eventually(
                     lambda cluster=cluster: self.present(cluster) == self.wanted(cluster),
                     f"all copies on {cluster}",
-                    seconds=60,
                 )
             except AssertionError as error:
                 is_there, want = self.present(cluster), self.wanted(cluster)

@@ -27,6 +27,7 @@ def test_each_transition_is_recorded_as_one_event(world: Clusters, planes: Plane
     world.await_condition(names.REACHABLE, "False", None, "demo-prod")
     planes.provider.start("demo-prod")
     world.await_condition(names.REACHABLE, "True", None, "demo-prod")
+    eventually(lambda: ("Normal", "Answers") in world.events("demo-prod"), "the event")
     world.stop()
     world.start(resync_seconds=0.2)
     time.sleep(1)

@@ -53,7 +53,7 @@ def test_a_forge_that_sends_a_byte_now_and_then_is_given_up(
     began = time.monotonic()
     with pytest.raises(ForgeFailed, match="is not responding"):
         forge.find("ucp/echo/stage", "main")
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 30
 
 
 def test_a_response_that_is_too_large_is_refused(

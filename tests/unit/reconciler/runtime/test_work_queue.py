@@ -161,7 +161,7 @@ def test_a_waiting_thread_wakes_up_for_a_key_and_for_the_stop() -> None:
     while len(queue):
         pass
     queue.stop()
-    thread.join(5)
+    thread.join(60)
     assert not thread.is_alive()
     assert taken == ["a", "b", None]
 
@@ -194,7 +194,7 @@ def test_a_key_is_never_processed_by_two_threads_at_a_time(threads: int) -> None
         pass
     queue.stop()
     for each in workers:
-        each.join(5)
+        each.join(60)
     assert not twice
     assert set(seen) == {f"key {number}" for number in range(7)}
 

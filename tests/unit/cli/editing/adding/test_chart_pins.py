@@ -33,7 +33,7 @@ def test_charts_are_fetched_at_the_same_time_and_once(monkeypatch: pytest.Monkey
         fetched.append(place.name)
         if place.name == "lost":
             raise UcpError("the chart lost: not found")
-        both_run.wait(timeout=20)
+        both_run.wait(timeout=60)
         return PinnedChart("1.0.0", f"sha256:{place.name}")
 
     monkeypatch.setattr("k8s_ucp.cli.app_sources.pinned_helm", lambda *_: Path("helm"))
@@ -66,7 +66,7 @@ def test_dependencies_of_charts_in_folders_are_fetched_at_the_same_time(
     def fetched(_: Path, files: Files, *_more: object) -> dict[str, bytes]:
         if b"name: lost" in files["Chart.yaml"]:
             raise UcpError("failed to fetch the charts")
-        both_run.wait(timeout=20)
+        both_run.wait(timeout=60)
         return {}
 
     monkeypatch.setattr("k8s_ucp.cli.app_sources.pinned_helm", lambda *_: Path("helm"))

@@ -79,13 +79,13 @@ def test_a_kubeconfig_is_parsed_once_and_again_after_a_change() -> None:
     padding = "".join(f"# {number}\nk{number}: v\n" for number in range(2_400))
     owner = local_cluster()
     one = replace(source(owner), kubeconfig=as_yaml(config()) + padding.encode())
-    began = time.perf_counter()
+    began = time.process_time()
     first = clients.auth_info_of(one)
-    took = time.perf_counter() - began
-    began = time.perf_counter()
+    took = time.process_time() - began
+    began = time.process_time()
     for _ in range(10):
         assert clients.auth_info_of(one) == first
-    assert time.perf_counter() - began < took
+    assert time.process_time() - began < took
     for _ in range(2):
         with pytest.raises(NoAccess):
             clients.auth_info_of(replace(one, kubeconfig=b"words"))
