@@ -10,10 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from k8s_ucp.managed.policies import policies_of
-from k8s_ucp.names import OWNED
+from k8s_ucp.names import CREATION, OWNED
 
-CREATION = "crossplane.io/external-create-"
-"""Prefix of the annotations that a provider writes before and after it creates something."""
 NAMED_KINDS: Mapping[str, tuple[str, str]] = {
     "compute.gcp.m.upbound.io": ("Instance", "instances"),
     "container.gcp.m.upbound.io": ("Cluster", "clusters"),

@@ -15,14 +15,10 @@ from typing import Any, Literal, Protocol
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.managed.external import CloudFailed, Declared, External, ExternalObservation
-from k8s_ucp.managed.ownership import CREATION
 from k8s_ucp.managed.policies import Policies, policies_of
-from k8s_ucp.names import EXTERNAL_NAME
+from k8s_ucp.names import CREATION_FAILED, CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
 
 FINALIZER = "finalizer.managedresource.crossplane.io"
-PENDING = f"{CREATION}pending"
-SUCCEEDED = f"{CREATION}succeeded"
-FAILED = f"{CREATION}failed"
 
 Object = dict[str, Any]
 
@@ -129,11 +125,13 @@ def reconcile(
                 return _failed(
                     "never",
                     "cannot determine creation result - remove the "
-                    f"{PENDING} annotation if it is safe to proceed",
+                    f"{CREATION_PENDING} annotation if it is safe to proceed",
                     reason="CannotInitializeManagedResource",
                 )
-            ended = {SUCCEEDED: store.now(), EXTERNAL_NAME: found}
-            item = store.write(item, ManagedChange(ended if found else {FAILED: store.now()}))
+            ended = {CREATION_SUCCEEDED: store.now(), EXTERNAL_NAME: found}
+            item = store.write(
+                item, ManagedChange(ended if found else {CREATION_FAILED: store.now()})
+            )
         if not deleted:
             return _look(item, external, store, policies)
         result = _delete(item, external)
@@ -184,17 +182,17 @@ def _create(
     policies: Policies,
 ) -> Result:
     """found: references, which are written before the cloud is called."""
-    item = store.write(item, ManagedChange({PENDING: store.now()}, found, finalizer=True))
+    item = store.write(item, ManagedChange({CREATION_PENDING: store.now()}, found, finalizer=True))
     try:
         name = external.create(replace(declared, parameters=_initial(item, declared.parameters)))
     except CloudFailed as error:
         if error.certain:
-            store.write(item, ManagedChange({FAILED: store.now()}))
+            store.write(item, ManagedChange({CREATION_FAILED: store.now()}))
         return replace(
             _failed("backoff", error.message, reason="CannotCreateExternalResource"),
             ready=_CREATING,
         )
-    item = store.write(item, ManagedChange({SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
+    item = store.write(item, ManagedChange({CREATION_SUCCEEDED: store.now(), EXTERNAL_NAME: name}))
     note = _note("CreatedExternalResource", "Successfully requested creation of external resource")
     created = Result("next", _SYNCED, _CREATING, event=note)
     if not external.created_synchronously:
@@ -250,8 +248,10 @@ def _let_go(item: Object, store: Store) -> Result:
 
 def creation_is_uncertain(item: Mapping[str, Any]) -> bool:
     """Whether a creation began, and its result was not recorded."""
-    pending = _time(item, PENDING)
-    ended = [each for each in (_time(item, SUCCEEDED), _time(item, FAILED)) if each]
+    pending = _time(item, CREATION_PENDING)
+    ended = [
+        each for each in (_time(item, CREATION_SUCCEEDED), _time(item, CREATION_FAILED)) if each
+    ]
     # With equal times, the failure may be of an earlier attempt.
     return pending is not None and not any(each > pending for each in ended)
 

@@ -13,14 +13,12 @@ from hypothesis import strategies as st
 from k8s_ucp.managed.external import ABSENT, CloudFailed, Declared, ExternalObservation
 from k8s_ucp.managed.reconcile import (
     FINALIZER,
-    PENDING,
-    SUCCEEDED,
     ManagedChange,
     Resolved,
     Result,
     reconcile,
 )
-from k8s_ucp.names import EXTERNAL_NAME
+from k8s_ucp.names import CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
 
 
 class Killed(BaseException):
@@ -183,7 +181,7 @@ def test_a_resource_ready_at_creation_is_reported_in_the_same_reconcile() -> Non
     assert well.event[0] == "CreatedExternalResource"
     assert cloud.calls == ["observe", "create", "observe"]
     # The external name was recorded before the resource was observed.
-    assert list(there.changes[1].annotations) == [SUCCEEDED, EXTERNAL_NAME]
+    assert list(there.changes[1].annotations) == [CREATION_SUCCEEDED, EXTERNAL_NAME]
     assert there.item["spec"]["forProvider"]["zone"] == "a"
     assert there.published == {"id": "r-1"}
 
@@ -249,9 +247,9 @@ def test_a_single_write_records_all_changes_before_a_creation() -> None:
 
     before, after = there.changes
     assert written == [1]
-    assert (list(before.annotations), before.parameters) == ([PENDING], {"network": "n-1"})
+    assert (list(before.annotations), before.parameters) == ([CREATION_PENDING], {"network": "n-1"})
     assert before.finalizer
-    assert list(after.annotations) == [SUCCEEDED, EXTERNAL_NAME]
+    assert list(after.annotations) == [CREATION_SUCCEEDED, EXTERNAL_NAME]
 
 
 def test_init_provider_fields_are_used_only_for_the_creation() -> None:
@@ -348,7 +346,7 @@ def test_a_lost_creation_that_cannot_be_recovered_waits_for_a_person() -> None:
 
     assert result.again == "never"
     assert result.synced is not None
-    assert PENDING in result.synced[2]
+    assert CREATION_PENDING in result.synced[2]
     assert len(cloud.resources) == 1
 
 

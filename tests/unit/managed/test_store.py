@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 from k8s_ucp.kube import Conflict, Kind, Kube
-from k8s_ucp.managed.reconcile import FINALIZER, PENDING, ManagedChange
+from k8s_ucp.managed.reconcile import FINALIZER, ManagedChange
 from k8s_ucp.managed.references import ResourceReference
 from k8s_ucp.managed.store import KubeStore
+from k8s_ucp.names import CREATION_PENDING
 
 SUBNET = Kind("ec2.aws.m.upbound.io/v1beta1", "Subnet", "subnets")
 VPC = Kind("ec2.aws.m.upbound.io/v1beta1", "VPC", "vpcs")
@@ -68,13 +69,15 @@ def test_reference_finalizer_and_annotation_are_one_patch() -> None:
     resolved = store(kube).resolve(kube.item)
     assert kube.patches == []
 
-    store(kube).write(kube.item, ManagedChange({PENDING: "now"}, resolved.found, finalizer=True))
+    store(kube).write(
+        kube.item, ManagedChange({CREATION_PENDING: "now"}, resolved.found, finalizer=True)
+    )
 
     assert resolved.parameters == {"vpcIdRef": {"name": "shared"}, "vpcId": "vpc-1"}
     assert kube.patches == [
         {
             "metadata": {
-                "annotations": {PENDING: "now"},
+                "annotations": {CREATION_PENDING: "now"},
                 "resourceVersion": "1",
                 "finalizers": [FINALIZER],
             },
@@ -100,5 +103,5 @@ def test_a_finalizer_added_concurrently_by_another_writer_is_kept() -> None:
 def test_an_object_that_keeps_changing_raises_a_conflict() -> None:
     kube = ChangingKube(subnet(), others=9)
     with pytest.raises(Conflict):
-        store(kube).write(kube.item, ManagedChange({PENDING: "now"}, finalizer=True))
+        store(kube).write(kube.item, ManagedChange({CREATION_PENDING: "now"}, finalizer=True))
     assert kube.patches == []

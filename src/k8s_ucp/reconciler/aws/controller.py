@@ -17,16 +17,13 @@ from k8s_ucp.aws.resource import AwsResource
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import (
-    FAILED,
-    PENDING,
-    SUCCEEDED,
     ReferenceMissing,
     Result,
     reconcile,
 )
 from k8s_ucp.managed.references import ResourceReference, lookups_of, resolve, wanted_of
 from k8s_ucp.managed.store import KubeStore
-from k8s_ucp.names import EXTERNAL_NAME
+from k8s_ucp.names import CREATION_FAILED, CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
 from k8s_ucp.reconciler.access.core_client import connect
 from k8s_ucp.reconciler.aws.control_planes import ControlPlanes
 from k8s_ucp.reconciler.aws.usages import Usages
@@ -50,7 +47,7 @@ references can be resolved."""
 WATCH_TURNS = 3
 """Factor by which these watches last longer than others, still short enough to count as alive: two
 dozen kinds are watched on a server of this machine, and each new watch costs some milliseconds."""
-_OURS = (PENDING, SUCCEEDED, FAILED)
+_OURS = (CREATION_PENDING, CREATION_SUCCEEDED, CREATION_FAILED)
 """Annotations that we write ourselves; changes of them need no reconciliation."""
 
 

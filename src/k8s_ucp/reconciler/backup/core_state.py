@@ -13,12 +13,10 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
-from k8s_ucp.managed.ownership import CREATION
 from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 
-_SUCCEEDED = f"{CREATION}succeeded"
 _KEPT = ("type", "labels", "annotations", "data")
 _NOT_KEPT = "kubectl.kubernetes.io/last-applied-configuration"
 """Annotation that contains the whole Secret."""
@@ -219,7 +217,7 @@ def exists_outside(item: Object) -> bool:
     observed: until then both conditions are false, and the name proves nothing.
     """
     return (
-        _SUCCEEDED in (item["metadata"].get("annotations") or {})
+        names.CREATION_SUCCEEDED in (item["metadata"].get("annotations") or {})
         or is_true(item, "Synced")
         or is_true(item, "Ready")
         or bool((item.get("status") or {}).get("atProvider"))
@@ -241,7 +239,7 @@ def _only_composed(item: Object) -> bool:
     notes = about.get("annotations") or {}
     return (
         names.COMPOSITE in (about.get("labels") or {})
-        and not any(each.startswith(CREATION) for each in notes)
+        and not any(each.startswith(names.CREATION) for each in notes)
         and not (item.get("status") or {}).get("atProvider")
     )
 

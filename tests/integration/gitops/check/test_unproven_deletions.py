@@ -11,7 +11,7 @@ from k8s_ucp.gitops.manifests.yaml_text import load_all
 from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.inspect.doctor.objects import foreign
 from k8s_ucp.kube import Kind, Kube, KubeError, Object
-from k8s_ucp.names import CLUSTERS_NAMESPACE, OWNED
+from k8s_ucp.names import CLUSTERS_NAMESPACE, CREATION_SUCCEEDED, OWNED
 from tests.control_planes import eventually
 from tests.unit.gitops.topologies import FACTS, demo, on_clouds
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engines
 
 PATH = "platform/crossplane/config/unproven-deletions.yaml"
 CLUSTER = Kind("eks.aws.m.upbound.io/v1beta1", "Cluster", "clusters")
-CREATED = {"crossplane.io/external-create-succeeded": "2026-01-01T00:00:00Z"}
+CREATED = {CREATION_SUCCEEDED: "2026-01-01T00:00:00Z"}
 FOUND = {"conditions": [{"type": "Ready", "status": "True"}]}
 ABSENT = {"conditions": [{"type": "Synced", "status": "False"}]}
 

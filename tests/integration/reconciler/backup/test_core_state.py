@@ -32,7 +32,7 @@ pytestmark = pytest.mark.engines
 GROUP = "ec2.aws.m.upbound.io"
 VPC = Kind(f"{GROUP}/v1beta1", "VPC", "vpcs")
 NETWORK = f"VPC.{GROUP}/{CLUSTERS}/demo-eu"
-CREATED = {"crossplane.io/external-create-succeeded": "2026-01-01T00:00:00Z"}
+CREATED = {names.CREATION_SUCCEEDED: "2026-01-01T00:00:00Z"}
 DATABASE = f"{CLUSTERS}/quotes-stage-connection"
 SOURCE = "crossplane-system/byhand-kubeconfig"
 
