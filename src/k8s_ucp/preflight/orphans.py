@@ -14,10 +14,10 @@ from k8s_ucp.components.ownership.generated_kinds import kind_of_crd
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.kube import CRD, Kind, KubeError, Object
+from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.preflight.fence import lost_fence
 from k8s_ucp.preflight.unresponsive_core import advice_of_silence, is_given_up
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 
 
 def check_orphans(context: StartContext) -> None:

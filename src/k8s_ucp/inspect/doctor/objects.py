@@ -10,7 +10,6 @@ from k8s_ucp.inspect.resource_conditions import kubectl_words
 from k8s_ucp.kube import Object
 from k8s_ucp.managed.ownership import may_be_foreign
 from k8s_ucp.names import OWNED, PAUSED
-from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 from k8s_ucp.timestamps import parse_stamp
 
 STUCK_SECONDS = 300.0
@@ -81,7 +80,7 @@ def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) ->
 def foreign(cluster: str, kubectl: str, objects: Iterable[Object], _: float) -> Iterator[Finding]:
     """Clusters and databases in a cloud that may belong to another topology of the same name."""
     for each in objects:
-        if may_be_foreign(each) and is_declared_by_us(each):
+        if may_be_foreign(each):
             yield Finding(
                 f"foreign/{cluster}/{_id(each)}",
                 "warning",

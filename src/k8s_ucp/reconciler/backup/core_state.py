@@ -13,6 +13,7 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
+from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
@@ -221,15 +222,6 @@ def exists_outside(item: Object) -> bool:
         or is_true(item, "Synced")
         or is_true(item, "Ready")
         or bool((item.get("status") or {}).get("atProvider"))
-    )
-
-
-def is_declared_by_us(item: Object) -> bool:
-    """Whether a managed resource is in our clusters' namespace, or owned by a kind of ours."""
-    about = item["metadata"]
-    owners = about.get("ownerReferences") or []
-    return about.get("namespace") == names.CLUSTERS_NAMESPACE or any(
-        str(each["apiVersion"]).startswith(f"{names.GROUP}/") for each in owners
     )
 
 

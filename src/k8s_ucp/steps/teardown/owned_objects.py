@@ -18,10 +18,10 @@ from k8s_ucp.inspect.cluster_deletion import (
 )
 from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.kube import CRD, LOCAL_CLUSTER, Object
+from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.names import CLUSTERS_NAMESPACE, ENVIRONMENT, GROUP, TOPOLOGY
 from k8s_ucp.preflight.orphans import managed_kinds
 from k8s_ucp.providers import PROVIDERS
-from k8s_ucp.reconciler.backup.core_state import is_declared_by_us
 from k8s_ucp.topology.placement import runs_in_cluster
 
 CLOUD = f"{GROUP}/cloud"

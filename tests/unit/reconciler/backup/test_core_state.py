@@ -8,7 +8,7 @@ import pytest
 
 from k8s_ucp.backup import EXTERNAL_NAMES, Backup, updated
 from k8s_ucp.kube import CONFIG_MAP, Kind, Kube, Object
-from k8s_ucp.reconciler.backup.core_state import CoreState, is_declared_by_us
+from k8s_ucp.reconciler.backup.core_state import CoreState
 
 GROUP = "ec2.aws.m.upbound.io"
 KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"
@@ -153,10 +153,3 @@ def test_a_backup_entry_under_a_random_object_name_is_replaced() -> None:
     assert after.external_names == {KEY: "sg-1"}
     assert updated(after, core.collect(), core.is_deleted) == after
     assert not updated(after, Backup(), state().is_deleted)
-
-
-def test_managed_resources_declared_by_ucp_are_recognized() -> None:
-    composite = [{"apiVersion": "k8s-ucp.io/v1alpha1", "kind": "Postgres"}]
-    assert is_declared_by_us({"metadata": {"namespace": "ucp-clusters"}})
-    assert is_declared_by_us({"metadata": {"namespace": "team", "ownerReferences": composite}})
-    assert not is_declared_by_us({"metadata": {"namespace": "team"}})
