@@ -15,8 +15,8 @@ from crossplane.function.proto.v1.run_function_pb2_grpc import FunctionRunnerSer
 
 from k8s_ucp.components.host.certificates import sign
 from k8s_ucp.git.repository import Repository
-from tests.unit.components.host.test_signed_certificates import authority
-from tests.unit.compositions.test_server import asked, claim
+from tests.unit.components.host.authorities import authority
+from tests.unit.compositions.platform import asked, claim
 
 FUNCTIONS = {
     "first": "def compose(req, rsp):\n    rsp.context.update({'by': 'first'})\n",

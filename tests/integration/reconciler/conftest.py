@@ -23,6 +23,7 @@ from k8s_ucp.kube import Kube
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.control_planes import made_with, start_what_ended
 from tests.end_of_run import ends_with_this_run
+from tests.integration.reconciler.access.token_endpoint import Endpoint, token_endpoint
 from tests.integration.reconciler.mirror_world import empty_mirrors
 from tests.integration.reconciler.world import (
     Clusters,
@@ -97,6 +98,13 @@ def make_room(core: Kube) -> None:
         core.apply(namespace, manager="test")
     for item in load_all(ACCESS.read_text("utf-8")):
         core.apply(item, manager="test")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """A cloud's token endpoint."""
+    with token_endpoint() as found:
+        yield found
 
 
 @pytest.fixture

@@ -29,12 +29,7 @@ from k8s_ucp.kube import (
     Object,
 )
 from k8s_ucp.reconciler.registration.notes import read_notes
-from tests.integration.reconciler.access.test_clouds import (
-    Endpoint,
-    account,
-    credential,
-    endpoint,
-)
+from tests.integration.reconciler.access.token_endpoint import Endpoint, account, credential
 from tests.integration.reconciler.hostile import (
     TOKEN,
     Hostile,
@@ -50,8 +45,6 @@ from tests.integration.reconciler.hostile import (
 )
 from tests.integration.reconciler.mirror_world import PROD, SOURCES, Mirrors
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually, token_of
-
-__all__ = ["endpoint"]
 
 pytestmark = [
     pytest.mark.engines,

@@ -15,14 +15,14 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import Kube, Unreachable
-from tests.unit.inspect import test_status
-from tests.unit.inspect.test_status import TOPOLOGY
+from tests.unit.inspect import snapshots
+from tests.unit.inspect.snapshots import TOPOLOGY
 
 WELL = dataclasses.replace(
-    test_status.WELL,
+    snapshots.WELL,
     registrations=[
         {**each, "metadata": {**each["metadata"], "uid": "1"}}
-        for each in test_status.WELL.registrations
+        for each in snapshots.WELL.registrations
     ],
 )
 

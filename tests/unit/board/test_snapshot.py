@@ -16,7 +16,7 @@ from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import Change
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.timestamps import stamp
-from tests.unit.inspect.test_status import TOPOLOGY, WELL
+from tests.unit.inspect.snapshots import TOPOLOGY, WELL
 
 SECRET = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJl"
 

@@ -17,7 +17,7 @@ from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ClusterSnapshot, summarize
 from tests.unit.gitops.promotion.tips import MemoryTip, shop
-from tests.unit.inspect.test_status import TOPOLOGY, WELL
+from tests.unit.inspect.snapshots import TOPOLOGY, WELL
 
 TITLES = (
     "Check the machine", "Install the pinned programs", "Render the repositories",

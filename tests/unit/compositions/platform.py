@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import crossplane.function.proto.v1.run_function_pb2 as messages
+
 from k8s_ucp import yaml_io
 from k8s_ucp.compositions import patch_and_transform, pipeline
 from k8s_ucp.compositions.definitions import Definitions
@@ -58,3 +60,13 @@ def machine(cloud: str = "aws", name: str = "build", namespace: str = "team-a") 
 
 def composed(of: dict[str, Any]) -> list[dict[str, Any]]:
     return pipeline.render(of, definitions(), FUNCTIONS)
+
+
+def asked(of: dict[str, Any]) -> Any:
+    complete = definitions().complete(of)
+    (step,) = definitions().composition(complete)["spec"]["pipeline"]
+    request = messages.RunFunctionRequest()
+    request.meta.tag = "tag"
+    request.observed.composite.resource.update(complete)
+    request.input.update(step["input"])
+    return request

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import crossplane.function.proto.v1.run_function_pb2 as messages
 from crossplane.function import resource
 
 from k8s_ucp.compositions.function import CompositionError, Desired, Request, Response
 from k8s_ucp.compositions.patch_and_transform import compose
 from k8s_ucp.compositions.server import answer
-from tests.unit.compositions.platform import claim, definitions
+from tests.unit.compositions.platform import asked, claim
 
 ENVIRONMENT = "apiextensions.crossplane.io/environment"
-
-
-def asked(of: dict[str, Any]) -> Any:
-    complete = definitions().complete(of)
-    (step,) = definitions().composition(complete)["spec"]["pipeline"]
-    request = messages.RunFunctionRequest()
-    request.meta.tag = "tag"
-    request.observed.composite.resource.update(complete)
-    request.input.update(step["input"])
-    return request
 
 
 def test_the_response_for_a_claim_contains_its_resources() -> None:

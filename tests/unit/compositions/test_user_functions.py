@@ -18,7 +18,7 @@ from k8s_ucp.compositions.function import CompositionError
 from k8s_ucp.compositions.user_functions import CommittedFunction, UserFunction
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.repository import Repository
-from tests.unit.compositions.test_server import asked, claim
+from tests.unit.compositions.platform import asked, claim
 
 COUNT = """
 from crossplane.function import resource

@@ -10,7 +10,7 @@ import pytest
 from k8s_ucp.inspect.differences import Committed, Difference, differences
 from k8s_ucp.inspect.overlay_versions import brief, versions_in
 from k8s_ucp.inspect.status import ClusterSnapshot
-from tests.unit.inspect.test_status import TOPOLOGY, cluster, registration
+from tests.unit.inspect.snapshots import TOPOLOGY, cluster, registration
 
 
 def application(app: str, env: str, *images: str, sync: str = "Synced") -> dict[str, Any]:

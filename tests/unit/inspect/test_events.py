@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.events import Filter, Places, merged, newest
-from tests.unit.inspect.test_status import TOPOLOGY
+from tests.unit.inspect.snapshots import TOPOLOGY
 
 
 def event(kind: str, name: str, namespace: str = "", **parts: Any) -> dict[str, Any]:

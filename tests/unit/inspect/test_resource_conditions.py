@@ -19,7 +19,7 @@ from k8s_ucp.inspect.status import (
 )
 from k8s_ucp.kube import Object
 from k8s_ucp.topology import Environment, Topology, default
-from tests.unit.inspect.doctor.test_checks import examined
+from tests.unit.inspect.doctor.examinations import examined
 
 WELL = {"Synced": ("True", "ReconcileSuccess", ""), "Ready": ("True", "Available", "")}
 CREATING = {**WELL, "Ready": ("False", "Creating", "")}

@@ -21,7 +21,7 @@ from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from tests.unit.reconciler.fake_api import FakeApi
 from tests.unit.reconciler.mirrors.mirror_model import CLUSTER, ModelSession
-from tests.unit.reconciler.mirrors.test_syncers import entry, secret, syncer
+from tests.unit.reconciler.mirrors.syncer_objects import entry, secret, syncer
 from tests.unit.reconciler.objects import NOW
 
 REFUSED = Condition(names.REGISTERED, "False", "KubeconfigInvalid", "no kubeconfig")

@@ -3,69 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from k8s_ucp import names
 from k8s_ucp.kube import SECRET, Kube
 from k8s_ucp.reconciler.access.authenticators import aws as authenticator_aws
 from k8s_ucp.reconciler.access.authenticators import digitalocean as authenticator_digitalocean
 from k8s_ucp.reconciler.runtime.settings import REGISTRATION
+from tests.integration.reconciler.access.token_endpoint import Endpoint, account, credential
 from tests.integration.reconciler.registration.planted_secrets import plant
 from tests.integration.reconciler.world import Clusters, token_of
 
 pytestmark = pytest.mark.engines
 
 CANARY = "canary-credential-3b7e"
-
-
-@dataclass
-class Endpoint:
-    """A token endpoint that responds with `status` and `answer`, and records all requests."""
-
-    url: str
-    answer: dict[str, Any] = field(default_factory=dict)
-    status: int = 200
-    asked: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
-
-
-@pytest.fixture
-def endpoint() -> Iterator[Endpoint]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.reply("")
-
-        def do_POST(self) -> None:
-            self.reply(self.rfile.read(int(self.headers["Content-Length"])).decode())
-
-        def reply(self, body: str) -> None:
-            found.asked.append((self.path, dict(self.headers), body))
-            text = json.dumps(found.answer).encode()
-            self.send_response(found.status)
-            self.send_header("Content-Length", str(len(text)))
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    found = Endpoint(f"http://127.0.0.1:{server.server_address[1]}")
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield found
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def admin_token(world: Clusters) -> str:
@@ -90,18 +43,6 @@ def admin_token(world: Clusters) -> str:
     return app.request_token("default", "cloud-admin", seconds=600)[0]
 
 
-def credential(world: Clusters, name: str, content: str) -> None:
-    world.core.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": name, "namespace": "crossplane-system"},
-            "stringData": {"creds": content},
-        },
-        manager="test",
-    )
-
-
 def with_plugin(world: Clusters, command: str, *arguments: str) -> str:
     """The cluster's kubeconfig as the cloud's own tools write it: with an exec plugin."""
     config = json.loads(json.dumps(world.provider.configs["demo-stage"]))
@@ -113,24 +54,6 @@ def with_plugin(world: Clusters, command: str, *arguments: str) -> str:
         }
     }
     return json.dumps(config)
-
-
-def account(endpoint: Endpoint) -> str:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    text = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ).decode()
-    return json.dumps(
-        {
-            "type": "service_account",
-            "client_email": "ucp@example.iam.gserviceaccount.com",
-            "private_key": text,
-            "private_key_id": "1",
-            "token_uri": f"{endpoint.url}/token",
-        }
-    )
 
 
 def test_a_gke_cluster_is_registered_with_a_service_account_token(

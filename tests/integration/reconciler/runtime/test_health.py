@@ -6,8 +6,6 @@ import json
 import signal
 import threading
 import time
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -18,18 +16,10 @@ from k8s_ucp.reconciler import manager
 from k8s_ucp.reconciler.runtime.settings import Settings
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes, furnish
+from tests.integration.reconciler.runtime.health_pages import page
 from tests.integration.reconciler.world import Clusters, eventually
 
 pytestmark = pytest.mark.engines
-
-
-def page(port: int | None, path: str) -> tuple[int, str]:
-    try:
-        with urlopen(f"http://127.0.0.1:{port}{path}") as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
 
 
 def test_health_endpoints_listen_on_loopback_only(world: Clusters) -> None:

@@ -13,7 +13,7 @@ from k8s_ucp.kube import LOCAL_CLUSTER, SECRET
 from k8s_ucp.reconciler.registration.notes import read_notes
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.registration.planted_secrets import kubeconfig_secret
-from tests.integration.reconciler.runtime.test_health import page
+from tests.integration.reconciler.runtime.health_pages import page
 from tests.integration.reconciler.world import ARGOCD, CLUSTERS, Clusters, eventually
 
 pytestmark = pytest.mark.engines

@@ -16,23 +16,8 @@ from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.status import ComponentStatus
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.timestamps import stamp
-from tests.unit.inspect.test_status import TOPOLOGY, WELL, cluster
-
-NOW = 1_800_000_000.0
-BASE = dataclasses.replace(WELL, registrations=[], applications=[], components=[])
-
-
-def examined(*, notes: Any = None, leases: Any = (), exposed: Any = (), **seen: Any) -> Examined:
-    return Examined(
-        TOPOLOGY,
-        dataclasses.replace(
-            BASE, **{"environments": [], "clusters": [], "notes": notes or {}, **seen}
-        ),
-        NOW,
-        leases,
-        exposed,
-        "/w/core.yaml",
-    )
+from tests.unit.inspect.doctor.examinations import BASE, NOW, examined
+from tests.unit.inspect.snapshots import TOPOLOGY, cluster
 
 
 def only(found: Examined) -> tuple[str, str, str]:

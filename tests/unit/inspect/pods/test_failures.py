@@ -6,7 +6,7 @@ from typing import Any
 
 from k8s_ucp.inspect.pods.failures import FailingPods, failing, without_pods
 from k8s_ucp.inspect.pods.problems import reason_and_pods
-from tests.unit.inspect.pods.test_scheduling import WAITING
+from tests.unit.inspect.pods.waiting_application import WAITING
 
 CRASHES = {
     "name": "web",

@@ -12,7 +12,8 @@ from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.pods.scheduling import UnscheduledPods, nodes_needed, unscheduled
 from k8s_ucp.inspect.status import ClusterSnapshot, reasons
 from k8s_ucp.steps.waiting import await_applications
-from tests.unit.inspect.test_status import TOPOLOGY
+from tests.unit.inspect.pods.waiting_application import WAITING
+from tests.unit.inspect.snapshots import TOPOLOGY
 
 RULES = "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules"
 SAID = (
@@ -62,22 +63,6 @@ def test_the_advised_number_of_nodes_fits_all_pods(
 
 
 PODS = UnscheduledPods("shop", "ReplicaSet web", ("a",), RULES, "stage")
-WAITING = {
-    "metadata": {"name": "web-stage"},
-    "spec": {"destination": {"name": "demo-stage", "namespace": "shop"}},
-    "status": {
-        "sync": {"status": "Synced"},
-        "health": {"status": "Progressing"},
-        "resources": [
-            {
-                "kind": "Deployment",
-                "namespace": "shop",
-                "name": "web",
-                "health": {"status": "Progressing", "message": "Waiting for rollout to finish"},
-            }
-        ],
-    },
-}
 WORDS = (
     "not healthy: Deployment shop/web (Waiting for rollout to finish); a pod of ReplicaSet "
     f"shop/web is not scheduled: {RULES}"

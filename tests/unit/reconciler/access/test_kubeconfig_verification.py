@@ -28,7 +28,7 @@ from tests.unit.reconciler.objects import (
     source,
 )
 from tests.unit.reconciler.objects import _authority as another_authority
-from tests.unit.reconciler.registration.test_rules import seen
+from tests.unit.reconciler.registration.observations import seen
 
 EVIL = "https://evil.example.org"
 OTHER = another_authority()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -26,38 +25,13 @@ from k8s_ucp.reconciler.mirrors.rules import (
     Update,
     decide,
 )
-from k8s_ucp.reconciler.mirrors.spec import Syncer, SyncerEntry, parse
+from k8s_ucp.reconciler.mirrors.spec import SyncerEntry, parse
 from k8s_ucp.reconciler.mirrors.status import Count, SyncCounters, target_condition
+from tests.unit.reconciler.mirrors.syncer_objects import entry, secret, syncer
 
 PLACE = ObjectRef("Secret", "quote", "db")
 STAGE = Destination("demo-stage", "stage", {names.ENVIRONMENT: "stage"})
 PROD = Destination("demo-prod", "prod", {names.ENVIRONMENT: "prod"})
-
-
-def secret(data: dict[str, str], **parts: Any) -> Object:
-    metadata = {"name": "db", "namespace": "src", "resourceVersion": "1", "uid": "u"}
-    metadata.update(parts.pop("metadata", {}))
-    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
-    return {"kind": "Secret", "type": "Opaque", "metadata": metadata, "data": encoded, **parts}
-
-
-def syncer(*entries: Object, name: str = "one", created: str = "1", **metadata: Any) -> Syncer:
-    item = {
-        "metadata": {
-            "name": name,
-            "namespace": "src",
-            "generation": 1,
-            "creationTimestamp": created,
-            **metadata,
-        },
-        "spec": {"data": list(entries)},
-    }
-    return parse(item, frozenset({"src"}))
-
-
-def entry(**fields: Any) -> Object:
-    base = {"sourceName": "db", "targetCluster": "demo-stage", "targetNamespace": "quote"}
-    return {name: value for name, value in {**base, **fields}.items() if value is not None}
 
 
 def desired(**fields: Any) -> DesiredCopy:

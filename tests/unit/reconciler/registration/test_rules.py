@@ -37,23 +37,7 @@ from tests.unit.reconciler.objects import (
     registration,
     source,
 )
-
-
-def seen(**changes: Any) -> Observation:
-    """A valid source in a known environment, with nothing registered yet."""
-    one = changes.pop("source", source())
-    return replace(
-        Observation(
-            fate=Fate.ALIVE,
-            source=one,
-            auth_info=auth_info(one) if one else None,
-            environments=frozenset({"stage", "prod"}),
-            holders={},
-            existing=None,
-            now=NOW,
-        ),
-        **changes,
-    )
+from tests.unit.reconciler.registration.observations import seen
 
 
 def foreign(**changes: Any) -> Registration:

@@ -22,7 +22,7 @@ from k8s_ucp.steps.backup.back_up import back_up_before_stop
 from k8s_ucp.topology import Topology
 from k8s_ucp.workspace import Workspace, write_private_file
 from tests.unit.gitops.topologies import demo, on_clouds
-from tests.unit.preflight.test_orphans import crd
+from tests.unit.preflight.crds import crd
 
 
 class Machine:
