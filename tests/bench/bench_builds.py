@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bench.mirror_progress import say
 from tests.evidence import table, write
-from tests.unit.tools.test_forecast import is_right
+from tests.unit.tools.estimates import is_right
 
 COMMANDS = (("tools", "install"), ("tools", "install", "helm", "argo-rollouts"))
 """Arguments of `ucp`: what a first start needs, and what some need later."""

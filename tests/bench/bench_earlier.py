@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.bench.bench_render import APPS
 from tests.bench.bench_start import memory, seconds
 from tests.conftest import CACHE
-from tests.e2e.test_migration import BEFORE, ROOT, source_of
+from tests.e2e.earlier_ucp import BEFORE, ROOT, source_of
 from tests.e2e.wheels import install_wheel
 from tests.e2e.world import Workbench
 from tests.evidence import table, write

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from k8s_ucp.kube import Kube
 from tests.conftest import CACHE
-from tests.e2e.test_faults import PROCESSES, named, well
-from tests.e2e.test_lifecycle import add_eu_to_apps, add_eu_to_core, image
+from tests.e2e.added_environment import add_eu_to_apps, add_eu_to_core
+from tests.e2e.echo_app import image
+from tests.e2e.embedded_topology import PROCESSES, named, well
 from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 

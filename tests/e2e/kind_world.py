@@ -7,9 +7,12 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import psutil
+
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.clusters.kind.network import NAME as KIND_NETWORK
 from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.kube import Kind
 from tests.e2e.world import Workbench
 from tests.kind_clusters import NODE_IMAGE
 from tests.kind_images import ECHO, TAGS, make_echo
@@ -17,6 +20,9 @@ from tests.kind_images import ECHO, TAGS, make_echo
 KIND_FLAGS = ("--core", "kind", "--env", "stage=kind", "--env", "prod=kind")
 PROMOTED = ("7.0.1", "7.0.2", "7.0.3")
 """Tags that tests promote; all name the same image."""
+POD = Kind("v1", "Pod", "pods")
+SECONDS = 420
+"""Of a recovery: an ApplicationSet controller may retry only after three minutes."""
 
 _TOPOLOGY = """\
 apiVersion: k8s-ucp.io/v1alpha1
@@ -123,3 +129,14 @@ def networks(engine: ContainerEngine) -> set[str]:
 
 def volumes(engine: ContainerEngine) -> set[str]:
     return set(engine.run("volume", "ls", "--quiet").split())
+
+
+def well(world: Workbench) -> bool:
+    """Everything is ready, and every Application is Synced and Healthy."""
+    return world.is_well(clusters="reachable", applications=8)
+
+
+def helpers(world: Workbench, program: str) -> list[psutil.Process]:
+    """Processes of this topology on this machine with that word in their command line."""
+    found = world.ask_processes(lambda each: (each, " ".join(each.cmdline())))
+    return [each for each, line in found if program in line]

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,9 +19,6 @@ from tests.e2e.world import Workbench
 from tests.fake_gcloud import FRESH
 from tests.gke_clusters import gate, google, key
 from tests.integration.gitops.promotion.git_servers import HttpGit
-
-if TYPE_CHECKING:
-    pass
 
 APPLICATIONS = {"applications", "argocd", "clusters", "crossplane", "mirrors", "reconciler", "root"}
 

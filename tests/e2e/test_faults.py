@@ -5,78 +5,26 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 
 from k8s_ucp import plans
-from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.kube import APPLICATION
 from k8s_ucp.process import identify, is_running, spawn, terminate
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
+from tests.e2e.embedded_topology import (
+    PROCESSES,
+    TOGETHER,
+    named,
+    names_of_processes,
+    well,
+)
 from tests.e2e.interruption_points import cut_somewhere
 from tests.e2e.world import Workbench, until
 
 pytestmark = pytest.mark.parametrize("demo", ["embedded"], indirect=True)
-
-TOGETHER = {
-    "store": [("etcd", "demo-core"), ("kube-apiserver", "demo-prod"), ("redis-server", "")],
-    "api": [("kube-apiserver", "demo-core"), ("etcd", "demo-stage")],
-    "controllers": [
-        ("kube-controller-manager", "demo-core"),
-        ("kube-scheduler", "demo-stage"),
-        ("kwok-controller", "demo-stage"),
-        ("crossplane", ""),
-        ("reconciler", ""),
-    ],
-    "argocd": [
-        ("argocd", "repo-server"),
-        ("argocd", "application-controller"),
-        ("argocd", "applicationset-controller"),
-        ("argocd", "server"),
-        ("watcher", ""),
-    ],
-    "supervisord": [("supervisord", "")],
-}
-"""Processes that are killed at once: (a word of the command line, a second word or "")."""
-PASSING = {"git", "git-remote-http", "helm", "kustomize"}
-PROCESSES = [each for several in TOGETHER.values() for each in several]
-
-
-def named(world: Workbench, program: str, detail: str) -> list[psutil.Process]:
-    """Processes of a component; those of Argo CD are distinguished by ARGOCD_BINARY_NAME."""
-    found = []
-    for process in world.processes():
-        try:
-            words = process.cmdline()
-            role = process.environ().get("ARGOCD_BINARY_NAME", "")
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-        line = " ".join(words)
-        if program == "argocd":
-            if Path(words[0]).name == "argocd" and role == f"argocd-{detail}":
-                found.append(process)
-        elif program in ("reconciler", "watcher", "supervisord"):
-            if program in line and "python" in line:
-                found.append(process)
-        elif words and Path(words[0]).name.split(":")[0] == program and detail in line:
-            found.append(process)
-    return found
-
-
-def host_placement(world: Workbench) -> HostPlacement:
-    """Placement that runs the components."""
-    workspace = Workspace.at(world.workspace)
-    folder = workspace.runtime_folder(world.topology)
-    return HostPlacement(workspace.state(world.topology), folder)
-
-
-def well(world: Workbench) -> bool:
-    """Everything is ready, and Argo CD has compared the apps again and reports Synced."""
-    return world.is_well(clusters="registered", applications=2)
 
 
 @pytest.mark.parametrize("killed", TOGETHER.values(), ids=TOGETHER)
@@ -137,12 +85,6 @@ def test_killed_stop_and_killed_start_are_continued_by_a_rerun(demo: Workbench) 
     until("the same state", lambda: well(demo))
     assert demo.uids() == before
     assert names_of_processes(demo) == running
-
-
-def names_of_processes(world: Workbench) -> Counter[str]:
-    """Names of the processes, without short-lived ones."""
-    found = Counter(each.name() for each in world.processes())
-    return Counter({name: count for name, count in found.items() if name not in PASSING})
 
 
 def test_topology_recovers_from_a_power_cut_and_spares_a_reused_pid(

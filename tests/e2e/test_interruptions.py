@@ -38,6 +38,7 @@ from tests.changing_files import paths_below
 from tests.conftest import CACHE
 from tests.e2e.canaries import leaks, learn
 from tests.e2e.conftest import make_world
+from tests.e2e.embedded_topology import names_of_processes
 from tests.e2e.interruption_points import (
     KILLED,
     MOMENTS,
@@ -51,8 +52,7 @@ from tests.e2e.interruption_points import (
     small_disk,
 )
 from tests.e2e.newer_ucp import installed, newer
-from tests.e2e.test_faults import names_of_processes
-from tests.e2e.test_upgrade import kubernetes_of, pods, versions
+from tests.e2e.running_versions import kubernetes_of, pods, versions
 from tests.e2e.world import Workbench, until
 from tests.evidence import table
 from tests.integration.gitops.promotion.git_servers import (

@@ -32,9 +32,14 @@ from k8s_ucp.kube import (
     LOCAL_CLUSTER,
     NAMESPACE,
     SECRET,
-    Kube,
 )
 from tests.changing_files import modes_below, paths_below
+from tests.e2e.added_environment import (
+    add_eu_to_apps,
+    add_eu_to_core,
+)
+from tests.e2e.echo_app import answer, image
+from tests.e2e.embedded_topology import PROCESSES, host_placement, named, well
 from tests.e2e.existing_environment import (
     ENVIRONMENT,
     NAME,
@@ -44,18 +49,12 @@ from tests.e2e.existing_environment import (
     their_environment,
 )
 from tests.e2e.interruption_points import RETURN, cut_at_one_of, dice_of, points_of_steps
-from tests.e2e.test_faults import PROCESSES, host_placement, named, well
 from tests.e2e.world import Workbench, until
 from tests.integration.board.sources import Client
 from tests.terminal import run_in_terminal, seen
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
-
-
-def image(kube: Kube) -> str | None:
-    found = kube.find(DEPLOYMENT, "echo", "echo")
-    return found["spec"]["template"]["spec"]["containers"][0]["image"] if found else None
 
 
 def healthy(world: Workbench, name: str, tag: str) -> bool:
@@ -65,16 +64,6 @@ def healthy(world: Workbench, name: str, tag: str) -> bool:
         and (found["sync"], found["health"]) == ("Synced", "Healthy")
         and any(each.endswith(f":{tag}") for each in found["images"])
     )
-
-
-def answer(world: Workbench, environment: str) -> str:
-    """The echo app's answer over HTTP: the tag of its image."""
-    kube = world.kube(environment)
-    try:
-        path = "/api/v1/namespaces/echo/services/echo:http/proxy/"
-        return str(kube.request("GET", path)).strip()
-    finally:
-        kube.close()
 
 
 def running(world: Workbench) -> dict[str, tuple[str, str, str | None]]:
@@ -491,37 +480,6 @@ def test_environment_is_created_by_two_commits(demo: Workbench) -> None:
     environments = {each["name"]: each for each in demo.status()["environments"]}
     assert environments["eu"]["cluster"]["registered"] is True
     assert image(demo.kube("eu")) == "ealen/echo-server:0.9.3"
-
-
-def add_eu_to_core(clone: Path) -> None:
-    """Edit the core repository as a person does: the overlay, and its lines in the lists."""
-    _copy_overlay(clone / "clusters/overlays")
-    for file in (clone / "clusters").rglob("*.yaml"):
-        if "overlays/stage" not in file.as_posix() and "overlays/eu" not in file.as_posix():
-            file.write_text(_with_sibling_lines(file.read_text()))
-
-
-def add_eu_to_apps(clone: Path) -> None:
-    """Edit the app repository as a person does: its name in the list, the overlay of echo."""
-    names = clone / "environments.yaml"
-    names.write_text(names.read_text().rstrip("\n") + "\n  - {name: eu, promotesFrom: stage}\n")
-    _copy_overlay(clone / "apps/echo/overlays")
-
-
-def _copy_overlay(folder: Path) -> None:
-    (folder / "eu").mkdir()
-    for file in (folder / "stage").iterdir():
-        (folder / "eu" / file.name).write_text(file.read_text().replace("stage", "eu"))
-
-
-def _with_sibling_lines(text: str) -> str:
-    """Add a line for eu after each line that names stage."""
-    lines = []
-    for line in text.splitlines():
-        lines.append(line)
-        if re.search(r"\bstage\b", line) and not line.lstrip().startswith("#"):
-            lines.append(re.sub(r"\bstage\b", "eu", line))
-    return "\n".join(lines) + "\n"
 
 
 def test_rerun_keeps_an_environment_that_only_the_repositories_declare(demo: Workbench) -> None:

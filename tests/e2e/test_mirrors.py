@@ -2,52 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.kube import NAMESPACE, SECRET, Object
-from tests.e2e.test_lifecycle import add_eu_to_core
+from k8s_ucp.kube import NAMESPACE, SECRET
+from tests.e2e.added_environment import add_eu_to_core
+from tests.e2e.mirrored_secret import SYNCER, connection, password
 from tests.e2e.world import Workbench, until
 
 if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/mirrors.md"
-SYNCER = """\
-apiVersion: k8s-ucp.io/v1alpha1
-kind: Syncer
-metadata:
-  name: db
-  namespace: ucp-clusters
-  annotations:
-    argocd.argoproj.io/sync-options: SkipDryRunOnMissingResource=true
-spec:
-  data:
-    - sourceName: quotes-conn
-      sourceNamespace: crossplane-system
-      kinds: secret
-      targetSelector: {}
-      targetNamespace: quote
-"""
-
-
-def connection(password: str) -> Object:
-    """A Secret as Crossplane writes it."""
-    data = {"endpoint": "10.0.0.1", "username": "quotes", "password": password, "port": "5432"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": "quotes-conn", "namespace": "crossplane-system"},
-        "type": "connection.crossplane.io/v1alpha1",
-        "data": {name: base64.b64encode(text.encode()).decode() for name, text in data.items()},
-    }
-
-
-def password(world: Workbench, environment: str) -> str | None:
-    found = world.kube(environment).find(SECRET, "quotes-conn", "quote")
-    return base64.b64decode(found["data"]["password"]).decode() if found else None
 
 
 def test_connection_secret_is_mirrored_to_stage_and_prod_and_kept_in_sync(

@@ -16,9 +16,9 @@ from k8s_ucp.gitops.render.repositories import render
 from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.kube import APPLICATION, DEPLOYMENT, NAMESPACE, SECRET, Kind, Object
 from tests.docker_restart import COMMAND, DockerRestart
-from tests.e2e.kind_world import containers_of
-from tests.e2e.test_lifecycle import answer
-from tests.e2e.test_mirrors import SYNCER, connection, password
+from tests.e2e.echo_app import answer
+from tests.e2e.kind_world import POD, SECONDS, containers_of, helpers, well
+from tests.e2e.mirrored_secret import SYNCER, connection, password
 from tests.e2e.world import Workbench, until
 from tests.integration.components.platform_api import POSTGRES, serve_platform_api
 from tests.unit.compositions.platform import claim, composed
@@ -26,10 +26,8 @@ from tests.unit.gitops.topologies import FACTS, on_clouds
 
 pytestmark = [pytest.mark.kind, pytest.mark.parametrize("demo", ["kind"], indirect=True)]
 
-POD = Kind("v1", "Pod", "pods")
 FUNCTION = Kind("pkg.crossplane.io/v1", "Function", "functions", namespaced=False)
 CLUSTER_ROLE = Kind("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False)
-SECONDS = 420
 
 PODS = {
     "stores": [
@@ -59,19 +57,8 @@ HELPERS = {
 """A word of the command line of each; the watcher and supervisord restart each other."""
 
 
-def well(world: Workbench) -> bool:
-    """Everything is ready, and every Application is Synced and Healthy."""
-    return world.is_well(clusters="reachable", applications=8)
-
-
 def node(world: Workbench, cluster: str) -> str:
     return f"{world.topology}-{cluster}-control-plane"
-
-
-def helpers(world: Workbench, program: str) -> list[psutil.Process]:
-    """Processes of this topology on this machine with that word in their command line."""
-    found = world.ask_processes(lambda each: (each, " ".join(each.cmdline())))
-    return [each for each, line in found if program in line]
 
 
 def pods(world: Workbench, namespace: str, name: str) -> dict[str, str]:

@@ -19,8 +19,8 @@ from ruamel.yaml import YAML
 from k8s_ucp.cluster_provider import HTTP
 from k8s_ucp.clusters.container_engine import ContainerEngine
 from k8s_ucp.kube import APPLICATION, Kind
-from tests.e2e.test_lifecycle import answer
-from tests.e2e.test_pods import POD, SECONDS, helpers, well
+from tests.e2e.echo_app import answer
+from tests.e2e.kind_world import POD, SECONDS, helpers, well
 from tests.e2e.world import Workbench, until
 from tests.kind_images import ROLES, TAGS, make_ingress, make_quote
 

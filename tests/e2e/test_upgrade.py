@@ -11,9 +11,10 @@ from k8s_ucp.kube import CRD
 from k8s_ucp.tools.catalogue import CATALOGUE
 from k8s_ucp.topology import load
 from tests.conftest import CACHE
+from tests.e2e.embedded_topology import host_placement, well
 from tests.e2e.interruption_points import KILLED, cut, cut_somewhere
 from tests.e2e.newer_ucp import installed, made_up, newer
-from tests.e2e.test_faults import host_placement, well
+from tests.e2e.running_versions import kubernetes_of, pods, versions
 from tests.e2e.world import Workbench, until
 
 PINS = made_up(99)
@@ -24,28 +25,6 @@ def pids(world: Workbench) -> dict[str, int]:
     """PIDs of components that are not upgraded here."""
     states = host_placement(world).states()
     return {name: states[name].pid for name in APPS}
-
-
-def pods(world: Workbench, cluster: str) -> dict[str, tuple[str, str, int]]:
-    """UID, start time and restarts of every pod."""
-    kube = world.kube(cluster)
-    found = {}
-    for each in kube.list_all(kube.kind_of("v1", "Pod")):
-        status = each["status"]
-        restarts = sum(one["restartCount"] for one in status.get("containerStatuses", []))
-        name = f"{each['metadata']['namespace']}/{each['metadata']['name']}"
-        found[name] = (each["metadata"]["uid"], status.get("startTime", ""), restarts)
-    kube.close()
-    return found
-
-
-def versions(world: Workbench) -> dict[str, str]:
-    return {each["name"]: each["version"] for each in world.status()["components"]}
-
-
-def kubernetes_of(world: Workbench, cluster: str) -> str:
-    record = world.state / "clusters" / f"{world.topology}-{cluster}" / "cluster.json"
-    return str(json.loads(record.read_text())["version"])
 
 
 @pytest.mark.timeout(900)

@@ -24,7 +24,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from tests import previous_pins
 from tests.conftest import CACHE
 from tests.e2e.newer_ucp import installed, made_up, newer
-from tests.e2e.test_upgrade import kubernetes_of, pods, versions
+from tests.e2e.running_versions import kubernetes_of, pods, versions
 from tests.e2e.world import Workbench, until
 from tests.evidence import table, write
 

@@ -75,6 +75,17 @@ def test_every_imported_package_is_declared() -> None:
         )
 
 
+def test_test_modules_share_code_through_other_modules_only() -> None:
+    """Nobody looks for shared code in a module of tests."""
+    imported = re.compile(r"^ *from tests[.\w]*(\.test_\w+ import| import .*\btest_\w)", re.M)
+    found = [
+        f"{file.relative_to(CHECKOUT)}: {each[0].strip()}"
+        for file in sorted((CHECKOUT / "tests").rglob("*.py"))
+        for each in imported.finditer(file.read_text("utf-8"))
+    ]
+    assert not found
+
+
 def test_the_diagrams_show_the_current_code() -> None:
     text = package_graph.PAGE.read_text("utf-8")
     assert package_graph.page(text) == text, 'make pictures ARGS="packages"'

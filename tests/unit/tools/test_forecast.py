@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from k8s_ucp.tools.catalogue import CATALOGUE, EMBEDDED
 from k8s_ucp.tools.forecast import LATER, LINKING, SHORT, SOON, Forecast, about
 from k8s_ucp.tools.recipe import Phase, TimeLeft, ToolProgress
+from tests.unit.tools.estimates import is_right
 
 SET = {name: CATALOGUE[name].kilobytes for name in EMBEDDED if name != "redis"}
 ETCD = {"etcd": (100, 50)}
@@ -161,15 +161,6 @@ def misses(
         if not is_right(about(left), end - now):
             wrong.append(now)
     return wrong
-
-
-def is_right(said: str, really: float) -> bool:
-    """Whether the estimate is within a third; of a range, any value in it."""
-    minutes = [60 * int(each) for each in re.findall(r"\d+", said)]
-    if said.startswith("less"):
-        return really < minutes[0]
-    # Estimates are in whole minutes.
-    return minutes[0] - 30 <= really * 4 / 3 and minutes[-1] + 30 >= really * 2 / 3
 
 
 def test_estimates_of_a_real_build_on_an_idle_machine_are_within_a_third() -> None:
