@@ -94,6 +94,8 @@ from k8s_ucp.steps.waiting.await_environments import await_environments
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import can_load_images, core_is_existing, in_pods, needs_git_server
 
+Tasks = tuple[Task[StartContext], ...]
+
 CHECKS = (
     check_combination,
     check_simulator,
@@ -126,84 +128,110 @@ def start(topology: Topology) -> Plan[StartContext]:
     The steps create the core cluster and push the repositories; app clusters and apps follow from
     git. Components are processes on this machine, or pods of the core cluster.
     """
+    return Plan(
+        "start",
+        checks=CHECKS,
+        tasks=(
+            *_clusters_and_repositories(topology),
+            *_images(topology),
+            *_foundation(topology),
+            *_components(topology),
+            *_environments_and_apps(topology),
+        ),
+    )
+
+
+def _clusters_and_repositories(topology: Topology) -> Tasks:
+    pods, first = in_pods(topology), ("install-tools", "take-fence")
+    return (
+        Task(install_tools),
+        Task(take_fence),
+        Task(start_core, after=first),
+        Task(make_app_clusters, after=first, when=pods),
+        Task(publish_repositories, after=first),
+        Task(start_supervisor, after=first, when=not pods),
+        # Components that the fence had stopped are restarted by the running supervisord.
+        Task(await_fence, after=("take-fence", "start-supervisor")),
+        Task(start_cloud, after=("start-supervisor",), when=bool(topology.spec.clouds.simulated)),
+    )
+
+
+def _images(topology: Topology) -> Tasks:
+    loads = can_load_images(topology)
+    return (
+        Task(build_images, after=("install-tools",), when=loads),
+        Task(save_images, after=("build-images", "publish-repositories"), when=loads),
+        Task(load_images, after=("start-core", "save-images"), when=loads),
+    )
+
+
+def _foundation(topology: Topology) -> Tasks:
+    published = ("start-core", "publish-repositories")
+    return (
+        Task(claim_core, after=published, when=core_is_existing(topology)),
+        Task(apply_foundation, after=(*published, "claim-core")),
+        Task(restore_backup, after=("apply-foundation",)),
+        Task(
+            start_local_clusters,
+            after=("apply-foundation", "await-fence"),
+            when=in_pods(topology),
+        ),
+        Task(
+            start_pods("git-server"),
+            after=_before_components(topology),
+            when=needs_git_server(topology),
+        ),
+    )
+
+
+def _components(topology: Topology) -> Tasks:
     pods, adopted = in_pods(topology), topology.spec.core.adopt
-    images, ingress = can_load_images(topology), leads_to_argocd(topology)
-    simulates = bool(topology.spec.clouds.simulated)
-    # Argo CD in pods deploys the reconciler too: what it would generate is restored before.
-    ready = ("restore-backup", "load-images") if pods else ("apply-foundation", "start-supervisor")
+    manages = pods or bool(topology.spec.clouds.simulated)
     # Components that write to clouds and app clusters wait until the previous core has stopped.
-    writing = (*ready, "await-fence")
-    first = ("install-tools", "take-fence")
+    writing = (*_before_components(topology), "await-fence")
     argocd, crossplane, reconciler = start_argocd, start_crossplane, start_reconciler
     if pods:
         argocd = start_pods("argocd", adopted="argocd" in adopted)
         crossplane = start_pods("crossplane", adopted="crossplane" in adopted)
         reconciler = start_pods("reconciler")
-    return Plan(
-        "start",
-        checks=CHECKS,
-        tasks=(
-            Task(install_tools),
-            Task(take_fence),
-            Task(start_core, after=first),
-            Task(make_app_clusters, after=first, when=pods),
-            Task(publish_repositories, after=first),
-            Task(start_supervisor, after=first, when=not pods),
-            # Components that the fence had stopped are restarted by the running supervisord.
-            Task(await_fence, after=("take-fence", "start-supervisor")),
-            Task(
-                start_cloud,
-                after=("start-supervisor",),
-                when=simulates,
-            ),
-            Task(build_images, after=("install-tools",), when=images),
-            Task(save_images, after=("build-images", "publish-repositories"), when=images),
-            Task(load_images, after=("start-core", "save-images"), when=images),
-            Task(
-                claim_core,
-                after=("start-core", "publish-repositories"),
-                when=core_is_existing(topology),
-            ),
-            Task(apply_foundation, after=("start-core", "publish-repositories", "claim-core")),
-            Task(restore_backup, after=("apply-foundation",)),
-            Task(start_local_clusters, after=("apply-foundation", "await-fence"), when=pods),
-            Task(start_pods("git-server"), after=ready, when=needs_git_server(topology)),
-            Task(argocd, after=writing),
-            # Names are restored first: without credentials no provider creates anything.
-            Task(restore_external_names, after=("start-argocd",), when=pods or simulates),
-            Task(
-                apply_credentials,
-                after=("apply-foundation", "restore-external-names"),
-                when=pods or simulates or bool(clouds_with_accounts(topology)),
-            ),
-            Task(reconciler, after=(*writing, "restore-backup", "start-cloud")),
-            Task(crossplane, after=writing),
-            Task(
-                adopt_resources,
-                after=("apply-credentials", "start-reconciler", "start-crossplane"),
-                when=pods or simulates,
-            ),
-            Task(await_ingress, after=("start-argocd", "start-local-clusters"), when=ingress),
-            Task(
-                forward_argocd,
-                after=("start-argocd", "start-local-clusters"),
-                when=pods and not ingress,
-            ),
-            Task(
-                await_environments,
-                after=(
-                    "start-reconciler",
-                    "make-app-clusters",
-                    *(("start-argocd",) if pods else ()),
-                ),
-            ),
-            Task(start_rollouts, after=("await-environments",), when=bool(with_rollouts(topology))),
-            Task(
-                await_applications, after=("await-environments", "start-argocd", "adopt-resources")
-            ),
-            Task(back_up, after=("await-applications",)),
+    return (
+        Task(argocd, after=writing),
+        # Names are restored first: without credentials no provider creates anything.
+        Task(restore_external_names, after=("start-argocd",), when=manages),
+        Task(
+            apply_credentials,
+            after=("apply-foundation", "restore-external-names"),
+            when=manages or bool(clouds_with_accounts(topology)),
+        ),
+        Task(reconciler, after=(*writing, "restore-backup", "start-cloud")),
+        Task(crossplane, after=writing),
+        Task(
+            adopt_resources,
+            after=("apply-credentials", "start-reconciler", "start-crossplane"),
+            when=manages,
         ),
     )
+
+
+def _environments_and_apps(topology: Topology) -> Tasks:
+    pods, ingress = in_pods(topology), leads_to_argocd(topology)
+    reachable = ("start-argocd", "start-local-clusters")
+    created = ("start-reconciler", "make-app-clusters", *(("start-argocd",) if pods else ()))
+    return (
+        Task(await_ingress, after=reachable, when=ingress),
+        Task(forward_argocd, after=reachable, when=pods and not ingress),
+        Task(await_environments, after=created),
+        Task(start_rollouts, after=("await-environments",), when=bool(with_rollouts(topology))),
+        Task(await_applications, after=("await-environments", "start-argocd", "adopt-resources")),
+        Task(back_up, after=("await-applications",)),
+    )
+
+
+def _before_components(topology: Topology) -> tuple[str, str]:
+    # Argo CD in pods deploys the reconciler too: what it would generate is restored before.
+    if in_pods(topology):
+        return "restore-backup", "load-images"
+    return "apply-foundation", "start-supervisor"
 
 
 def publish() -> Plan[StartContext]:
