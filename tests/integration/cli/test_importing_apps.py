@@ -15,7 +15,7 @@ from k8s_ucp.cli.editing.imports.source import builder, filler
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
-from k8s_ucp.gitops.imports.detection import detect
+from k8s_ucp.gitops.imports.detection import ImportTools, detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
 from k8s_ucp.gitops.render.app_manifests import folder_place
 from k8s_ucp.tools.toolbox import Toolbox
@@ -462,7 +462,7 @@ def test_helm_releases_of_flux_are_imported_as_kustomize_builds_them(
     }
     place = folder_place(write(tmp_path / "theirs", files))
     build = builder(lambda: toolbox.path("kustomize"))
-    web, more = detect(place, title="theirs", build=build).findings
+    web, more = detect(place, title="theirs", tools=ImportTools(build=build)).findings
     assert web.remote == RemoteSource("https://charts.example.org", "1.x", "web")
     assert web.values == {"stage": b"more: true\nhost: web.example.org\nreplicas: 2\n"}
     assert (web.namespace, more.namespace) == ("shop", "shop")
@@ -508,14 +508,14 @@ spec:
     }
     place = folder_place(write(tmp_path / "theirs", files))
     fill_go = filler(lambda: toolbox.path("helm"))
-    found = detect(place, title="theirs", fill_go=fill_go)
+    found = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go))
     assert not found.refusals
     shop, web = found.findings
     assert (shop.name, shop.path, shop.namespace) == ("shop", "apps/shop", "all")
     assert (web.name, web.path, web.namespace) == ("web-1", "apps/Web_1", "front")
     assert "ignoreDifferences" in web.notes[0] and not shop.notes
     write(tmp_path / "theirs", {"apps/shop/app.yaml": "differences: [1]\n"})
-    [refused] = detect(place, title="theirs", fill_go=fill_go).refusals
+    [refused] = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go)).refusals
     assert "its template can't be filled" in refused.reason and "kind" in refused.reason
 
 

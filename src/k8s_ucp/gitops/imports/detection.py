@@ -46,28 +46,39 @@ _MOST_ALONE = 3
 """Maximum number of files of one tool that are listed with words of their own."""
 
 
+@dataclass(frozen=True)
+class ImportTools:
+    """What reads more than the files of the repository; None: not available."""
+
+    render: Render | None = None
+    """helm, for charts that contain Applications."""
+    build: Build | None = None
+    """kustomize, for Flux."""
+    fill_go: FillGo | None = None
+    """helm, for the Go templates of ApplicationSets."""
+    fetch: Fetch | None = None
+    """Other repositories, for values files in them."""
+
+
+NO_TOOLS = ImportTools()
+
+
 def detect(
     place: FolderTree,
     *,
     title: str,
     urls: Iterable[str] = (),
     environments: Iterable[str] = (),
-    revision: str | None = None,
-    render: Render | None = None,
     origin: Origin | None = None,
-    fetch: Fetch | None = None,
     clusters: Sequence[str] = (),
-    build: Build | None = None,
-    fill_go: FillGo | None = None,
+    tools: ImportTools = NO_TOOLS,
 ) -> Discovery:
     """Find the apps of a repository.
 
     title: name for an app that is the whole repository. urls: URLs of the repository; if there are
     none, a URL is assumed to be its own if a path used with it exists here. environments: names to
-    recognise in addition to the common ones. render: helm, if available. origin: for suggested
-    commands. fetch: other repositories, for values files in them. clusters: environments that a
-    generator over all clusters yields. build: kustomize, if available. fill_go: fills Go templates
-    with helm, if available.
+    recognise in addition to the common ones. origin: its revision, and for suggested commands.
+    clusters: environments that a generator over all clusters yields.
     """
     tree = RepositoryTree(place, origin)
     named = frozenset(environments)
@@ -78,12 +89,9 @@ def detect(
         named=named,
         environments=NAMES | named,
         of_folders=(NAMES | named) - words,
-        revision=revision,
-        render=render,
-        fetch=fetch,
+        revision=origin.revision if origin else None,
         clusters=clusters,
-        build=build,
-        fill_go=fill_go,
+        tools=tools,
     )
     tests = folders_of_tests(tree, words)
     tree.pass_over(tests)
@@ -105,24 +113,21 @@ class _Request:
     of_folders: Collection[str]
     """Those that folders can have."""
     revision: str | None
-    render: Render | None
-    fetch: Fetch | None
     clusters: Sequence[str]
-    build: Build | None
-    fill_go: FillGo | None
+    tools: ImportTools
 
 
 def _search(tree: RepositoryTree, request: _Request) -> Discovery:
-    known = request.environments
-    documents, refusals = read_declared(tree, known, request.render)
+    known, tools = request.environments, request.tools
+    documents, refusals = read_declared(tree, known, tools.render)
     in_files = [each for each, _ in documents]
     own = own_urls(tree, request.urls, in_files)
 
     def same(url: str) -> bool:
         return url == LOCAL or normal_url(url) in own or not (url or request.urls)
 
-    around = DiscoveryContext(tree, same, known, request.revision, request.fetch)
-    of_sets = SetContext(tree, same, request.clusters, known, fill_go=request.fill_go)
+    around = DiscoveryContext(tree, same, known, request.revision, tools.fetch)
+    of_sets = SetContext(tree, same, request.clusters, known, fill_go=tools.fill_go)
     declared, more = expand_declared(documents, of_sets)
     refusals += more
     refusals += [
@@ -134,7 +139,7 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
         )
         for path, error in tree.invalid_files_of_argocd.items()
     ]
-    flux = FluxContext(tree, same, known, request.build)
+    flux = FluxContext(tree, same, known, tools.build)
     of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
     findings, more = _of_applications(declared, around)

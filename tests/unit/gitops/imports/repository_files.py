@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from k8s_ucp.gitops.imports.argocd.declared import Render
-from k8s_ucp.gitops.imports.detection import detect
+from k8s_ucp.gitops.imports.detection import ImportTools, detect
 from k8s_ucp.gitops.imports.findings import Discovery, RefusedApp
 from k8s_ucp.gitops.manifests.reachable import FolderTree
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
@@ -28,7 +29,10 @@ def place(files: Mapping[str, str]) -> FolderTree:
 
 
 def found(files: Mapping[str, str], render: Render | None = None, **more: Any) -> Discovery:
-    return detect(place(files), title="shop", urls=[URL], render=render, **more)
+    """more: arguments of `detect`, and other tools than `render`."""
+    tools = {each.name: more.pop(each.name) for each in fields(ImportTools) if each.name in more}
+    given = ImportTools(render=render, **tools)
+    return detect(place(files), title="shop", urls=[URL], tools=given, **more)
 
 
 def overlay(*resources: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.detection import detect
+from k8s_ucp.gitops.imports.detection import ImportTools, detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
 from k8s_ucp.gitops.imports.own_urls import normal_url
 from k8s_ucp.gitops.imports.trees import Origin
@@ -104,7 +104,7 @@ def test_without_a_repository_its_url_is_inferred_from_rendered_charts() -> None
     def render(chart: str, values: str | bytes | None) -> str:
         return application("web", {"path": "web"})
 
-    [only] = detect(place(files), title="shop", render=render).findings
+    [only] = detect(place(files), title="shop", tools=ImportTools(render=render)).findings
     assert (only.remote, only.path) == (None, "web")
 
 

@@ -194,20 +194,21 @@ def _detect(
 ) -> Discovery:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
-    from k8s_ucp.gitops.imports.detection import detect
+    from k8s_ucp.gitops.imports.detection import ImportTools, detect
 
     return detect(
         opened.place,
         title=opened.title,
         urls=opened.urls,
         environments=environments,
-        revision=origin.revision,
         origin=origin,
-        render=renderer(opened.place, lambda: pinned_helm(call, topology)),
-        fetch=fetcher(call, topology),
         clusters=[each.name for each in topology.spec.environments],
-        build=builder(kustomize),
-        fill_go=filler(lambda: pinned_helm(call, topology)),
+        tools=ImportTools(
+            render=renderer(opened.place, lambda: pinned_helm(call, topology)),
+            build=builder(kustomize),
+            fill_go=filler(lambda: pinned_helm(call, topology)),
+            fetch=fetcher(call, topology),
+        ),
     )
 
 
