@@ -18,11 +18,11 @@ from k8s_ucp.board.snapshot import BoardState, Snapshot, snapshot
 from k8s_ucp.board.versions import Overview
 from k8s_ucp.components.adoption.adopted_argocd import of_ours
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding
-from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.inspect.watch import follow
 from k8s_ucp.kube import APPLICATION, EVENT, Kind, Kube, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE

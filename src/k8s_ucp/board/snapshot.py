@@ -14,9 +14,10 @@ from k8s_ucp.board.versions import Deployed
 from k8s_ucp.gitops.promotion.history import HistoryEvent
 from k8s_ucp.gitops.promotion.message import are_some, from_to
 from k8s_ucp.inspect import status
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
-from k8s_ucp.inspect.status import ClusterSnapshot, Status
+from k8s_ucp.inspect.status import Status
 from k8s_ucp.kube import Object
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import composites, is_ready, resources_of_claims
-from k8s_ucp.inspect.status import ClusterSnapshot, claim_name, claim_reasons
+from k8s_ucp.inspect.status import claim_name, claim_reasons
 from k8s_ucp.kube import Kube, KubeError
 
 

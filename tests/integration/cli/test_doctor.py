@@ -16,9 +16,9 @@ from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceSettings
 from k8s_ucp.fence.record import FenceRecord
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
-from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.preflight import machine
 from k8s_ucp.preflight.lost_repositories import check_repositories
 from k8s_ucp.topology import default

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from k8s_ucp.aws.kinds.table import KINDS
-from k8s_ucp.inspect import status
+from k8s_ucp.inspect import cluster_snapshot
 from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.status import reasons
 from k8s_ucp.kube import Kube
@@ -44,7 +44,7 @@ def declare_broken(kube: Kube) -> dict[str, str]:
 def told(running: Stack) -> dict[str, tuple[str, str]]:
     """{claim of the team: (reason in `ucp status`, messages of `ucp doctor`)}"""
     topology = default("demo", ())
-    seen = status.collect(topology, lambda _: running.host.kubeconfig, list)
+    seen = cluster_snapshot.collect(topology, lambda _: running.host.kubeconfig, list)
     found = checks.findings(examination.collect(topology, seen, lambda: running.kube, time.time()))
     said = reasons(seen)
     names = [each["metadata"]["name"] for each in running.kube.list_all(POSTGRES, "team-a")]

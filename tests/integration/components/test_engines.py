@@ -24,8 +24,9 @@ from k8s_ucp.components.argocd import initial_credentials
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.compositions.composite_kinds import composite_kind
 from k8s_ucp.gitops.render.values import function_package
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import composites, resources_of_claims
-from k8s_ucp.inspect.status import ClusterSnapshot, reasons
+from k8s_ucp.inspect.status import reasons
 from k8s_ucp.kube import CRD, FUNCTION_REVISION, SECRET, Kind, Kube, KubeError, Object
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.changing_files import modes_below

@@ -13,7 +13,7 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.clusters.certificate_signing import LIFETIME
 from k8s_ucp.components.host.certificates import Certificates
-from k8s_ucp.inspect import status
+from k8s_ucp.inspect import cluster_snapshot
 from k8s_ucp.inspect.doctor import checks, examination
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.kube import LOCAL_CLUSTER, NAMESPACE, SECRET
@@ -40,7 +40,7 @@ def found(world: Clusters, *, later: float = 0) -> dict[str, Finding]:
         path.write_text(json.dumps(configs[cluster]))
         return path
 
-    seen = status.collect(TOPOLOGY, kubeconfig, list)
+    seen = cluster_snapshot.collect(TOPOLOGY, kubeconfig, list)
     asked = examination.collect(TOPOLOGY, seen, lambda: world.core, time.time() + later)
     return {each.id: each for each in checks.findings(asked)}
 

@@ -14,7 +14,7 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.versions import Overview
-from k8s_ucp.inspect import status
+from k8s_ucp.inspect import cluster_snapshot
 from k8s_ucp.inspect.doctor import examination
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.kube import CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT, Kube, Unauthorized
@@ -181,7 +181,7 @@ def board_source(world: Clusters) -> LiveSource:
         return path
 
     def examine() -> Examined:
-        seen = status.collect(topology, kubeconfig, list)
+        seen = cluster_snapshot.collect(topology, kubeconfig, list)
         return examination.collect(topology, seen, lambda: world.core, time.time())
 
     return LiveSource(topology, lambda: Kube(world.core_config), examine, lambda _: Overview())

@@ -12,8 +12,8 @@ from k8s_ucp.board.live import LiveSource
 from k8s_ucp.board.snapshot import Snapshot
 from k8s_ucp.board.versions import Overview
 from k8s_ucp.errors import UcpError
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.examination import Examined
-from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import Kube, Unreachable
 from tests.unit.inspect import snapshots
 from tests.unit.inspect.snapshots import TOPOLOGY

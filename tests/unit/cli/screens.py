@@ -13,9 +13,10 @@ from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Intent, decide
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.rollback import Rollback, decide_rollback
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
-from k8s_ucp.inspect.status import ClusterSnapshot, summarize
+from k8s_ucp.inspect.status import summarize
 from tests.unit.gitops.promotion.tips import MemoryTip, shop
 from tests.unit.inspect.snapshots import TOPOLOGY, WELL
 

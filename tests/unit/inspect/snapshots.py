@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
 from k8s_ucp.topology import default
 
 TOPOLOGY = default("demo", ["stage", "prod"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.differences import Committed, Difference, differences
 from k8s_ucp.inspect.overlay_versions import brief, versions_in
-from k8s_ucp.inspect.status import ClusterSnapshot
 from tests.unit.inspect.snapshots import TOPOLOGY, cluster, registration
 
 

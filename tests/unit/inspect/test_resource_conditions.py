@@ -8,15 +8,10 @@ from typing import Any
 import pytest
 
 from k8s_ucp.inspect.claim_states import ClaimState, claim_states, collect
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.resource_conditions import first_cause
-from k8s_ucp.inspect.status import (
-    ClusterSnapshot,
-    ComponentStatus,
-    reasons,
-    summarize,
-    why_environment,
-)
+from k8s_ucp.inspect.status import reasons, summarize, why_environment
 from k8s_ucp.kube import Object
 from k8s_ucp.topology import Environment, Topology, default
 from tests.unit.inspect.doctor.examinations import examined

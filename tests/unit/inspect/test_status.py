@@ -11,7 +11,8 @@ from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, is_healthy, reasons, summarize
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
+from k8s_ucp.inspect.status import is_healthy, reasons, summarize
 from k8s_ucp.topology import Topology, default
 from tests.unit.inspect.snapshots import TOPOLOGY, WELL, cluster, registration
 

@@ -20,10 +20,10 @@ from k8s_ucp.credentials import credential_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, outline
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.events import event_line, newest
-from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.kube import APPLICATION_SET, EVENT, SECRET, Kube, KubeError, Object
 from k8s_ucp.redaction import Redaction, secret_values, values_of
 from k8s_ucp.timestamps import stamp

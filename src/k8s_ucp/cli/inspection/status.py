@@ -26,8 +26,9 @@ from k8s_ucp.context import TopologyView
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.inspect import status
-from k8s_ucp.inspect.status import ClusterSnapshot, ComponentStatus, Status
+from k8s_ucp.inspect import cluster_snapshot, status
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
+from k8s_ucp.inspect.status import Status
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 from k8s_ucp.tools.kept_versions import kept_versions
@@ -94,7 +95,7 @@ def show(
 
 def collect(context: TopologyView) -> ClusterSnapshot:
     """Collect everything that `ucp status` shows."""
-    seen = status.collect(
+    seen = cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,
         lambda: _components(context),
@@ -126,7 +127,7 @@ def _components(context: TopologyView) -> list[ComponentStatus]:
             if (place := "pods" if context.in_pods else "host")
         ]
         return [*_adopted(context), *found]
-    return status.ask_components([context.component(name) for name in versions], versions)
+    return cluster_snapshot.ask_components([context.component(name) for name in versions], versions)
 
 
 def _adopted(context: TopologyView) -> list[ComponentStatus]:
@@ -134,7 +135,8 @@ def _adopted(context: TopologyView) -> list[ComponentStatus]:
     names = context.topology.spec.core.adopt
     if not names or not context.state.kubeconfig(context.topology.core_cluster).exists():
         return []
-    return status.ask_components([AdoptedComponent(each, context.kube) for each in names], {})
+    adopted = [AdoptedComponent(each, context.kube) for each in names]
+    return cluster_snapshot.ask_components(adopted, {})
 
 
 def _destroyed(found: Destruction, topology: str, call: Invocation) -> Status:

@@ -9,7 +9,8 @@ from k8s_ucp.components import cloud
 from k8s_ucp.errors import NEXT_STEP, some_of
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.status import ClusterSnapshot, Status
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
+from k8s_ucp.inspect.status import Status
 from k8s_ucp.topology.placement import NO_DATA
 
 SHOWN_IMAGES = 2

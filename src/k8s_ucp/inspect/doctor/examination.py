@@ -13,9 +13,9 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.record import FenceRecord
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import crossplane_objects
 from k8s_ucp.inspect.doctor.certificates import Certificate, read_certificates
-from k8s_ucp.inspect.status import ClusterSnapshot
 from k8s_ucp.inspect.teardown.abandoned import AbandonedResource
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.kube import LEASE, NAMESPACE, Kube, Object

@@ -12,8 +12,9 @@ from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.inspect import status
-from k8s_ucp.inspect.status import ClusterSnapshot, Status
+from k8s_ucp.inspect import cluster_snapshot, status
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
+from k8s_ucp.inspect.status import Status
 from k8s_ucp.kube import Object
 from k8s_ucp.steps.upgrading.parts import (
     AIMED,
@@ -81,10 +82,10 @@ def collect(context: StartContext) -> ClusterSnapshot:
     """Query clusters, components and objects."""
     names = [argocd.NAME, crossplane.NAME, reconciler.NAME]
     names += [cloud.NAME] if context.simulates_cloud else []
-    return status.collect(
+    return cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,
-        lambda: status.ask_components(
+        lambda: cluster_snapshot.ask_components(
             [context.component(name) for name in names], dict.fromkeys(names, "")
         ),
     )

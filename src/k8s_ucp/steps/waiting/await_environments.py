@@ -12,9 +12,10 @@ from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.applications import troubles
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import composites, environment_resources
 from k8s_ucp.inspect.resource_conditions import Cause
-from k8s_ucp.inspect.status import ClusterSnapshot, environment_causes
+from k8s_ucp.inspect.status import environment_causes
 from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
 from k8s_ucp.providers import DEFAULT, PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.registration.forced_deregistration import undo_teardown

@@ -17,8 +17,9 @@ from k8s_ucp.aws.installation import configuration, manifests
 from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.cloud.faults import CloudFault
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import environment_resources
-from k8s_ucp.inspect.status import ClusterSnapshot, environment_causes
+from k8s_ucp.inspect.status import environment_causes
 from k8s_ucp.kube import CONFIG_MAP, SECRET, Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.runtime.conditions import is_true
 from k8s_ucp.reconciler.runtime.settings import MANAGED_RESOURCES, REGISTRATION

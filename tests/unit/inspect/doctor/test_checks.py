@@ -10,10 +10,10 @@ import pytest
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
+from k8s_ucp.inspect.cluster_snapshot import ComponentStatus
 from k8s_ucp.inspect.doctor.advice import NEXT, of_application
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
-from k8s_ucp.inspect.status import ComponentStatus
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.timestamps import stamp
 from tests.unit.inspect.doctor.examinations import BASE, NOW, examined

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.pods.scheduling import UnscheduledPods, nodes_needed, unscheduled
-from k8s_ucp.inspect.status import ClusterSnapshot, reasons
+from k8s_ucp.inspect.status import reasons
 from k8s_ucp.steps.waiting import await_applications
 from tests.unit.inspect.pods.waiting_application import WAITING
 from tests.unit.inspect.snapshots import TOPOLOGY
