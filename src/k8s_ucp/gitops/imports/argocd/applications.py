@@ -26,7 +26,8 @@ from k8s_ucp.gitops.imports.findings import (
     chart_versions,
     without_environment,
 )
-from k8s_ucp.gitops.imports.layouts.folders import plain_finding, values_of
+from k8s_ucp.gitops.imports.layouts.chart_apps import values_of
+from k8s_ucp.gitops.imports.layouts.manifest_apps import plain_finding
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import resolve
 

@@ -15,7 +15,7 @@ from k8s_ucp.gitops.imports.findings import (
     in_path,
     in_text,
 )
-from k8s_ucp.gitops.imports.layouts.folders import values_of
+from k8s_ucp.gitops.imports.layouts.chart_apps import values_of
 from k8s_ucp.gitops.imports.trees import MOVING, RepositoryTree, read_documents
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import part

@@ -1,0 +1,105 @@
+"""Apps of Helm charts, with values files for environments. Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator
+from shlex import quote
+
+from k8s_ucp.errors import UsageError, some_of
+from k8s_ucp.gitops.imports.findings import PARENTS, DiscoveredApp, RefusedApp
+from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.forms import chart_file
+from k8s_ucp.gitops.manifests.reachable import join
+
+_VALUES = re.compile(
+    r"(?:values[-._](?P<a>[^/]+?)|(?P<b>[^/]+)-values|values/(?:values[-._])?(?P<c>[^/]+)"
+    r"|(?:environments|envs|env)/(?P<d>[^/]+))\.ya?ml|(?P<e>[^/]+)/values\.yaml"
+)
+"""Usual paths of an environment's values file in a chart."""
+_MOST_NOTES = 3
+"""Maximum number of values files with a note of their own; examples of a chart can be dozens."""
+
+
+def find_charts(
+    tree: RepositoryTree, title: str, environments: Collection[str], of_values: Collection[str]
+) -> Iterator[DiscoveredApp | RefusedApp]:
+    """of_values: environments to recognise in names of values files."""
+    by_app: dict[str, list[str]] = {}
+    for folder in sorted(filter(tree.is_searched, tree.charts - tree.app_charts)):
+        app, environment = place_of(folder, environments)
+        by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
+    for app, folders in sorted(by_app.items()):
+        folder = folders[0]
+        environment = place_of(folder, environments)[1]
+        if folder != app and environment != "base":
+            yield RefusedApp(
+                name_of(app, title),
+                folder,
+                "each environment has a different chart, but an app can have only one"
+                if len(folders) > 1
+                else f"its chart is in the folder of an environment ({environment})",
+                f"{tree.origin.command(name_of(app, title), folder)}, then edit the copies of the "
+                "environments in the app repository",
+            )
+            continue
+        try:
+            chart = chart_file({"Chart.yaml": tree.read(join(folder, "Chart.yaml"))})
+        except UsageError as error:
+            yield RefusedApp(
+                name_of(app, title), folder, error.message, error.next or "correct its Chart.yaml"
+            )
+            continue
+        values, notes = values_of(tree, folder, of_values)
+        yield DiscoveredApp(
+            name=name_of(folder, chart.name),
+            form="helm",
+            where=join(folder, "Chart.yaml"),
+            path=folder,
+            values=values,
+            environments=tuple(sorted(values)),
+            notes=notes,
+        )
+
+
+def values_of(
+    tree: RepositoryTree, chart: str, environments: Collection[str]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """({environment: values file of a chart}, notes on values files of unknown environments)."""
+    known = known_environments(tree, environments)
+    found: dict[str, str] = {}
+    others = []
+    for path in tree.below(chart):
+        name = path.removeprefix(f"{chart}/" if chart else "")
+        if name.startswith(("templates/", "charts/", "ci/")):
+            continue
+        if match := _VALUES.fullmatch(name):
+            word = next(each for each in match.groupdict().values() if each is not None)
+            if word in known:
+                found.setdefault(word, name)
+            elif word != "schema":
+                others.append((word, name))
+    notes = [
+        f"{name} is skipped: {word} is not a known environment (--map {quote(word)}=ENV maps it)"
+        for word, name in others
+    ]
+    if len(notes) > _MOST_NOTES:
+        words = some_of([word for word, _ in others], _MOST_NOTES)
+        notes = [
+            f"{len(others)} values files are skipped, since these are not known environments: "
+            f"{words} (--map {quote(others[0][0])}=ENV maps one)"
+        ]
+    return found, tuple(notes)
+
+
+def known_environments(tree: RepositoryTree, names: Iterable[str]) -> frozenset[str]:
+    """The names and those of folders below `overlays` and the like."""
+    found = set(names)
+    for folder in tree.folders:
+        segments = folder.split("/")
+        for parent, name in itertools.pairwise(segments):
+            if parent in PARENTS and name != "base" and not tree.in_chart(folder):
+                found.add(name)
+    return frozenset(found)

@@ -1,0 +1,144 @@
+"""Apps of kustomizations: a base, and an overlay for each environment. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from k8s_ucp.gitops.imports.findings import DEFAULT, DiscoveredApp, NotImportable, RefusedApp
+from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
+from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
+from k8s_ucp.gitops.imports.templates import refuse_templates
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+
+_PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
+"""Keys of a kustomization that change nothing."""
+_CONTENT = frozenset(
+    [
+        *("resources", "bases", "components", "helmCharts"),
+        *("generators", "configMapGenerator", "secretGenerator"),
+    ]
+)
+"""Keys that add objects to a kustomization."""
+_FOREIGN = re.compile(
+    rb"^[ \t]*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
+)
+"""Objects that belong to no app: Argo CD's own, which are read separately, and those of Flux."""
+_FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
+"""The file of Flux itself, which `flux bootstrap` commits."""
+
+
+@dataclass
+class _Group:
+    """The folders of one app."""
+
+    base: str | None = None
+    whole: str | None = None
+    """The folder that isn't of an environment and no base; it may include the base."""
+    overlays: dict[str, str] = field(default_factory=dict)
+
+
+def find_kustomizations(
+    tree: RepositoryTree, title: str, environments: Collection[str], named: Collection[str]
+) -> Iterator[DiscoveredApp | RefusedApp]:
+    groups, taken = _groups(tree, environments)
+    for app, group in sorted(groups.items()):
+        variants = variants_among(group.overlays, named)
+        for each in variants:
+            del group.overlays[each]
+        if group.whole and group.base in tree.taken_in(group.whole) and not group.overlays:
+            group.base = group.whole
+        if not group.overlays and (group.base is None or group.base in taken):
+            continue
+        if DEFAULT not in environments:
+            group.base = group.overlays.pop(DEFAULT, group.base)
+        if group.base is None:
+            group.base = _common(tree, group.overlays.values())
+        folders = [*group.overlays.values(), *([] if group.base is None else [group.base])]
+        if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
+            continue
+        files = tree.closure(folders)
+        if any(_FOREIGN.search(each) for each in files.values()) or any(map(_FLUX.search, files)):
+            continue
+        where = group.base if group.base is not None else min(group.overlays.values())
+        name = name_of(app, title)
+        try:
+            refuse_templates(files, tree.origin.command(name, where))
+        except NotImportable as error:
+            yield error.refusal(name, where or ".")
+            continue
+        yield DiscoveredApp(
+            name=name,
+            form="kustomize",
+            where=(app if group.overlays and app in tree.folders else where) or ".",
+            path=group.base,
+            overlays=group.overlays,
+            environments=tuple(sorted(group.overlays)),
+            notes=(note_on(variants),) if variants else (),
+        )
+
+
+def _groups(
+    tree: RepositoryTree, environments: Collection[str]
+) -> tuple[dict[str, _Group], Collection[str]]:
+    """({folder of an app: its base and overlays}, folders that other kustomizations include)."""
+    all_folders = sorted(
+        each for each in tree.kustomizations if tree.is_searched(each) and not tree.in_chart(each)
+    )
+    folders = [each for each in all_folders if tree.kustomization(each).get("kind") != "Component"]
+    lists = {each for each in folders if _only_lists(tree, each, environments)}
+    taken: dict[str, list[str]] = {}
+    for each in all_folders:
+        for other in tree.taken_in(each) if each not in lists else ():
+            taken.setdefault(other, []).append(each)
+    groups: dict[str, _Group] = {}
+    for each in folders:
+        app, environment = place_of(each, environments)
+        group = groups.setdefault(app, _Group())
+        if each in lists:
+            continue
+        takers = taken.get(each, [])
+        of_app = [place_of(taker, environments)[0] == app for taker in takers]
+        if environment == "base" or (environment is None and (any(of_app) or not takers)):
+            group.base = group.base if environment is None and group.base is not None else each
+            group.whole = each if environment is None else group.whole
+        elif environment and (not takers or (environment in environments and all(of_app))):
+            group.overlays[environment] = each
+    return groups, taken.keys()
+
+
+def _common(tree: RepositoryTree, overlays: Iterable[str]) -> str | None:
+    """The only folder that every overlay includes, wherever it is."""
+    found = set.intersection(*(set(tree.taken_in(each)) for each in overlays))
+    return found.pop() if len(found) == 1 else None
+
+
+def _only_lists(
+    tree: RepositoryTree,
+    folder: str,
+    environments: Collection[str],
+    way: frozenset[str] = frozenset(),
+) -> bool:
+    """A kustomization that only includes other apps, or such lists, without changing them.
+
+    way: folders visited so far, since kustomizations may include each other in a cycle.
+    """
+    content = tree.kustomization(folder)
+    if not content or not content.keys() <= _PLAIN:
+        return False
+    listed = content.get("resources") or content.get("bases")
+    found = tree.taken_in(folder)
+    if not isinstance(listed, list) or not found or len(found) != len(listed):
+        return False
+    app, environment = place_of(folder, environments)
+    way |= {folder}
+    lists = [
+        each for each in found if each not in way and _only_lists(tree, each, environments, way)
+    ]
+    places = {place_of(each, environments) for each in found if each not in lists}
+    if any(each[0] == app for each in places):
+        return False
+    if not places:
+        return True
+    return environment is None or {each[1] for each in places} == {environment}
