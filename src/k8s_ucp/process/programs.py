@@ -115,17 +115,27 @@ def run(
         limits.end()
         if programs:
             programs._remove(running)
-    if failed and limits.expired:
-        raise DeadlineExceeded(f"`{' '.join(words)}`", timeout, printed.end(3)) from failed
-    if printed.too_much:
-        # Also if it had ended before it could be killed.
-        raise CommandFailed(words, -signal.SIGKILL, f"it printed more than {output} characters")
-    if failed and memory and (limits.exceeded or printed.out_of_memory):
-        why = f"it needs more than {memory // 1_000_000} MB of memory"
-        raise CommandFailed(words, failed.exit_code, why) from failed
-    if failed:
-        raise CommandFailed(words, failed.exit_code, printed.end(OUTPUT_KEPT)) from failed
+    if failed or printed.too_much:
+        raise _failure(words, failed, limits, printed) from failed
     return printed.stdout()
+
+
+def _failure(
+    words: Sequence[str], failed: Any, limits: _Limits, printed: _Output
+) -> CommandFailed | DeadlineExceeded:
+    """Why a program failed: for a limit that it exceeded, or by itself.
+
+    failed: sh's error; None if it printed too much, and ended before it could be killed.
+    """
+    if failed and limits.expired:
+        return DeadlineExceeded(f"`{' '.join(words)}`", limits.seconds, printed.end(3))
+    if printed.too_much:
+        why = f"it printed more than {printed.most} characters"
+        return CommandFailed(words, -signal.SIGKILL, why)
+    if limits.memory and (limits.exceeded or printed.out_of_memory):
+        why = f"it needs more than {limits.memory // 1_000_000} MB of memory"
+        return CommandFailed(words, failed.exit_code, why)
+    return CommandFailed(words, failed.exit_code, printed.end(OUTPUT_KEPT))
 
 
 def _command(program: str) -> Any:
@@ -161,7 +171,7 @@ class _Limits:
     """
 
     def __init__(self, seconds: float, memory: int | None, kill: Callable[[], None]) -> None:
-        self._seconds, self._memory, self._kill = seconds, memory, kill
+        self.seconds, self.memory, self._kill = seconds, memory, kill
         self._ended = threading.Event()
         self.expired = False
         self.exceeded = False
@@ -173,16 +183,16 @@ class _Limits:
         self._ended.set()
 
     def _watch(self, pid: int) -> None:
-        until = time.monotonic() + self._seconds
+        until = time.monotonic() + self.seconds
         while not self._ended.wait(self._pause(until - time.monotonic())):
             self.expired = time.monotonic() >= until
-            self.exceeded = self._memory is not None and _allocated(pid) > self._memory
+            self.exceeded = self.memory is not None and _allocated(pid) > self.memory
             if self.expired or self.exceeded:
                 self._kill()
                 return
 
     def _pause(self, left: float) -> float:
-        return max(0.0, min(left, _LOOK_SECONDS) if self._memory else left)
+        return max(0.0, min(left, _LOOK_SECONDS) if self.memory else left)
 
 
 def _allocated(pid: int) -> int:
@@ -204,6 +214,7 @@ class _Output:
     ) -> None:
         self._on_line = on_line
         self._kill = kill
+        self.most = most
         self._left = float("inf") if most is None else most
         self._stdout: list[str] = []
         self._last: list[str] = []
