@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from k8s_ucp.tools.toolbox import Toolbox
 
 
-PATIENCE = 150.0
-"""Seconds that tests wait for what takes a few on an idle machine."""
+PATIENCE = 100.0
+"""Seconds that tests wait for what takes a few on an idle machine.
+
+Less than the reconciler's own timeouts, such as that of a drain, which would hide a fault.
+"""
 _RESTART_SECONDS = 10.0
 _WITHOUT_WATCHER: weakref.WeakSet[ClusterProvider] = weakref.WeakSet()
 """Providers whose exited controllers nothing but a wait of these tests restarts."""

@@ -17,7 +17,7 @@ from k8s_ucp.components.host.program import Program
 from k8s_ucp.workspace import StateFolder
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 150) -> None:
+def wait_until(holds: Callable[[], object], seconds: float = 100) -> None:
     """Wait until `holds` returns a true value; fails after the seconds."""
     until = time.monotonic() + seconds
     while not holds():

@@ -47,7 +47,6 @@ from k8s_ucp.steps.waiting.await_applications import await_applications, not_yet
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import Environment
 from k8s_ucp.workspace import Workspace
-from tests.control_planes import PATIENCE
 from tests.control_planes import eventually as wait_until
 from tests.integration.gitops.older_repositories import write_older_layout
 from tests.unit.gitops.topologies import demo
@@ -66,7 +65,7 @@ def eventually(
     holds: Callable[[], object],
     what: str,
     seen: Callable[[], object] = str,
-    seconds: float = PATIENCE,
+    seconds: float = 150,
 ) -> None:
     wait_until(lambda: bool(holds()), lambda: f"{what}: {seen()}", seconds)
 

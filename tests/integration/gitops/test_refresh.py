@@ -24,7 +24,7 @@ from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.gitops.refresh import ensure_hook
 from k8s_ucp.kube import APPLICATION, APPLICATION_SET, NAMESPACE, Kube
 from k8s_ucp.tools.toolbox import Toolbox
-from tests.control_planes import made_with, namespace
+from tests.control_planes import PATIENCE, made_with, namespace
 from tests.integration.gitops.conftest import Repositories
 
 REFRESH = "argocd.argoproj.io/refresh"
@@ -54,7 +54,7 @@ def core(toolbox: Toolbox) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 150) -> None:
+def eventually(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while True:
         try:

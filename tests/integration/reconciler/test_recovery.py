@@ -230,7 +230,7 @@ def test_a_watch_from_an_expired_revision_lists_again(
 
 def test_an_owner_missing_from_one_list_is_not_deregistered(world: Clusters) -> None:
     """A list that is empty once must not deregister a cluster."""
-    reconciler = world.start(resync_seconds=60)
+    reconciler = world.start(resync_seconds=600)
     world.declare()
     before = world.await_registered()
     watch = reconciler.informers.local_clusters

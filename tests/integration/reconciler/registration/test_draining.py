@@ -143,7 +143,7 @@ def test_a_drain_that_never_completes_times_out(world: Clusters) -> None:
 def test_an_unreachable_cluster_does_not_block_its_deletion(
     world: Clusters, planes: Planes
 ) -> None:
-    world.start(drain_seconds=60, dead_seconds=1)
+    world.start(drain_seconds=600, dead_seconds=1)
     world.declare("prod")
     world.await_registered("demo-prod")
     application(world, "echo-prod", "demo-prod", labels=OURS)

@@ -139,7 +139,7 @@ def test_scoped_access_without_namespaces_is_refused(world: Clusters) -> None:
 
 def test_an_environment_is_registered_once_it_is_in_the_list(world: Clusters) -> None:
     world.list_environments("prod")
-    world.start(resync_seconds=60)
+    world.start(resync_seconds=600)
     world.declare()
     world.await_condition(names.REGISTERED, "False", "EnvironmentUnknown")
     assert world.cluster_secret() is None
@@ -154,7 +154,7 @@ def test_an_environment_is_registered_once_it_is_in_the_list(world: Clusters) ->
 
 def test_an_environment_belongs_to_one_cluster(world: Clusters) -> None:
     world.provider.configs["demo-second"] = world.provider.configs["demo-prod"]
-    world.start(resync_seconds=60)
+    world.start(resync_seconds=600)
     world.declare()
     world.await_registered()
     world.declare(name="demo-second")
@@ -198,7 +198,7 @@ def test_a_foreign_cluster_secret_is_never_changed(world: Clusters, labels: dict
 
 def test_a_cluster_is_registered_once_its_name_becomes_free(world: Clusters) -> None:
     world.core.create(person_s_secret({names.SECRET_TYPE: "cluster"}))
-    world.start(resync_seconds=60)
+    world.start(resync_seconds=600)
     world.declare()
     world.await_condition(names.REGISTERED, "False", "NameTaken")
     world.core.delete(SECRET, "cluster-demo-stage", ARGOCD)
