@@ -36,6 +36,8 @@ Less than the reconciler's own timeouts, such as that of a drain, which would hi
 _RESTART_SECONDS = 10.0
 _WITHOUT_WATCHER: weakref.WeakSet[ClusterProvider] = weakref.WeakSet()
 """Providers whose exited controllers nothing but a wait of these tests restarts."""
+_WATCHED: weakref.WeakSet[ClusterProvider] = weakref.WeakSet()
+"""Those whose test runs a watcher."""
 
 
 def quiet(line: str) -> None:
@@ -143,6 +145,11 @@ def made_with(
     return kube
 
 
+def leave_to_watcher(provider: ClusterProvider) -> None:
+    """Restart none of its controllers during a wait, since the test runs a watcher."""
+    _WATCHED.add(provider)
+
+
 class Restarts:
     """During a wait, restarts controllers that exited, as a topology's watcher would.
 
@@ -155,7 +162,7 @@ class Restarts:
     def look(self) -> None:
         if time.monotonic() < self._next:
             return
-        for provider in list(_WITHOUT_WATCHER):
+        for provider in {*_WITHOUT_WATCHER} - {*_WATCHED}:
             for name in provider.names():
                 with contextlib.suppress(UcpError):
                     found = provider.state(name)

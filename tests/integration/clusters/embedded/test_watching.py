@@ -26,6 +26,7 @@ from tests.control_planes import (
     control_planes,
     deployment,
     eventually,
+    leave_to_watcher,
     made,
     namespace,
 )
@@ -55,8 +56,9 @@ def watch(planes: ControlPlanes, lines: list[str]) -> Iterator[ProcessMonitor]:
 
 
 @pytest.fixture
-def watched(watch: ProcessMonitor) -> Iterator[ProcessMonitor]:
+def watched(provider: EmbeddedProvider, watch: ProcessMonitor) -> Iterator[ProcessMonitor]:
     """The same watcher, running in a thread."""
+    leave_to_watcher(provider)
     stop = threading.Event()
     thread = threading.Thread(target=watch.run, args=(stop,))
     thread.start()
