@@ -218,6 +218,14 @@ def test_an_invalid_key_file_is_refused_and_kept(path: Path, text: str | bytes) 
     assert path.read_bytes() == broken
 
 
+def test_what_could_be_read_for_ever_is_no_key(path: Path) -> None:
+    """In a clone of others, the file may be a link to /dev/zero."""
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    with pytest.raises(BadKey, match="is not a valid backup key"):
+        load_key(path)
+
+
 def test_a_key_of_age_keygen_is_accepted(path: Path) -> None:
     text = made(path)
     secret = next(line for line in text.splitlines() if line.startswith("AGE-"))

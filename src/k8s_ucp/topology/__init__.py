@@ -5,7 +5,7 @@ wrong with a file in problems.py, the file that `ucp start` writes in text.py, i
 the JSON Schema for editors in schema.py.
 """
 
-from k8s_ucp.topology.file import APP_WORDS, APPS, default, known_app, load, parse
+from k8s_ucp.topology.file import APP_WORDS, APPS, default, known_app, load, parse, read_topology
 from k8s_ucp.topology.model import Metadata, Spec, Topology
 from k8s_ucp.topology.parts import (
     App,
@@ -43,4 +43,5 @@ __all__ = [
     "known_app",
     "load",
     "parse",
+    "read_topology",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -25,10 +26,13 @@ def load(path: Path) -> Topology:
 
     Raises UsageError with line, nearest key and allowed values; UcpError if the file can't be read.
     """
+    return parse(read_topology(path).replace("\r\n", "\n").replace("\r", "\n"), path)
+
+
+def read_topology(path: Path) -> str:
+    """The text of a topology file, with the user's line ends. Raises UcpError."""
     try:
-        with path.open("rb") as stream:
-            content = stream.read(LARGEST + 1)
-        text = content.decode("utf-8")
+        return _read(path).decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except UnicodeDecodeError as error:
@@ -37,12 +41,25 @@ def load(path: Path) -> Topology:
         raise UcpError(
             f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"
         ) from error
+
+
+def _read(path: Path) -> bytes:
+    """The content, if the file ends. Raises OSError, UsageError."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        # Reading a FIFO would wait until something writes to it.
+        raise UsageError(
+            f"{path} is not a regular file, so it is no topology file",
+            next=f"ls -lL {shlex.quote(str(path))}",
+        )
+    with path.open("rb") as stream:
+        content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise UsageError(
             f"{path} has more than {LARGEST} bytes, so it is no topology file",
             next=f"ls -lL {shlex.quote(str(path))}",
         )
-    return parse(text.replace("\r\n", "\n").replace("\r", "\n"), path)
+    return content
 
 
 def parse(text: str, path: Path, *, written: bool = True) -> Topology:

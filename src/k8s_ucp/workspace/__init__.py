@@ -9,6 +9,7 @@ from k8s_ucp.workspace.files import (
     FILE_MODE,
     FOLDER_MODE,
     make_private_folder,
+    read_regular_file,
     replace_file,
     write_private_file,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "home_folder",
     "make_private_folder",
     "make_socket_folder",
+    "read_regular_file",
     "replace_file",
     "socket_folder_of_config",
     "write_private_file",

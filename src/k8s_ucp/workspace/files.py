@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from pathlib import Path
@@ -47,6 +48,17 @@ def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def read_regular_file(path: Path, most: int) -> bytes:
+    """The first `most` bytes. In a folder of others, any path may be a link to an endless device.
+
+    Raises OSError, also if it isn't a regular file.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    with path.open("rb") as stream:
+        return stream.read(most)
 
 
 def _write_through(path: Path, text: str, flag: int) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace.cache import advise_writable
-from k8s_ucp.workspace.files import write_private_file
+from k8s_ucp.workspace.files import read_regular_file, write_private_file
 from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
 """In the workspace, outside `.ucp`: deleting that folder must not orphan clusters."""
+_LARGEST = 1_000_000
+"""Bytes of the file."""
 _MACHINE_ID = Path("/etc/machine-id")
 
 
@@ -133,7 +135,7 @@ def _machine() -> str:
 
 def _read(path: Path) -> WorkspaceIdentity | None:
     try:
-        found = WorkspaceIdentity(**json.loads(path.read_text("utf-8")))
+        found = WorkspaceIdentity(**json.loads(read_regular_file(path, _LARGEST)))
     except (OSError, ValueError, TypeError):
         return None
     return found if found.id and isinstance(found.former, dict) else None

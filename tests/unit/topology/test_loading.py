@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.topology import default, load
+from k8s_ucp.topology import default, load, read_topology
 from k8s_ucp.topology.file import LARGEST
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.topology.yaml_reader import read
@@ -51,6 +52,17 @@ def test_a_file_that_never_ends_is_not_read_into_memory(tmp_path: Path) -> None:
         file.truncate(LARGEST + 1)
     with pytest.raises(UsageError, match="more than 4000000 bytes, so it is no topology file"):
         load(path)
+
+
+@pytest.mark.parametrize("reader", [load, read_topology])
+def test_a_file_that_reading_would_wait_for_is_refused(
+    tmp_path: Path, reader: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "ucp.yaml"
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match="is not a regular file") as refused:
+        reader(path)
+    assert refused.value.next == f"ls -lL {path}"
 
 
 def test_line_ends_of_other_systems_are_read(tmp_path: Path) -> None:

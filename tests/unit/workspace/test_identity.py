@@ -97,3 +97,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     file = tmp_path / "machine-id"
     file.write_text(text)
     monkeypatch.setattr("k8s_ucp.workspace.identity._MACHINE_ID", file)
+
+
+def test_what_could_be_read_for_ever_is_no_identity(workspace: Workspace, tmp_path: Path) -> None:
+    """In a clone of others, the file may be a link to /dev/zero."""
+    place = workspace.root / "gitops" / ".workspace.json"
+    place.parent.mkdir(parents=True)
+    os.mkfifo(tmp_path / "fifo")
+    place.symlink_to(tmp_path / "fifo")
+    before = workspace.machine_id("demo")
+    workspace.settle_identity()
+    assert not place.is_symlink()
+    assert workspace.machine_id("demo") != before

@@ -47,7 +47,6 @@ from k8s_ucp.cli.editing.topology_edit import (
     find_tip,
     in_parts,
     plan_edit,
-    read_topology,
 )
 from k8s_ucp.cli.topology_selection import app_names, declared_topology
 from k8s_ucp.clouds import database_providers
@@ -56,7 +55,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.inspect.overlay_versions import brief, versions_in
-from k8s_ucp.topology import APPS, App, Topology, parse
+from k8s_ucp.topology import APPS, App, Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
 from k8s_ucp.topology.placement import proposed_database_provider

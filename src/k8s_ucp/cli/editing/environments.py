@@ -37,14 +37,13 @@ from k8s_ucp.cli.editing.topology_edit import (
     find_tip,
     in_parts,
     plan_edit,
-    read_topology,
 )
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
 from k8s_ucp.providers import DEFAULT
-from k8s_ucp.topology import Topology, parse
+from k8s_ucp.topology import Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
 _DEFAULT = "at the chart's default"

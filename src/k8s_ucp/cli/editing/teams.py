@@ -37,7 +37,6 @@ from k8s_ucp.cli.editing.topology_edit import (
     edit_topology,
     in_parts,
     plan_edit,
-    read_topology,
 )
 from k8s_ucp.cli.git_credentials import git_credential
 from k8s_ucp.cli.topology_selection import declared_topology
@@ -46,7 +45,7 @@ from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
 from k8s_ucp.gitops.render.repositories import TeamStart, render_team
 from k8s_ucp.gitops.render.values.claims import FOLDER, ClaimRequest, check_is_composed
-from k8s_ucp.topology import Team, Topology
+from k8s_ucp.topology import Team, Topology, read_topology
 from k8s_ucp.topology.edit import with_item, without_item
 
 app = declare("List, add and remove teams.")

@@ -74,7 +74,7 @@ def edit_topology(
     of a command that does more than this edit. Returns the new topology. Raises UcpError,
     UsageError, EditKept.
     """
-    from k8s_ucp.topology import load
+    from k8s_ucp.topology import load, read_topology
 
     path = call.workspace.topology_file
     with _only_edit(call.workspace.root):
@@ -150,7 +150,7 @@ def plan_edit(
     """
     from k8s_ucp import plans
     from k8s_ucp.context import StartContext
-    from k8s_ucp.topology import load
+    from k8s_ucp.topology import load, read_topology
 
     path = call.workspace.topology_file
     text, topology = edit(read_topology(path), path)
@@ -191,7 +191,7 @@ def _edit_and_publish(
     """Called with the topology's lock held."""
     from k8s_ucp import plans
     from k8s_ucp.preflight.machine import check_new_clusters
-    from k8s_ucp.topology import parse
+    from k8s_ucp.topology import parse, read_topology
 
     path = call.workspace.topology_file
     before = read_topology(path)
@@ -306,20 +306,6 @@ def _only_edit(folder: Path) -> Iterator[None]:
         if folder.is_dir():
             raise
         raise UsageError(f"the folder {folder} does not exist", next="ucp start") from error
-
-
-def read_topology(path: Path) -> str:
-    """The text of ucp.yaml. Raises UcpError."""
-    try:
-        # Keep line ends, since the user's file is written back.
-        with path.open(encoding="utf-8", newline="") as stream:
-            return stream.read()
-    except FileNotFoundError as error:
-        raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
-    except OSError as error:
-        raise UcpError(
-            f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"
-        ) from error
 
 
 def _write(path: Path, text: str, *, over: str) -> None:

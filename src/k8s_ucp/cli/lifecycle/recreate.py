@@ -31,7 +31,6 @@ from k8s_ucp.cli.editing.topology_edit import (
     continues,
     in_parts,
     plan_edit,
-    read_topology,
 )
 from k8s_ucp.cli.lifecycle.environment_states import (
     WAIT_SECONDS,
@@ -51,6 +50,7 @@ from k8s_ucp.cli.topology_selection import declared_topology, environment_names
 from k8s_ucp.engine.journal import Journal, unfinished_at
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.providers import PROVIDERS
+from k8s_ucp.topology import read_topology
 from k8s_ucp.workspace import write_private_file
 
 if TYPE_CHECKING:

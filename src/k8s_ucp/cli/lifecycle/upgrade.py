@@ -16,13 +16,14 @@ from k8s_ucp.cli.command import (
     option,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.topology_edit import context_of, read_topology
+from k8s_ucp.cli.editing.topology_edit import context_of
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
 from k8s_ucp.errors import UcpError, UsageError, some_of
+from k8s_ucp.topology import read_topology
 
 app = declare()
 

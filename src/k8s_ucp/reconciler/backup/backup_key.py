@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import FOLDER_MODE, write_private_file
+from k8s_ucp.workspace import FOLDER_MODE, read_regular_file, write_private_file
 
 _SECRET = "AGE-SECRET-KEY-1"  # noqa: S105 (how the line begins)
+_LARGEST = 64 * 1024
+"""Bytes of the file."""
 _FORM = """\
 # The backup key of k8s-ucp: it opens backup/state.age of the core repository.
 # Keep a copy in another place, and keep it secret: without it that backup is lost.
@@ -60,7 +62,7 @@ class BackupKey:
 def load_key(path: Path) -> BackupKey | None:
     """The key in a file; None if there is no file. Raises BadKey."""
     try:
-        lines = path.read_text("utf-8-sig").split()
+        lines = read_regular_file(path, _LARGEST).decode("utf-8-sig").split()
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.editing.topology_edit import read_topology
-
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.topology_edit import Edit
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
 
 def edited(call: Invocation, edit: Edit) -> tuple[str, Topology]:
     """(new text of ucp.yaml, new topology). Raises UcpError."""
+    from k8s_ucp.topology import read_topology
+
     path = call.workspace.topology_file
     return edit(read_topology(path), path)
 
