@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -16,11 +17,22 @@ FILE_MODE = 0o600
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError."""
+    """Create `folder` and its parents; the folder itself becomes 0700. Raises UcpError.
+
+    A link to a folder is refused, unless that is 0700.
+    """
     try:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         # Commands that only look work where nothing can be written, as on a disk with errors.
-        if stat.S_IMODE(folder.stat().st_mode) != FOLDER_MODE:
+        if stat.S_IMODE(mode := folder.stat().st_mode) != FOLDER_MODE:
+            if folder.is_symlink():
+                # It may lead to a folder that other programs need as it is.
+                raise UcpError(
+                    f"{folder} must be private, but it is a symbolic link to a folder with mode "
+                    f"{stat.S_IMODE(mode):04o}: {folder.resolve()}",
+                    next=f"if it is for ucp only: chmod 700 {shlex.quote(str(folder.resolve()))}; "
+                    f"otherwise: rm {shlex.quote(str(folder))}",
+                )
             folder.chmod(FOLDER_MODE)
     except OSError as error:
         raise UcpError(

@@ -24,6 +24,23 @@ def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
         assert stat.S_IMODE(each.stat().st_mode) == 0o700, each
 
 
+@pytest.mark.parametrize("link", [".ucp", ".ucp/demo"])
+def test_a_folder_that_a_link_leads_to_keeps_its_mode(tmp_path: Path, link: str) -> None:
+    shared, place = tmp_path / "shared", tmp_path / "work" / link
+    shared.mkdir()
+    shared.chmod(0o1777)
+    place.parent.mkdir(parents=True)
+    place.symlink_to(shared)
+    state = Workspace.at(tmp_path / "work").state("demo")
+    with pytest.raises(UcpError, match=r"link to a folder with mode 1777") as refused:
+        state.make()
+    assert f"chmod 700 {shared}; otherwise: rm {place}" in refused.value.next
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777
+    assert not any(shared.iterdir())
+    shared.chmod(0o700)
+    state.make()
+
+
 def test_a_key_is_written_on_file_systems_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
