@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 from k8s_ucp.cluster_provider import ClusterProvider
 from k8s_ucp.clusters.local import remove_copies
@@ -140,12 +141,30 @@ def _stop_and_delete(provider: ClusterProvider, name: str) -> None:
 
 def _preview_repositories(context: StartContext) -> Iterator[PlannedChange]:
     folder = context.gitops.root
-    if folder.exists():
+    if folder.is_symlink():
+        why = f"--delete-repos; the folder that it leads to is kept: {folder.resolve()}"
+        yield PlannedChange("delete", f"link {folder}", why)
+    elif folder.exists():
         local = context.topology.spec.git.provider == "local"
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
         lost = lost if local else "all commits in its clones that were never pushed"
         yield PlannedChange("delete", f"folder {folder}", why, f"{folder}: {lost}")
+        yield from _preview_team_repositories(folder)
+
+
+def _preview_team_repositories(folder: Path) -> Iterator[PlannedChange]:
+    """Each by itself: its commits are others' work. folder: of the topology's repositories."""
+    for name in sorted({each.name.removesuffix(".git") for each in folder.glob("team-*")}):
+        team, remote = name.removeprefix("team-"), folder / f"{name}.git"
+        if remote.exists():
+            words = f"{remote}: all commits of the team {team}"
+            yield PlannedChange("delete", f"repository {remote}", f"of the team {team}", words)
+        else:
+            clone = folder / name
+            words = f"{clone}: its commits that were never pushed"
+            why = f"of the team {team}; the remote repository is kept"
+            yield PlannedChange("delete", f"clone {clone}", why, words)
 
 
 @step("Delete the repositories", preview=_preview_repositories)
@@ -153,7 +172,9 @@ def delete_repositories(context: StartContext, report: Report) -> None:
     """Delete the clones and the local bare repositories; remotes elsewhere are not touched."""
     folder = context.gitops.root
     report(str(folder))
-    if folder.exists():
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
         shutil.rmtree(folder)
 
 

@@ -1,0 +1,49 @@
+"""What `ucp stop --delete-repos` says that it deletes, and what it deletes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.context import StartContext
+from k8s_ucp.steps.shutdown.stop import delete_repositories
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> StartContext:
+    return StartContext(workspace=Workspace.at(tmp_path / "work"), topology=default())
+
+
+def test_the_plan_names_the_repositories_of_teams(context: StartContext) -> None:
+    """Their commits are the work of other people than the one who stops the topology."""
+    folder = context.gitops
+    for each in (folder.core_remote, folder.team_remote("web"), folder.team("web")):
+        each.mkdir(parents=True)
+    folder.team("data").mkdir()  # A clone of a repository elsewhere.
+
+    main, data, web = list(delete_repositories.preview(context))
+
+    assert main.object == f"folder {folder.root}"
+    assert data.object == f"clone {folder.team('data')}"
+    assert data.lost == f"{folder.team('data')}: its commits that were never pushed"
+    assert web.object == f"repository {folder.team_remote('web')}"
+    assert web.lost == f"{folder.team_remote('web')}: all commits of the team web"
+    delete_repositories.run(context, print)
+    assert not folder.root.exists()
+
+
+def test_the_folder_that_a_link_leads_to_is_kept(context: StartContext, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "core.git").mkdir(parents=True)
+    context.gitops.root.parent.mkdir(parents=True)
+    context.gitops.root.symlink_to(elsewhere)
+
+    (change,) = delete_repositories.preview(context)
+    delete_repositories.run(context, print)
+
+    assert str(elsewhere) in change.reason
+    assert (elsewhere / "core.git").is_dir()
+    assert not context.gitops.root.is_symlink()
