@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from k8s_ucp.context import StartContext
-from k8s_ucp.credentials import load, place_of
+from k8s_ucp.context import StartContext, TopologyView
+from k8s_ucp.credentials import credential_files, load, place_of
+from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
+from k8s_ucp.git.tracked import tracked_files
 from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
-from k8s_ucp.reconciler.backup.backup_key import load_key, missing
+from k8s_ucp.reconciler.backup.backup_key import BadKey, load_key, missing
+from k8s_ucp.workspace import Workspace
 
 
 def check_cloud_credentials(context: StartContext) -> None:
@@ -21,14 +26,48 @@ def check_cloud_credentials(context: StartContext) -> None:
         load(cloud, place_of(context.topology, context.workspace, cloud))
 
 
+def check_tracked_credentials(view: TopologyView) -> None:
+    """Check that no git repository has the credentials: its readers would, too. Raises UcpError."""
+    if tracked := _tracked_credentials(view.workspace):
+        raise UcpError(
+            "credentials are tracked by a git repository, whose readers can use them: "
+            + some_of(tracked),
+            next=f"{_untrack(tracked)} (the files are kept), and replace those that others read",
+        )
+
+
 def check_backup_key(context: StartContext) -> None:
-    """Check that the key opens the backup, or that it is valid if there is none. Raises BadKey."""
-    key = load_key(context.workspace.backup_key)
-    sealed = sealed_backup(context, fetch=key is None)
+    """Check that the key opens the backup, or that it is valid if there is none. Raises BadKey.
+
+    A key that came with a git repository is refused before the first backup.
+    """
+    path = context.workspace.backup_key
+    key = load_key(path)
+    came = key is not None and path in _tracked_credentials(context.workspace)
+    sealed = sealed_backup(context, fetch=key is None or came)
     if sealed and key is None:
-        raise missing(context.workspace.backup_key)
+        raise missing(path)
     if sealed and key:
         key.open(sealed)
+    elif came:
+        raise BadKey(
+            f"{path} came with a git repository, whose readers could decrypt the backup of "
+            "passwords",
+            next=f"{_untrack([path])}; then, unless the key is your own, mv "
+            f"{shlex.quote(str(path))} to another folder: ucp start creates a new one",
+        )
+
+
+def _tracked_credentials(workspace: Workspace) -> list[Path]:
+    files = credential_files(workspace.credentials)
+    names = tracked_files(workspace.credentials) if files else ()
+    return [each for each in files if each.name in names]
+
+
+def _untrack(files: Sequence[Path]) -> str:
+    """The command that removes files from git, and keeps them."""
+    folder = shlex.quote(str(files[0].parent))
+    return f"git -C {folder} rm --cached {shlex.join(each.name for each in files)}"
 
 
 def sealed_backup(context: StartContext, *, fetch: bool) -> bytes | None:

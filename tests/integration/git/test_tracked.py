@@ -1,4 +1,4 @@
-"""State and bare repositories that came with a clone could choose programs, so they are refused."""
+"""What came with a clone: state and bare repositories could choose programs; keys are known."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.git.tracked import tracked_state
+from k8s_ucp.git.tracked import tracked_files, tracked_state
+from k8s_ucp.preflight.credentials import check_backup_key, check_tracked_credentials
+from k8s_ucp.reconciler.backup.backup_key import BadKey, key_for
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
 
 STATE = ".ucp/demo/clusters/demo-core/kwokctl"
 HOOK = "gitops/demo/core.git/hooks/post-receive"
+AUTHOR = ("-c", "user.name=ann", "-c", "user.email=ann@example.org")
 
 
 def git(folder: Path, *words: str) -> None:
@@ -71,3 +77,53 @@ def test_workspace_below_the_top_or_without_a_repository_is_checked(
     assert tracked_state(below) == []
     git(workspace, "add", "--force", str(below))
     assert tracked_state(below) == [".ucp"]
+
+
+@pytest.mark.parametrize("place", ["gitops", "gitops/demo"])
+def test_bare_repository_in_a_submodule_is_refused(tmp_path: Path, place: str) -> None:
+    """Its hooks and settings run programs, as if the outer repository had them."""
+    module, outer = tmp_path / "module", tmp_path / "outer"
+    write(module, "core.git/hooks/pre-receive", "demo/core.git/hooks/pre-receive")
+    write(outer, "README.md")
+    for each in (module, outer):
+        git(each, "init", "-q")
+        git(each, "add", "--all")
+        git(each, *AUTHOR, "commit", "-qm", "all")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", str(module), place)
+    with pytest.raises(UcpError, match=f"^{place} in .* came with a git repository"):
+        assert Invocation(outer).workspace
+
+
+def test_key_that_came_with_a_clone_is_refused_before_the_first_backup(tmp_path: Path) -> None:
+    """The clone's authors know it, so they could decrypt the passwords."""
+    context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
+    path = context.workspace.backup_key
+    git(tmp_path, "init", "-q")
+    key_for(path, lambda: False)
+    check_backup_key(context)
+    git(tmp_path, "add", "--force", str(path))
+    with pytest.raises(BadKey, match="came with a git repository") as refused:
+        check_backup_key(context)
+    assert (refused.value.next or "").startswith(
+        f"git -C {path.parent} rm --cached backup.key; then, unless the key is your own, mv {path}"
+    )
+    git(path.parent, "rm", "--cached", "backup.key")
+    check_backup_key(context)
+
+
+def test_credentials_that_git_tracks_are_reported(tmp_path: Path) -> None:
+    context = StartContext(workspace=Workspace.at(tmp_path / "work"), topology=default())
+    check_tracked_credentials(context)
+    # The folder may be a link to another one of the repository.
+    write(tmp_path / "work", "README.md")
+    write(tmp_path, "shared/README.md", "shared/aws.ini", "shared/own.token", "shared/gcp.json")
+    context.workspace.credentials.symlink_to(tmp_path / "shared")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "rm", "-q", "--cached", "shared/own.token")
+    assert tracked_files(context.workspace.credentials) == {"README.md", "aws.ini", "gcp.json"}
+    creds = context.workspace.credentials
+    with pytest.raises(UcpError) as reported:
+        check_tracked_credentials(context)
+    assert reported.value.message.endswith(f": {creds}/aws.ini, {creds}/gcp.json")
+    assert (reported.value.next or "").startswith(f"git -C {creds} rm --cached aws.ini gcp.json")
