@@ -84,6 +84,11 @@ def to_hold(resources: Sequence[Object]) -> list[Object]:
     ]
 
 
+def needed_until_deleted(resources: Sequence[Object]) -> list[Object]:
+    """Those to hold that their cloud deletes in use; a network waits until the cluster is gone."""
+    return [each for each in to_hold(resources) if str(each["apiVersion"]).startswith("iam.aws.")]
+
+
 def to_release(left: Sequence[Object]) -> list[Object]:
     """Those that were held, once no cluster is left."""
     if any(map(is_of_cluster_service, left)):

@@ -7,8 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.editing.deletion import await_cluster_deleted, clusters_first
+from k8s_ucp.cli.editing.deletion import await_cluster_deleted, clusters_first, refuse_unattended
 from k8s_ucp.cli.plan_runner import EditKept
+from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.cluster_deletion import (
     ClusterDeletion,
     cluster_resources,
@@ -168,6 +169,18 @@ def test_the_cluster_of_an_environment_is_deleted_before_its_network_and_roles()
     )
     await_cluster_deleted(removal, "ucp env remove prod", seconds=5)
     assert core.deleted == ["Cluster", "Role", "VPC"]
+
+
+def test_roles_of_a_cluster_are_not_deleted_while_nobody_waits_for_it() -> None:
+    """AWS deletes them in use; other clouds delete a network only after its cluster."""
+    roles = [resource(IAM, "Role"), resource(EC2, "VPC")]
+    parts = [*roles, resource(EKS, "Cluster")]
+    with pytest.raises(UsageError, match="--wait 0: demo-prod can't be deleted") as refused:
+        refuse_unattended([deletion(Core(*parts), *parts)], "ucp env remove prod")
+    assert refused.value.next == "ucp env remove prod"
+    refuse_unattended([deletion(Core(*roles), *roles)], "ucp env remove prod")
+    parts = [resource(EC2, "VPC"), resource(EKS, "Cluster")]
+    refuse_unattended([deletion(Core(*parts), *parts)], "ucp env remove prod")
 
 
 def test_nothing_stays_held_if_the_commit_fails() -> None:

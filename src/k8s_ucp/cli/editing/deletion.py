@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.plan_runner import EditKept
 from k8s_ucp.engine.waiting import Cancel, wait_until
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.fence.record import FenceRecord
 from k8s_ucp.inspect.cluster_deletion import (
     ClusterDeletion,
     cluster_resources,
+    needed_until_deleted,
     remaining,
     to_hold,
     to_release,
@@ -65,6 +66,22 @@ def clusters_first(deletions: Iterable[ClusterDeletion]) -> Iterator[None]:
             with contextlib.suppress(KubeError):
                 set_held(kube, item, held=False)
         raise
+
+
+def refuse_unattended(deletions: Iterable[ClusterDeletion], again: str) -> None:
+    """Refuse a removal that nobody waits for if a cluster would lose its roles before it is gone.
+
+    again: the command without --wait. Raises UsageError, KubeError.
+    """
+    for each in deletions:
+        needed = needed_until_deleted(remaining(each.kube, each.resources))
+        if needed:
+            roles = some_of([item["metadata"]["name"] for item in needed])
+            raise UsageError(
+                f"--wait 0: {each.cluster} can't be deleted without its roles, which only a "
+                f"command that waits holds: {roles}",
+                next=again,
+            )
 
 
 def await_cluster_deleted(deletion: ClusterDeletion, again: str, *, seconds: float) -> None:

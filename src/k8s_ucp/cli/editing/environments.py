@@ -27,6 +27,7 @@ from k8s_ucp.cli.editing.deletion import (
     how_far,
     refuse_lost_core,
     refuse_protected,
+    refuse_unattended,
 )
 from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
@@ -296,6 +297,8 @@ def remove(
         elif declared or not (deletion and deletion.has_begun()):
             # Refuse an invalid removal before asking.
             edit(read_topology(file), file)
+            if deletion and not wait:
+                refuse_unattended([deletion], again)
             what = f"the environment {name} with its apps and its cluster"
             confirm_removal(call, before, what, yes=yes)
             # Without a wait, nobody would have the rest deleted.

@@ -15,6 +15,7 @@ from k8s_ucp.cli.editing.deletion import (
     deletion_of,
     refuse_lost_core,
     refuse_protected,
+    refuse_unattended,
 )
 from k8s_ucp.cli.editing.removal_plan import preview_environment
 from k8s_ucp.cli.editing.topology_edit import (
@@ -58,6 +59,8 @@ def stop_environments(
         return
     with in_parts(call, topology, about(chosen), again) as parts:
         deletions = deletions_of(call, topology, chosen)
+        if leaving and not wait:
+            refuse_unattended(deletions.values(), again)
         for each in chosen:
             return_note(call, topology, each.name).unlink(missing_ok=True)
         if leaving:
