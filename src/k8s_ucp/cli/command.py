@@ -111,7 +111,7 @@ def _refuse_tracked(workspace: Workspace) -> None:
     State of a topology that was started here is in no repository.
     """
     has_state = workspace.states.is_symlink() or workspace.states.exists()
-    if not has_state and not any(workspace.root.glob("gitops/*/*.git")):
+    if not has_state and not any(each.is_dir() for each in workspace.root.glob("gitops/*")):
         return
     from k8s_ucp.git.tracked import tracked_state
 

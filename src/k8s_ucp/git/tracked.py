@@ -11,19 +11,23 @@ from k8s_ucp.git.environment import git_call
 from k8s_ucp.git.objects import SUBMODULE, SYMBOLIC_LINK
 
 SECONDS = 10.0
-_STATE = re.compile(r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?", re.I | re.S)
-"""State, and bare repositories with their hooks."""
+_STATE = re.compile(
+    r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?|(?P<clone>gitops/[^/]+/[^/]+)/.*"
+    r"|(?P<bare>gitops(?:/[^/]+)?)/HEAD",
+    re.I | re.S,
+)
+"""State; bare repositories with their hooks and settings, whatever their names are; and the content
+of clones, such as composition functions."""
 _LINK = re.compile(r"(?P<folder>gitops(?:/[^/]+){0,2})", re.I)
-"""A symbolic link at these paths could point to other files of the repository."""
-
-
-_MODULE = re.compile(r"(?P<folder>gitops(?:/[^/]+)?)", re.I)
-"""A submodule at these paths can contain a bare repository of its author."""
+"""A symbolic link at these paths could point to other files of the repository; a submodule has
+those of another one."""
 
 
 def tracked_state(workspace: Path) -> list[str]:
     """Tracked folders of a workspace that determine which programs run, sorted."""
-    return chosen(_tracked(workspace, "--stage", "--", ":(icase).ucp", ":(icase)gitops"))
+    found = chosen(_tracked(workspace, "--stage", "--", ":(icase).ucp", ":(icase)gitops"))
+    # A clone that ucp made is listed as a submodule after `git add --all`, but is none.
+    return [each for each in found if not (workspace / each / ".git").is_dir()]
 
 
 def tracked_files(folder: Path) -> set[str]:
@@ -38,11 +42,13 @@ def _tracked(folder: Path, *words: str) -> str:
     Empty if there is no repository around the folder, or if git fails: the authors of the
     repository's content can't cause either.
     """
-    if not any((each / ".git").exists() for each in (folder, *folder.parents)):
+    top = next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if top is None:
         return ""
-    # Regardless of the owner: listing a repository's files runs none of its code.
-    arguments = ("-c", "safe.directory=*", "ls-files", "-z", *words)
-    call = git_call(arguments, folder=folder, credential=None)
+    # Named, since git would take a folder with HEAD, objects and refs for a repository. Regardless
+    # of the owner: listing a repository's files runs none of its code.
+    where = (f"--git-dir={top / '.git'}", f"--work-tree={top}", "-c", "safe.directory=*")
+    call = git_call((*where, "ls-files", "-z", *words), folder=folder, credential=None)
     try:
         done = subprocess.run(
             call.argv,
@@ -62,10 +68,8 @@ def chosen(listing: str) -> list[str]:
     found = set()
     for entry in filter(None, listing.split("\0")):
         about, _, path = entry.partition("\t")
-        rules = [_STATE]
-        if about.startswith(SYMBOLIC_LINK):
-            rules.append(_LINK)
-        elif about.startswith(SUBMODULE):
-            rules.append(_MODULE)
-        found |= {match["folder"] for rule in rules if (match := rule.fullmatch(path))}
+        leads_elsewhere = about.startswith((SYMBOLIC_LINK, SUBMODULE))
+        for rule in (_STATE, _LINK) if leads_elsewhere else (_STATE,):
+            if match := rule.fullmatch(path):
+                found.add(next(filter(None, match.groups())))
     return sorted(found)

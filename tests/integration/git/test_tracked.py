@@ -38,6 +38,7 @@ def workspace(tmp_path: Path) -> Path:
     write(tmp_path, "README.md", "gitops/README.md", "k8s_ucp/ucp.py")
     git(tmp_path, "add", "--all")
     write(tmp_path, STATE, HOOK, "gitops/demo/core/ucp.yaml")
+    (tmp_path / "gitops/demo/core/.git").mkdir()
     return tmp_path
 
 
@@ -79,8 +80,41 @@ def test_workspace_below_the_top_or_without_a_repository_is_checked(
     assert tracked_state(below) == [".ucp"]
 
 
-@pytest.mark.parametrize("place", ["gitops", "gitops/demo"])
-def test_bare_repository_in_a_submodule_is_refused(tmp_path: Path, place: str) -> None:
+@pytest.mark.parametrize("place", ["gitops", "gitops/demo", "gitops/demo/core"])
+def test_repository_without_the_usual_name_is_refused(tmp_path: Path, place: str) -> None:
+    """Git takes any folder with HEAD, objects and refs for one, with its `core.sshCommand`."""
+    git(tmp_path, "init", "-q")
+    write(
+        tmp_path, f"{place}/HEAD", f"{place}/objects/x/y", f"{place}/refs/x/y", "gitops/README.md"
+    )
+    (tmp_path / "gitops/demo").mkdir(exist_ok=True)
+    assert Invocation(tmp_path).workspace
+    git(tmp_path, "add", "--all")
+    with pytest.raises(UcpError, match=rf"\b{place}\b.* came with a git repository"):
+        assert Invocation(tmp_path).workspace
+
+
+def test_state_is_found_in_a_folder_that_looks_like_a_repository(tmp_path: Path) -> None:
+    """Otherwise git would list nothing, and the state would be taken for the user's own."""
+    git(tmp_path, "init", "-q")
+    below = tmp_path / "example"
+    git(tmp_path, "init", "-q", "--bare", str(below))
+    write(below, STATE, "objects/x/y", "refs/x/y")
+    git(tmp_path, "add", "--all")
+    assert tracked_state(below) == [".ucp"]
+
+
+def test_clone_that_git_lists_as_a_submodule_is_accepted(workspace: Path) -> None:
+    """As after `git add --all` where `gitops` is not ignored."""
+    core = workspace / "gitops/demo/core"
+    git(core, "init", "-q")
+    git(core, *AUTHOR, "commit", "-qm", "first", "--allow-empty")
+    git(workspace, "add", "gitops/demo/core")
+    assert Invocation(workspace).workspace.root == workspace
+
+
+@pytest.mark.parametrize("place", ["gitops", "gitops/demo", "gitops/demo/core"])
+def test_submodule_in_place_of_a_repository_is_refused(tmp_path: Path, place: str) -> None:
     """Its hooks and settings run programs, as if the outer repository had them."""
     module, outer = tmp_path / "module", tmp_path / "outer"
     write(module, "core.git/hooks/pre-receive", "demo/core.git/hooks/pre-receive")
