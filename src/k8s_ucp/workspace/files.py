@@ -110,6 +110,17 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def hide_from_git(folder: Path) -> None:
+    """Have `git add --all` leave a folder out, if the workspace is in a git repository.
+
+    Nothing depends on it, so it does without where nothing can be written.
+    """
+    place = folder / ".gitignore"
+    with contextlib.suppress(OSError):
+        if not place.exists():
+            write_private_file(place, "*\n", replace=False)
+
+
 def replace_file(path: Path, text: str) -> None:
     """Replace a user's file atomically; keeps its mode, and a link to it."""
     place = path.resolve()

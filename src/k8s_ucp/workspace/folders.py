@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from k8s_ucp.workspace.files import make_private_folder
+from k8s_ucp.workspace.files import hide_from_git, make_private_folder
 
 
 def digest(content: bytes, length: int = 16) -> str:
@@ -126,6 +126,7 @@ class StateFolder:
             self.logs,
         ):
             make_private_folder(folder)
+        hide_from_git(self.root.parent)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from k8s_ucp import locks
 from k8s_ucp.errors import UcpError, advise_space
 from k8s_ucp.workspace.cache import advise_writable
-from k8s_ucp.workspace.files import read_regular_file, write_private_file
+from k8s_ucp.workspace.files import hide_from_git, read_regular_file, write_private_file
 from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
@@ -81,6 +81,7 @@ def settle_identity(root: Path) -> None:
                 identity = WorkspaceIdentity(
                     os.urandom(16).hex(), "", "", {} if file.exists() else former
                 )
+            hide_from_git(file.parent)
             settled = replace(identity, root=str(root), machine=_machine() or identity.machine)
             if settled != identity:
                 write_private_file(file, json.dumps(asdict(settled), indent=1) + "\n")

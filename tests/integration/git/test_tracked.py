@@ -60,6 +60,19 @@ def test_state_that_is_tracked_by_git_is_refused(workspace: Path, path: str) -> 
     assert not (workspace / folder).exists()
 
 
+def test_git_adds_neither_keys_nor_repositories_of_a_workspace(tmp_path: Path) -> None:
+    """A workspace can be the user's own repository: `git add --all` would publish the keys."""
+    git(tmp_path, "init", "-q")
+    workspace = Workspace.at(tmp_path / "platform")
+    workspace.settle_identity()
+    workspace.state("demo").make()
+    key_for(workspace.backup_key, lambda: False)
+    write(workspace.root, STATE, HOOK, "ucp.yaml")
+    git(tmp_path, "add", "--all")
+    listed = subprocess.check_output(["git", "-C", tmp_path, "ls-files"], text=True).split()
+    assert listed == ["platform/ucp.yaml"]
+
+
 @pytest.mark.parametrize("link", [".ucp", "gitops", "gitops/demo", "gitops/demo/core.git"])
 def test_tracked_link_to_the_state_is_refused_too(tmp_path: Path, link: str) -> None:
     git(tmp_path, "init", "-q")

@@ -21,7 +21,8 @@ def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     for each in [workspace.root / ".ucp", *(workspace.root / ".ucp").rglob("*")]:
-        assert stat.S_IMODE(each.stat().st_mode) == 0o700, each
+        mode = 0o700 if each.is_dir() else 0o600
+        assert stat.S_IMODE(each.stat().st_mode) == mode, each
 
 
 @pytest.mark.parametrize("link", [".ucp", ".ucp/demo"])
