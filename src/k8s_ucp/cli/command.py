@@ -110,8 +110,9 @@ def _refuse_tracked(workspace: Workspace) -> None:
 
     State of a topology that was started here is in no repository.
     """
-    has_state = workspace.states.is_symlink() or workspace.states.exists()
-    if not has_state and not any(each.is_dir() for each in workspace.root.glob("gitops/*")):
+    own = (workspace.states, workspace.root / "gitops", *workspace.root.glob("gitops/*"))
+    begun = workspace.states.exists() or any(each.is_dir() for each in own[2:])
+    if not begun and not any(each.is_symlink() for each in own):
         return
     from k8s_ucp.git.tracked import tracked_state
 

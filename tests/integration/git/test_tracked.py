@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -81,6 +82,9 @@ def test_tracked_link_to_the_state_is_refused_too(tmp_path: Path, link: str) -> 
     (tmp_path / link).symlink_to(tmp_path / "elsewhere")
     git(tmp_path, "add", "--all")
     assert tracked_state(tmp_path) == [link]
+    shutil.rmtree(tmp_path / "elsewhere")
+    with pytest.raises(UcpError, match=f"^{link} in "):
+        assert Invocation(tmp_path).workspace
 
 
 def test_workspace_below_the_top_or_without_a_repository_is_checked(

@@ -63,6 +63,9 @@ def _start_component(context: TopologyView, name: str) -> None:
 
 
 def _close_file(_: TopologyView, path: str) -> None:
+    if Path(path).is_symlink():
+        # In a workspace of others, it could lead to any file that must stay readable.
+        raise UcpError(f"it is a symbolic link to {Path(path).resolve()}")
     try:
         Path(path).chmod(0o600)
     except OSError as error:

@@ -131,6 +131,9 @@ def stop(
         show_plan(call, [stopping], context, output)
         return
     if not yes:
+        if delete_repos:
+            for line in lost_repositories(context):
+                call.console.say(line)
         _confirm(context, loses=delete_data or delete_repos)
     seconds = run_plan(stopping, context, call.console)
     _report(call, context, seconds, delete_repos=delete_repos)
@@ -155,6 +158,14 @@ def _report(call: Invocation, context: StartContext, seconds: float, *, delete_r
         f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "
         "Start it again with `ucp start`."
     )
+
+
+def lost_repositories(context: StartContext) -> list[str]:
+    """What --delete-repos deletes for good; among it is the work of teams."""
+    from k8s_ucp.steps.shutdown.stop import delete_repositories
+
+    changes = delete_repositories.preview(context)
+    return [f"lost for good: {each.lost}" for each in changes if each.lost]
 
 
 def _confirm(context: StartContext, *, loses: bool) -> None:

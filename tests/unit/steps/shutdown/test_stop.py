@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli.lifecycle.stop import lost_repositories
 from k8s_ucp.context import StartContext
 from k8s_ucp.steps.shutdown.stop import delete_repositories
 from k8s_ucp.topology import default
@@ -31,6 +32,9 @@ def test_the_plan_names_the_repositories_of_teams(context: StartContext) -> None
     assert data.lost == f"{folder.team('data')}: its commits that were never pushed"
     assert web.object == f"repository {folder.team_remote('web')}"
     assert web.lost == f"{folder.team_remote('web')}: all commits of the team web"
+    # Also before `ucp stop` asks.
+    lost = [each.lost for each in (main, data, web)]
+    assert lost_repositories(context) == [f"lost for good: {each}" for each in lost]
     delete_repositories.run(context, print)
     assert not folder.root.exists()
 

@@ -1,0 +1,40 @@
+"""What `ucp doctor --fix` changes."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.inspection.doctor_fixes import fix
+from k8s_ucp.context import TopologyView
+from k8s_ucp.inspect.doctor.finding import Finding
+from k8s_ucp.topology import default
+
+
+def exposed(path: Path) -> Finding:
+    return Finding(f"credential/{path}", "error", "others can read it", "", f"chmod 600 {path}")
+
+
+def test_only_files_of_the_workspace_are_made_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a clone of others, a credential may be a link to /etc/passwd."""
+    call = Invocation(tmp_path / "work")
+    creds = call.workspace.credentials
+    creds.mkdir(parents=True)
+    system = tmp_path / "passwd"
+    for each in (system, creds / "gcp.json"):
+        each.write_text("root:x:0:0")
+        each.chmod(0o644)
+    (creds / "aws.ini").symlink_to(system)
+    view = TopologyView(call.workspace, default())
+    findings = [exposed(creds / "gcp.json"), exposed(creds / "aws.ini")]
+
+    assert fix(call, view, findings, yes=True) == {findings[0].id}
+
+    assert stat.S_IMODE((creds / "gcp.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE(system.stat().st_mode) == 0o644
+    assert f"it is a symbolic link to {system}" in capsys.readouterr().err
