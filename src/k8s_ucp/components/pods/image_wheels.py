@@ -48,8 +48,9 @@ def fetch_wheels(
     major, minor, machine = answer.split()
     try:
         run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-            + ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+            [sys.executable, "-P", "-m", "pip", "download", "--quiet"]
+            + ["--disable-pip-version-check", "--require-hashes", "--no-deps"]
+            + ["--only-binary", ":all:"]
             + ["--python-version", f"{major}.{minor}", "--implementation", "cp"]
             + [word for each in _platforms(machine) for word in ("--platform", each)]
             + ["--dest", folder, "-r", requirements],
