@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from k8s_ucp.workspace.folders import digest
 
 _FILE = Path("gitops/.workspace.json")
 """In the workspace, outside `.ucp`: deleting that folder must not orphan clusters."""
+_ID = re.compile(r"[0-9a-f]{16,64}")
 _LARGEST = 1_000_000
 """Bytes of the file."""
 _MACHINE_ID = Path("/etc/machine-id")
@@ -137,9 +139,11 @@ def _machine() -> str:
 def _read(path: Path) -> WorkspaceIdentity | None:
     try:
         found = WorkspaceIdentity(**json.loads(read_regular_file(path, _LARGEST)))
-    except (OSError, ValueError, TypeError):
+        # They become parts of paths.
+        valid = all(map(_ID.fullmatch, (found.id, *found.former.values())))
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
-    return found if found.id and isinstance(found.former, dict) else None
+    return found if valid else None
 
 
 def _is_same(one: Path, other: Path) -> bool:

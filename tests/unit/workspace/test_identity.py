@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -97,6 +99,20 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     file = tmp_path / "machine-id"
     file.write_text(text)
     monkeypatch.setattr("k8s_ucp.workspace.identity._MACHINE_ID", file)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"id": "../../root"}, {"id": ""}, {"former": {"demo": "../../root"}}, {"former": ["demo"]}],
+)
+def test_an_identity_is_no_path(workspace: Workspace, changed: dict[str, object]) -> None:
+    """It is part of the path of root's databases, and the file may be of a clone of others."""
+    workspace.settle_identity()
+    place = workspace.root / "gitops" / ".workspace.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | changed))
+    assert re.fullmatch("[0-9a-f]{16}", workspace.machine_id("demo"))
+    workspace.settle_identity()
+    assert json.loads(place.read_text()).items().isdisjoint(changed.items())
 
 
 def test_what_could_be_read_for_ever_is_no_identity(workspace: Workspace, tmp_path: Path) -> None:
