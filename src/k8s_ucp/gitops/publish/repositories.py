@@ -280,14 +280,22 @@ def resolutions_from(ours: list[str], theirs: list[str]) -> Resolutions:
 def render_to(folder: Path, rendered: Rendered) -> list[Path]:
     """Write a render below `folder` as `core/` and `apps/`, and nothing else: `ucp render --out`.
 
+    In a clone of others, links could lead to any file: they are replaced, and folders refused.
     Returns the files, sorted. Raises UcpError if a file can't be written.
     """
-    written = []
+    written, root = [], folder.resolve()
     for name in ("core", "apps"):
         for path, content in getattr(rendered, name).items():
             target = folder / name / path
             try:
+                if not target.parent.resolve().is_relative_to(root):
+                    raise UcpError(
+                        f"failed to write {target}: a symbolic link leads out of {folder}",
+                        next="delete the link, or name another folder with --out",
+                    )
                 target.parent.mkdir(parents=True, exist_ok=True)
+                if target.is_symlink():
+                    target.unlink()
                 target.write_bytes(content)
             except OSError as error:
                 raise UcpError(f"failed to write {target}: {error.strerror}") from error
