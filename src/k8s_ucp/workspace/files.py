@@ -48,7 +48,9 @@ def write_private_file(path: Path, text: str, *, replace: bool = True) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        _write_through(temporary, text, os.O_TRUNC)
+        # In a folder of others, a link with this name could lead to any file.
+        temporary.unlink(missing_ok=True)
+        _write_through(temporary, text)
         if replace:
             temporary.replace(path)
         else:
@@ -73,9 +75,9 @@ def read_regular_file(path: Path, most: int) -> bytes:
         return stream.read(most)
 
 
-def _write_through(path: Path, text: str, flag: int) -> None:
-    """Write and sync to disk: a file renamed without sync can be empty after a power loss."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | flag, FILE_MODE)
+def _write_through(path: Path, text: str) -> None:
+    """Write a new file and sync to disk: one renamed without can be empty after a power loss."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()
@@ -92,7 +94,7 @@ def _link_new(temporary: Path, path: Path, text: str) -> None:
         # A file system without hard links, such as FAT or a network share: not atomic, but never
         # overwrites an existing file.
         try:
-            _write_through(path, text, os.O_EXCL)
+            _write_through(path, text)
         except FileExistsError:
             return
         except BaseException:
@@ -127,7 +129,8 @@ def replace_file(path: Path, text: str) -> None:
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
         # Line endings are kept: the file may have been written on another system.
-        with temporary.open("w", encoding="utf-8", newline="") as stream:
+        temporary.unlink(missing_ok=True)
+        with temporary.open("x", encoding="utf-8", newline="") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())

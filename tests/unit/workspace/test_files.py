@@ -5,12 +5,18 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.workspace import Workspace, make_private_folder, write_private_file
+from k8s_ucp.workspace import (
+    Workspace,
+    make_private_folder,
+    replace_file,
+    write_private_file,
+)
 
 
 def test_state_folders_are_private_whatever_the_umask(tmp_path: Path) -> None:
@@ -71,6 +77,21 @@ def test_a_private_file_is_synced_before_it_is_renamed(
     monkeypatch.setattr(os, "fsync", sync)
     write_private_file(tmp_path / "backup.key", "key", replace=replace)
     assert synced == [(False, False), (True, True)]
+
+
+@pytest.mark.parametrize("write", [write_private_file, replace_file])
+def test_no_file_that_a_link_in_place_of_a_temporary_file_leads_to_is_overwritten(
+    tmp_path: Path, write: Callable[[Path, str], None]
+) -> None:
+    """A clone of others can have links for all the PIDs that a process in a container gets."""
+    profile, file = tmp_path / "profile", tmp_path / "clone" / "ucp.yaml"
+    file.parent.mkdir()
+    for each in (profile, file):
+        each.write_text("before")
+    file.with_name(f".ucp.yaml.{os.getpid()}.tmp").symlink_to(profile)
+    write(file, "after")
+    assert (profile.read_text(), file.read_text()) == ("before", "after")
+    assert [each.name for each in file.parent.iterdir()] == ["ucp.yaml"]
 
 
 def test_a_full_disk_is_reported_with_the_file_being_written(
