@@ -110,12 +110,10 @@ def _refuse_tracked(workspace: Workspace) -> None:
 
     State of a topology that was started here is in no repository.
     """
-    own = (workspace.states, workspace.root / "gitops", *workspace.root.glob("gitops/*"))
-    begun = workspace.states.exists() or any(each.is_dir() for each in own[2:])
-    if not begun and not any(each.is_symlink() for each in own):
-        return
-    from k8s_ucp.git.tracked import tracked_state
+    from k8s_ucp.git.tracked import may_have_state, tracked_state
 
+    if not may_have_state(workspace.root):
+        return
     if found := tracked_state(workspace.root):
         named = " ".join(map(shlex.quote, found))
         inside = f"-C {shlex.quote(str(workspace.root))} " if workspace.root != Path.cwd() else ""

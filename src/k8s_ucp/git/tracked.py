@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Collection
 from pathlib import Path
 
 from k8s_ucp.git.environment import git_call
@@ -12,22 +13,45 @@ from k8s_ucp.git.objects import SUBMODULE, SYMBOLIC_LINK
 
 SECONDS = 10.0
 _STATE = re.compile(
-    r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?|(?P<clone>gitops/[^/]+/[^/]+)/.*"
-    r"|(?P<bare>gitops(?:/[^/]+)?)/HEAD",
+    r"(?P<folder>\.ucp|gitops/[^/]+/[^/]+\.git)(?:/.*)?|(?P<bare>gitops(?:/[^/]+){0,2})/HEAD"
+    r"|(?P<functions>gitops/[^/]+/core/api)(?:/.*)?",
     re.I | re.S,
 )
-"""State; bare repositories with their hooks and settings, whatever their names are; and the content
-of clones, such as composition functions."""
+"""State; bare repositories with their hooks and settings, whatever their names are; and composition
+functions, as in a clone of the core repository."""
 _LINK = re.compile(r"(?P<folder>gitops(?:/[^/]+){0,2})", re.I)
 """A symbolic link at these paths could point to other files of the repository; a submodule has
 those of another one."""
+_PLACES = (
+    "gitops/*/?*.git",
+    "gitops/HEAD",
+    "gitops/*/HEAD",
+    "gitops/*/*/HEAD",
+    "gitops/*/core/api",
+)
+"""Where such files are on the disk. Other people's `gitops` folders contain none of them."""
+
+
+def may_have_state(workspace: Path) -> bool:
+    """Whether there is anything that determines which programs run. Runs no git."""
+    states = workspace / ".ucp"
+    return states.is_symlink() or states.exists() or bool(_places(workspace))
 
 
 def tracked_state(workspace: Path) -> list[str]:
     """Tracked folders of a workspace that determine which programs run, sorted."""
-    found = chosen(_tracked(workspace, "--stage", "--", ":(icase).ucp", ":(icase)gitops"))
+    listing = _tracked(workspace, "--stage", "--", ":(icase).ucp", ":(icase)gitops")
     # A clone that ucp made is listed as a submodule after `git add --all`, but is none.
-    return [each for each in found if not (workspace / each / ".git").is_dir()]
+    return [
+        each
+        for each in chosen(listing, _places(workspace))
+        if not (workspace / each / ".git").is_dir()
+    ]
+
+
+def _places(workspace: Path) -> set[str]:
+    found = (each for pattern in _PLACES for each in workspace.glob(pattern))
+    return {each.relative_to(workspace).as_posix().casefold() for each in found}
 
 
 def tracked_files(folder: Path) -> set[str]:
@@ -63,13 +87,20 @@ def _tracked(folder: Path, *words: str) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def chosen(listing: str) -> list[str]:
-    """Select from the output of `git ls-files --stage -z`. Pure."""
+def chosen(listing: str, places: Collection[str] = ()) -> list[str]:
+    """Select from the output of `git ls-files --stage -z`. Pure.
+
+    places: of repositories and functions, in lower case, some of which may be in submodules.
+    """
     found = set()
     for entry in filter(None, listing.split("\0")):
         about, _, path = entry.partition("\t")
-        leads_elsewhere = about.startswith((SYMBOLIC_LINK, SUBMODULE))
-        for rule in (_STATE, _LINK) if leads_elsewhere else (_STATE,):
+        inside = f"{path.casefold()}/"
+        is_module = about.startswith(SUBMODULE) and any(
+            f"{each}/".startswith(inside) for each in places
+        )
+        is_link = about.startswith(SYMBOLIC_LINK)
+        for rule in (_STATE, _LINK) if is_link or is_module else (_STATE,):
             if match := rule.fullmatch(path):
                 found.add(next(filter(None, match.groups())))
     return sorted(found)
