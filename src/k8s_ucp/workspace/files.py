@@ -30,7 +30,7 @@ def make_private_folder(folder: Path) -> None:
                 raise UcpError(
                     f"{folder} must be private, but it is a symbolic link to a folder with mode "
                     f"{stat.S_IMODE(mode):04o}: {folder.resolve()}",
-                    next=f"if it is for ucp only: chmod 700 {shlex.quote(str(folder.resolve()))}; "
+                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(folder.resolve()))}; "
                     f"otherwise: rm {shlex.quote(str(folder))}",
                 )
             folder.chmod(FOLDER_MODE)
