@@ -146,7 +146,7 @@ _COMMAND = re.compile(
     r"(?: (?:add|argocd|fault|forget|import|install|ledger|list|new|prune|remove|render|reset|run"
     r"|secrets)\b)?"
     r"(?: --(?:delete-data|delete-repos|fix|keep-core|plan|rehearse|takeover|yes)\b"
-    r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
+    r"|(?: --[a-z-]+(?:[= ](?:'[^']*'|-(?!\S)|(?!-)[\w./,:=-]+))?))*)(?P<rest>[^;,`\n]*)"
 )
 """A command with its flags, each with its value unless it has none; then come its arguments, or the
 rest of the sentence."""

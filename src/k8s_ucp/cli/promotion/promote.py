@@ -12,11 +12,18 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.promotion.landing import Promotions, Proposing, land_promotions
+from k8s_ucp.cli.promotion.missing_arguments import (
+    EVERY_APP,
+    is_complete,
+    known_names,
+    refuse_incomplete,
+)
 from k8s_ucp.cli.promotion.results import (
     BRANCH_HELP,
     ENV_HELP,
     REPO_HELP,
     TIMEOUT_HELP,
+    repeating,
     seconds,
     show_landing,
 )
@@ -61,6 +68,7 @@ def promote(
             autocompletion=app_names,
         ),
     ] = "",
+    every_app: Annotated[bool, typer.Option("--all", hidden=True)] = False,
     env: Annotated[str, _option("--env", "ENV", ENV_HELP, autocompletion=environment_names)] = "",
     tag: Annotated[
         str, _option("--tag", "TAG", "Image tag to promote; TAG@sha256:… pins it.")
@@ -176,6 +184,7 @@ def promote(
     promotion is held, gated or in conflict.
     """
     call, run = invocation(ctx), find_run(os.environ)
+    app = EVERY_APP if every_app else app
     if soak and not require_healthy:
         raise UsageError("--soak needs --require-healthy", next="add --require-healthy")
     defaults = Intent(
@@ -193,6 +202,12 @@ def promote(
                  "--from": source, "--image": image, "--chart-version": chart_version})  # fmt: skip
         intents = read_batch(_read(batch), batch, defaults)
     else:
+        typed = {"--tag": [tag], "--digest": [digest], "--from": [source],
+                 "--image": image or [], "--chart-version": chart_version or []}  # fmt: skip
+        version = [word for flag in typed for each in typed[flag] if each for word in (flag, each)]
+        if not is_complete(app, env, version):
+            with repeating(repo, branch):
+                refuse_incomplete(known_names(call, repo), app, env, version)
         intents = [_intent(defaults, tag, digest, source, image or [], chart_version or [])]
     promotions = Promotions(
         intents,
@@ -203,7 +218,8 @@ def promote(
         gate=_gate(call, seconds("--soak", soak or "0s")) if require_healthy else None,
         proposing=Proposing(forge, merge_when_green) if pr else None,
     )
-    landing, warning = land_promotions(call, promotions)
+    with repeating(repo, branch):
+        landing, warning = land_promotions(call, promotions)
     if warning:
         call.console.warn(warning)
     return show_landing(call, landing, output, repo, branch, batch=bool(batch))
@@ -217,24 +233,14 @@ def _intent(
     images: Sequence[str],
     charts: Sequence[str],
 ) -> Intent:
-    if not defaults.app:
-        raise UsageError("the app is not specified", next="ucp promote APP --env ENV --tag TAG")
     check_name("app", defaults.app)
-    if not defaults.env:
-        raise UsageError(
-            "the environment is not specified", next=f"ucp promote {defaults.app} --env ENV …"
-        )
     check_name("environment", defaults.env)
     flags = {"--tag": tag, "--digest": digest, "--from": source, "--image": images}
     given = [flag for flag, value in {**flags, "--chart-version": charts}.items() if value]
-    if len(given) != 1:
-        problem = (
-            f"{' and '.join(given)} are mutually exclusive"
-            if given
-            else "the tag to promote is not specified"
-        )
+    if len(given) > 1:
         raise UsageError(
-            problem, next="use one of --tag, --digest, --from, --image and --chart-version"
+            f"{' and '.join(given)} are mutually exclusive",
+            next="use one of --tag, --digest, --from, --image and --chart-version",
         )
     if source:
         check_name("environment", source)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, notation, option, placed
 from k8s_ucp.cli.topology_selection import app_names
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
@@ -77,7 +78,20 @@ def with_repository(text: str, repo: str, branch: str) -> str:
     return _SUGGESTED.sub(lambda found: found[0] + flags, text)
 
 
-_SUGGESTED = re.compile(r"(?<![\w/.-])ucp (?:promote|rollback) [a-z0-9][a-z0-9-]*")
+_SUGGESTED = re.compile(
+    r"(?<![\w/.-])ucp (?:promote|rollback|history)(?: [A-Za-z0-9][A-Za-z0-9._-]*|(?= --batch))"
+)
+
+
+@contextmanager
+def repeating(repo: str, branch: str) -> Iterator[None]:
+    """Errors suggest commands with the same repository and branch as this one."""
+    try:
+        yield
+    except UcpError as error:
+        if error.next:
+            error.next = with_repository(error.next, repo, branch)
+        raise
 
 
 def result(landing: Landing, *, batch: bool) -> Mapping[str, Any]:

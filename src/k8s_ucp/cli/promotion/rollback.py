@@ -17,6 +17,7 @@ from k8s_ucp.cli.promotion.results import (
     BranchOption,
     RepoOption,
     person,
+    repeating,
     seconds,
     show_landing,
 )
@@ -79,7 +80,9 @@ def rollback(
         other = "--to" if to else "--release-hold"
         raise UsageError(f"--hold and {other} are mutually exclusive", next="use only one of them")
     call, wanted = invocation(ctx), Rollback(app, env, release_hold=release_hold, hold=hold)
-    landing, warning = land_rollback(call, wanted, to, repo, branch, seconds("--timeout", timeout))
+    deadline = seconds("--timeout", timeout)
+    with repeating(repo, branch):
+        landing, warning = land_rollback(call, wanted, to, repo, branch, deadline)
     if warning:
         call.console.warn(warning)
     return show_landing(call, landing, output, repo, branch, batch=False)

@@ -7,6 +7,7 @@ intent is decided again at the next commit, instead of replaying a patch.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -175,7 +176,9 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
 
     held = next((each for each in weighed.verdicts if each.kind == "held"), None)
     if held:
-        return refused("held", f"{place} was {held.reason}", _held_advice(intent, held))
+        release = f"ucp rollback {intent.app} --env {intent.env} --release-hold"
+        until = f" until {held.ended_by}" if held.ended_by else ""
+        return refused("held", f"{place} was {held.reason}{until}", release)
     older = next((each for each in weighed.verdicts if each.kind == "superseded"), None)
     if older and not weighed.passing:
         return refused("superseded", f"{place} is newer: {older.reason}")
@@ -184,7 +187,8 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
         return refused("conflict", f"{place} {meanwhile}", "look at it, then promote again")
     conflict = _conflict(intent, moved)
     if conflict:
-        return refused("conflict", f"{place} {conflict}", _CONFLICT)
+        review = f"ucp history {intent.app} --env {intent.env}"
+        return refused("conflict", f"{place} {conflict}", review)
     required = _required(base, intent) if moved else ""
     lacking = _lacking(base, intent, overlay, required, moved)
     if lacking:
@@ -201,22 +205,34 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
     return Decision("promoted", note, weighed.asked, writes, required=running, places=places)
 
 
-_CONFLICT = "review the change; then promote without --expect, or expect the current tag"
-
-
-def _held_advice(intent: Intent, held: order_of.Verdict) -> str:
-    release = f"ucp rollback {intent.app} --env {intent.env} --release-hold"
-    return f"{held.ended_by}, or `{release}`" if held.ended_by else release
-
-
 def _first(intent: Intent, required: str) -> str:
     """The promotion that must land before a gated one."""
-    if intent.pin.tag:
-        return (
-            f"ucp promote {intent.app} --env {required} --tag {intent.pin}, then run the command "
-            "again"
-        )
-    return f"promote {intent.app} to {required} first"
+    if intent.source == required:
+        return f"promote {intent.app} to {required} first"
+    order = ["--semver"] if intent.order.semver else []
+    if intent.order.sequence is not None and not intent.order.source:
+        order = ["--sequence", str(intent.order.sequence)]
+    return _command(intent, required, [*_version_flags(intent), *order])
+
+
+def _command(intent: Intent, env: str, flags: Sequence[str]) -> str:
+    """A promotion of the same app that can be pasted into a shell."""
+    return shlex.join(["ucp", "promote", intent.app, "--env", env, *flags])
+
+
+def _version_flags(intent: Intent) -> list[str]:
+    """The flags that set the version of an intent."""
+    if intent.source:
+        return ["--from", intent.source]
+    if intent.pin:
+        return ["--tag" if intent.pin.tag else "--digest", str(intent.pin)]
+    flags = [["--image", f"{name}={pin}"] for name, pin in intent.images.items()]
+    flags += [["--chart-version", _named(name, pin)] for name, pin in intent.charts.items()]
+    return [word for each in flags for word in each]
+
+
+def _named(chart: str, version: Pin) -> str:
+    return f"{chart}={version}" if chart else str(version)
 
 
 def seen_otherwise(pins: Mapping[str, Pin], seen: Mapping[str, str]) -> str:
@@ -284,7 +300,7 @@ def _running(
 def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
     """The requested version of each image, by its name in the overlay."""
     if intent.charts:
-        return {_chart(overlay, name): pin for name, pin in intent.charts.items()}
+        return {_chart(overlay, intent, name): pin for name, pin in intent.charts.items()}
     if intent.images:
         return {_find(overlay, name): pin for name, pin in intent.images.items()}
     if intent.source:
@@ -313,8 +329,10 @@ def _wanted(tip: Tip, intent: Intent, overlay: Overlay) -> dict[str, Pin]:
         # Among images of sidecars or databases, the one named like the app is meant.
         return {own[0].name: intent.pin}
     if len(images) != 1:
+        names = ", ".join(each.name for each in images)
         raise UsageError(
-            f"{overlay.path} has {len(images)} images; the image for {intent.pin} is not specified",
+            f"{overlay.path} has {len(images)} images ({names}); the image for {intent.pin} is not "
+            "specified",
             next=_choose(intent, images),
         )
     return {images[0].name: intent.pin}
@@ -327,8 +345,7 @@ def _last(image: str) -> str:
 
 def _choose(intent: Intent, images: Sequence[Target]) -> str:
     """Advice on how to select one of several images."""
-    names = " ".join(f"--image {_shell(f'{image.name}={intent.pin}')}" for image in images)
-    advice = f"name the images to change: {names}"
+    advice = _command(intent, intent.env, ["--image", f"{images[0].name}={intent.pin}"])
     lines = [image.line for image in images if image.line]
     return f"{advice}; {_naming(intent.app, lines)}" if lines else advice
 
@@ -339,11 +356,7 @@ def _naming(app: str, lines: Sequence[str]) -> str:
     )
 
 
-def _shell(word: str) -> str:
-    return f"'{word}'" if " " in word else word
-
-
-def _chart(overlay: Overlay, typed: str) -> str:
+def _chart(overlay: Overlay, intent: Intent, typed: str) -> str:
     """The name of the selected chart; "" selects the only one."""
     charts = [target for target in overlay.targets if target.kind == "chart"]
     names = [target.short for target in charts]
@@ -353,8 +366,11 @@ def _chart(overlay: Overlay, typed: str) -> str:
         problem = f"no chart {typed}" if typed else "no chart whose version can be promoted"
         raise UcpError(f"{overlay.path} has {problem}", next=nearest(typed, names))
     if len(charts) > 1:
-        choice = " or ".join(f"--chart-version {name}=VERSION" for name in names)
-        raise UsageError(f"{overlay.path} has {len(charts)} charts", next=f"name one: {choice}")
+        choice = ["--chart-version", f"{names[0]}={intent.charts[typed]}"]
+        raise UsageError(
+            f"{overlay.path} has {len(charts)} charts: {', '.join(names)}",
+            next=_command(intent, intent.env, choice),
+        )
     return charts[0].name
 
 

@@ -65,7 +65,7 @@ class Verdict:
     mark: Mark
     reason: str = ""
     ended_by: str = ""
-    """Held: the promotion that ends the hold; "": somebody must release it."""
+    """Held: what ends the hold, after "until"; "": somebody must release it."""
 
 
 def weigh(mark: Mark, order: Order, current: Pin, wanted: Pin, *, force: bool = False) -> Verdict:
@@ -200,8 +200,10 @@ def _what_ends_hold(mark: Mark, order: Order, current: Pin) -> str:
     """The promotion that ends a hold without a release; "" if there is none."""
     if order.semver or (mark.sequence is None and semver_key(mark.version)):
         highest = _reference(mark, replace(order, semver=True), current)
-        return f"promote a version above {highest} with --semver"
-    return "" if mark.sequence is None else f"promote with a --sequence above {mark.sequence}"
+        return f"a version above {highest} is promoted with --semver"
+    if mark.sequence is None:
+        return ""
+    return f"a version is promoted with a --sequence above {mark.sequence}"
 
 
 def _position(

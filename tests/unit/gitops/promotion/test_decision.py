@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -78,6 +79,7 @@ def test_expect_is_compare_and_set() -> None:
     assert decide(shop(stage="1"), intent("2", expect="1")).status == "promoted"
     lost = decide(shop(stage="3"), intent("2", expect="1"))
     assert (lost.status, lost.writes) == ("conflict", {})
+    assert lost.next == "ucp history echo --env stage"
     assert "has 3" in lost.reason
 
 
@@ -133,7 +135,26 @@ class TestGate:
         shut = decide(self.there(), intent("3", env="prod"))
         assert (shut.status, shut.writes) == ("gated", {})
         assert "stage" in shut.reason
-        assert shut.next == "ucp promote echo --env stage --tag 3, then run the command again"
+        assert shut.next == "ucp promote echo --env stage --tag 3"
+
+    @pytest.mark.parametrize(
+        ("asked", "flags"),
+        [
+            ({"pin": Pin(digest="sha256:" + "0" * 64)}, ["--digest", "sha256:" + "0" * 64]),
+            ({"images": {"echo": Pin("3")}}, ["--image", "echo=3"]),
+            ({"source": "eu"}, ["--from", "eu"]),
+            ({"pin": Pin("3.0.0"), "order": Order(semver=True)}, ["--tag", "3.0.0", "--semver"]),
+            ({"pin": Pin("3"), "order": Order(7)}, ["--tag", "3", "--sequence", "7"]),
+            ({"pin": Pin("3"), "order": Order(7, "CI")}, ["--tag", "3"]),
+        ],
+    )
+    def test_the_promotion_that_opens_a_gate_can_be_pasted(
+        self, asked: dict[str, Any], flags: list[str]
+    ) -> None:
+        files = {**self.there().content, **shop(eu="3").content}
+        shut = decide(MemoryTip(files), intent(env="prod", **asked))
+        assert shut.status == "gated"
+        assert shlex.split(shut.next) == ["ucp", "promote", "echo", "--env", "stage", *flags]
 
     def test_stage_has_no_gate(self) -> None:
         assert decide(self.there(), intent("9")).status == "promoted"
@@ -193,7 +214,8 @@ class TestSeveralImages:
         with pytest.raises(UsageError, match="2 images") as found:
             decide(self.there, intent("2"))
         assert found.value.next is not None
-        assert "--image web=2 --image worker=2" in found.value.next
+        assert "web, worker" in found.value.message
+        assert found.value.next == "ucp promote echo --env stage --image web=2"
 
     def test_a_bare_tag_selects_the_image_named_like_the_app(self) -> None:
         for name in ("echo", "registry.example.org:5000/team/echo"):

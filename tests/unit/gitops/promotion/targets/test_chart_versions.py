@@ -154,9 +154,9 @@ dependencies:
 
 def test_the_version_of_a_chart_that_argo_cd_fetches_is_one_line() -> None:
     there = tip({"apps/web/overlays/stage/Chart.yaml": DEPENDENCIES})
-    with pytest.raises(UsageError, match="2 charts") as error:
+    with pytest.raises(UsageError, match="2 charts: shop, web") as error:
         promote(there, "1.2.0")
-    assert "--chart-version shop=VERSION or --chart-version web=VERSION" in error.value.next
+    assert error.value.next == "ucp promote web --env stage --chart-version shop=1.2.0"
     decision = promote(there, "1.2.0", chart="web")
     text = DEPENDENCIES.replace("1.0.0  # by", "1.2.0  # by")
     assert list(decision.writes.values()) == [text.encode()]

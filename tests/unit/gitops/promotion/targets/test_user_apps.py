@@ -223,7 +223,7 @@ class TestCharts:
         )
         with pytest.raises(UsageError, match="2 images") as error:
             promote(there)
-        assert "--image x=2.0.0 --image y=2.0.0" in str(error.value)
+        assert "ucp promote web --env stage --image x=2.0.0; or name" in str(error.value)
         assert "apps/web/.promotion.yaml: targets: [{image: x, path: a.image.tag}]" in str(
             error.value
         )
