@@ -9,6 +9,7 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import chart_file
 from k8s_ucp.gitops.manifests.image_edit import Image, read_images
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
+from k8s_ucp.gitops.promotion.order import MARKS_FILE, read_marks
 
 SHOWN = 2
 _NAME = re.compile(r"(?:.*/)?(?P<last>[^/:@]+)[:@]?(?P<version>[^/]*)")
@@ -32,6 +33,33 @@ def versions_in(files: Mapping[str, bytes]) -> dict[str, dict[str, list[str]]]:
         elif name in ("kustomization.yaml", "kustomization.yml"):
             versions[:] = _images_of(content, path)
     return found
+
+
+def is_marks_file(path: str) -> bool:
+    """Whether it is the file with the order and holds of an overlay."""
+    match = _FILE.fullmatch(path)
+    return match is not None and match[3] == MARKS_FILE
+
+
+def holds_in(files: Mapping[str, bytes]) -> dict[tuple[str, str], list[str]]:
+    """{(app, environment): its versions on hold}; files: by path. Unreadable files hold nothing."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for path, content in files.items():
+        if not is_marks_file(path):
+            continue
+        try:
+            marks = read_marks(content.decode("utf-8"), path)
+        except (NotEditable, ValueError):
+            continue
+        if held := list(dict.fromkeys(each for mark in marks.values() for each in mark.held)):
+            _, app, _, environment, _ = path.split("/")
+            found[app, environment] = held
+    return found
+
+
+def on_hold(held: Sequence[str]) -> str:
+    """For tables: "on hold: 1.4.0"; "" if nothing is."""
+    return f"on hold: {', '.join(held)}" if held else ""
 
 
 def brief(versions: Sequence[str]) -> str:

@@ -74,6 +74,25 @@ def is_healthy(data: Status) -> bool:
     )
 
 
+def selected(data: Status, name: str) -> Status | None:
+    """What of `summarize` an app, Application, environment, component or mirror has this name.
+
+    None if nothing has. The core cluster stays, since all depends on it.
+    """
+    keys = {
+        "components": ("name",),
+        "environments": ("name",),
+        "applications": ("name", "app", "environment"),
+        "mirrors": ("name",),
+        "claims": ("name",),
+    }
+    chosen = {
+        what: [each for each in data[what] if name in (each[key] for key in fields)]
+        for what, fields in keys.items()
+    }
+    return {**data, **chosen} if any(chosen.values()) else None
+
+
 def _fence(permit: FencePermit | None) -> dict[str, Any] | None:
     """State of the fence for a core that was started here; None elsewhere."""
     if permit is None:
@@ -148,6 +167,13 @@ def _application(item: Object) -> dict[str, Any]:
         "revision": (status.get("sync") or {}).get("revision"),
         "images": (status.get("summary") or {}).get("images") or [],
     }
+
+
+def missing_application(app: str, environment: str) -> Status:
+    """The row of an Application that Argo CD doesn't have yet, or that can't be asked for."""
+    nothing = dict.fromkeys(("sync", "health", "revision"))
+    named = {"name": f"{app}-{environment}", "app": app, "environment": environment}
+    return {**named, **nothing, "images": []}
 
 
 def reasons(seen: ClusterSnapshot) -> dict[str, str]:

@@ -12,7 +12,13 @@ from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
-from k8s_ucp.inspect.status import is_healthy, reasons, summarize
+from k8s_ucp.inspect.status import (
+    is_healthy,
+    missing_application,
+    reasons,
+    selected,
+    summarize,
+)
 from k8s_ucp.topology import Topology, default
 from tests.unit.inspect.snapshots import TOPOLOGY, WELL, cluster, registration
 
@@ -199,3 +205,36 @@ def test_a_stopped_topology_is_reported_as_stopped() -> None:
     assert (data["stopped"], is_healthy(data)) == (True, False)
     assert text.startswith("topology demo is stopped; next: ucp start --workspace w\n")
     assert [line.split()[-2:] for line in text.splitlines()[3:]] == [["stopped", "-"]] * 4
+
+
+def test_a_name_selects_an_app_or_another_part_of_the_status() -> None:
+    data = summarize(TOPOLOGY, WELL)
+    for name in ("echo", "echo-prod"):
+        found = selected(data, name)
+        assert found is not None
+        assert [each["name"] for each in found["applications"]] == ["echo-prod"]
+        assert (found["components"], found["environments"]) == ([], [])
+        assert found["core"] == data["core"]
+    found = selected(data, "prod")
+    assert found is not None
+    assert [each["name"] for each in found["environments"]] == ["prod"]
+    assert [each["name"] for each in found["applications"]] == ["echo-prod"]
+    found = selected(data, "argocd")
+    assert found is not None
+    assert [each["name"] for each in found["components"]] == ["argocd"]
+    assert selected(data, "nothing") is None
+
+
+def test_a_selected_app_is_healthy_whatever_the_others_are() -> None:
+    data = summarize(TOPOLOGY, WELL)
+    assert not is_healthy(data)
+    assert is_healthy(selected(data, "echo") or {})
+    missing = {**data, "applications": [missing_application("echo", "prod")]}
+    assert not is_healthy(selected(missing, "echo") or {})
+
+
+def test_a_hold_is_shown_beside_its_application() -> None:
+    data = summarize(TOPOLOGY, WELL)
+    data["applications"][0]["held"] = ["1.4.0"]
+    assert "on hold: 1.4.0" in page(data, WELL, {})
+    assert "on hold" not in page(summarize(TOPOLOGY, WELL), WELL, {})

@@ -54,7 +54,7 @@ from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.gitops.publish.merge import Scope
-from k8s_ucp.inspect.overlay_versions import brief, versions_in
+from k8s_ucp.inspect.overlay_versions import brief, holds_in, on_hold, versions_in
 from k8s_ucp.topology import APPS, App, Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, without_item
 from k8s_ucp.topology.parts import APP_FORMS
@@ -72,7 +72,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
     """List the apps with their versions in each environment, as in the app repository."""
     call = invocation(ctx)
     topology = declared_topology(call)
-    versions = _versions(call, topology)
+    versions, holds = _versions(call, topology)
     known = {each.name: each for each in topology.spec.apps}
     data: list[dict[str, Any]] = []
     for name in [*known, *sorted(versions.keys() - known.keys())]:
@@ -84,6 +84,7 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
                 "hosts": list(found.hosts) if found else [],
                 "database": found.database if found else None,
                 "versions": versions.get(name, {}),
+                "held": holds.get(name, {}),
                 "declared": found is not None,
             }
         )
@@ -92,7 +93,10 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         [
             each["name"],
             each["from"] or "in the repository only, not in ucp.yaml",
-            *(_shown(each["versions"].get(name)) for name in environments),
+            *(
+                _shown(each["versions"].get(name), each["held"].get(name, []))
+                for name in environments
+            ),
         ]
         for each in data
     ]
@@ -402,14 +406,24 @@ def _origin(app: App) -> str | None:
     return app.repo or app.path or app.image
 
 
-def _versions(call: Invocation, topology: Topology) -> dict[str, dict[str, list[str]]]:
-    """{app: {environment: images with their versions}} at the tip of the app repository."""
+def _versions(
+    call: Invocation, topology: Topology
+) -> tuple[dict[str, dict[str, list[str]]], dict[str, dict[str, list[str]]]]:
+    """Images with their versions, and versions on hold, at the tip of the app repository.
+
+    Both are {app: {environment: names}}.
+    """
     found = find_tip(call, topology, call.workspace.gitops(topology.name).apps)
     if found is None:
-        return {}
+        return {}, {}
     repository, commit = found
-    return versions_in(repository.read(commit, "apps") if commit else {})
+    files = repository.read(commit, "apps") if commit else {}
+    holds: dict[str, dict[str, list[str]]] = {}
+    for (app, environment), held in holds_in(files).items():
+        holds.setdefault(app, {})[environment] = held
+    return versions_in(files), holds
 
 
-def _shown(versions: list[str] | None) -> str:
-    return "" if versions is None else shorten_digests(brief(versions))
+def _shown(versions: list[str] | None, held: list[str]) -> str:
+    shown = "" if versions is None else brief(versions)
+    return shorten_digests(f"{shown} ({on_hold(held)})" if held else shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -19,20 +20,24 @@ from k8s_ucp.cli.command import (
     placed,
 )
 from k8s_ucp.cli.inspection.status_page import page
-from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.cli.topology_selection import app_names, chosen_view
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import TopologyView
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.inspect import cluster_snapshot, status
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot, ComponentStatus
+from k8s_ucp.inspect.overlay_versions import holds_in, is_marks_file
 from k8s_ucp.inspect.status import Status
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import Destruction, read_destruction
 from k8s_ucp.tools.kept_versions import kept_versions
+from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import core_is_existing, simulated_databases
+from k8s_ucp.topology.problems import nearest
 
 app = declare()
 
@@ -42,6 +47,14 @@ WATCH_SECONDS = 2.0
 @app.command("status")
 def show(
     ctx: typer.Context,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Show only this app, environment, component or mirror.",
+            autocompletion=app_names,
+        ),
+    ] = "",
     watch: Annotated[
         bool, typer.Option("--watch", help="Refresh the output until Ctrl-C.")
     ] = False,
@@ -61,11 +74,16 @@ def show(
         )
     call = invocation(ctx)
     context = chosen_view(call)
-    # Only ports and paths are read here; no program is started.
+    # Only ports, paths and local repositories are read here; none of the engines is started.
     while True:
         seen = collect(context)
         runs, unreadable = journal.unfinished(context.state)
         summary = status.summarize(context.topology, seen)
+        if name:
+            summary = _selected(summary, name, context.topology)
+        holds = _holds(context) if summary["applications"] else {}
+        for each in summary["applications"]:
+            each["held"] = holds.get((each["app"], each["environment"]), [])
         if abandoned := AbandonedRecord(context.state.abandoned).resources():
             summary["abandoned"] = [each.data() for each in abandoned]
         if not seen.core_ready and (destroyed := read_destruction(context.state.destroyed)):
@@ -75,7 +93,7 @@ def show(
             page(
                 summary,
                 seen,
-                simulated_databases(context.topology),
+                {} if name else simulated_databases(context.topology),
                 call.console.width,
                 placed("ucp start", call.given),
             )
@@ -91,6 +109,47 @@ def show(
             return
         call.console.redraw(text)
         time.sleep(WATCH_SECONDS)
+
+
+def _selected(summary: Status, name: str, topology: Topology) -> Status:
+    """The part of the summary that has this name. Raises UsageError if nothing can have it."""
+    found = status.selected(summary, name)
+    if found:
+        return found
+    parts = ("environments", "components", "mirrors", "claims")
+    names = [each.name for each in topology.spec.apps]
+    if name in names:
+        missing = [
+            status.missing_application(name, each.name) for each in topology.spec.environments
+        ]
+        return {**summary, **{what: [] for what in parts}, "applications": missing}
+    names += [each["name"] for what in parts for each in summary[what]]
+    raise UsageError(
+        f"{name} is not an app, environment, component or mirror of {topology.name}: "
+        + ", ".join(dict.fromkeys(names)),
+        next=f"ucp status {nearest(name, names) or ''}".strip(),
+    )
+
+
+def _holds(context: TopologyView) -> Mapping[tuple[str, str], list[str]]:
+    """Versions on hold by (app, environment), as last fetched; none if they can't be read."""
+    folder, branch = (
+        context.workspace.gitops(context.topology.name),
+        context.topology.spec.git.branch,
+    )
+    here = folder.apps_remote.is_dir()
+    place = folder.apps_remote if here else folder.apps
+    if not place.is_dir():
+        return {}
+    repository = Repository(place)
+    try:
+        commit = repository.resolve(f"refs/{'heads' if here else 'remotes/origin'}/{branch}")
+        listing = repository.listing(commit, "apps") if commit else {}
+        marks = {path: entry.id for path, entry in listing.items() if is_marks_file(path)}
+        contents = repository.contents(marks.values()) if marks else {}
+    except UcpError:
+        return {}
+    return holds_in({path: contents[id] for path, id in marks.items()})
 
 
 def collect(context: TopologyView) -> ClusterSnapshot:

@@ -10,6 +10,7 @@ from k8s_ucp.errors import NEXT_STEP, some_of
 from k8s_ucp.gitops.promotion.message import shorten_digests
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
+from k8s_ucp.inspect.overlay_versions import on_hold
 from k8s_ucp.inspect.status import Status
 from k8s_ucp.topology.placement import NO_DATA
 
@@ -126,7 +127,7 @@ def _applications(summary: Status, why: Mapping[str, str], width: int | None) ->
             each["sync"] or "Unknown",
             each["health"] or "Unknown",
             *([] if narrow else [(each["revision"] or "")[:8], _images(each["images"])]),
-            why.get(each["name"], ""),
+            "; ".join(filter(None, [why.get(each["name"], ""), on_hold(each.get("held", ()))])),
         ]
         for each in summary["applications"]
     ]

@@ -7,16 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option, placed
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.promotion.app_repository import app_repository
-from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption
+from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption, with_repository
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to
-from k8s_ucp.gitops.promotion.overlay import check_name, refuse_unknown
+from k8s_ucp.gitops.promotion.order import MARKS_FILE
+from k8s_ucp.gitops.promotion.overlay import check_name, overlay_folder, refuse_unknown
 from k8s_ucp.gitops.promotion.repository_ref import open_branch
-from k8s_ucp.inspect.overlay_versions import SHOWN
+from k8s_ucp.inspect.overlay_versions import SHOWN, holds_in, on_hold
 
 app = declare()
 
@@ -53,10 +54,22 @@ def history(
         tip = remote.fetch()
         refuse_unknown(tip, app, env)
         found = events(remote.repository, tip.commit, app, env)[:limit]
+        names = [env] if env else tip.folders(f"apps/{app}/overlays")
+        holds = holds_in(
+            {
+                path: content
+                for name in names
+                if (content := tip.read(path := f"{overlay_folder(app, name)}/{MARKS_FILE}"))
+            }
+        )
     if output is Output.table:
         call.console.data(
             _table(found, call.console.width) if found else f"no changes of {app}'s tags"
         )
+        for (_, name), held in holds.items():
+            release = f"ucp rollback {app} --env {name} --release-hold"
+            advice = placed(with_repository(release, repo, branch), call.given)
+            call.console.say(f"{name}: {on_hold(held)}; release: {advice}")
     else:
         call.console.data(notation([_data(each) for each in found], output))
 

@@ -186,6 +186,8 @@ def test_rollback_holds_the_tag_and_history_lists_it(repository: AppRepository, 
     back = ucp("rollback", *stage, *repo, "-o", "json")
     assert (back.code, back.data["from"], back.data["to"]) == (0, "2", "1"), back.err
 
+    release = f"ucp rollback echo {' '.join(repo)} --env stage --release-hold"
+    assert f"stage: on hold: 2; release: {release}" in ucp("history", "echo", *repo).err
     for words in (("--tag", "2"), ("--tag", "2", "--sequence", "2"), ("--tag", "9")):
         held = ucp.promote(*stage, *words, *repo)
         assert (held.code, held.status) == (1, "held")
@@ -197,6 +199,7 @@ def test_rollback_holds_the_tag_and_history_lists_it(repository: AppRepository, 
         ("promote", "3"), ("rollback", "1"), ("promote", "2"), ("promote", "1"), ("edit", "0.9.2"),
     ]  # fmt: skip
     assert [each["sequence"] for each in told] == [3, None, 2, 1, None]
+    assert "on hold" not in ucp("history", "echo", *repo).err
 
 
 def test_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:

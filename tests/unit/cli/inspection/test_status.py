@@ -1,0 +1,51 @@
+"""`ucp status NAME`, and the holds of promotions in `ucp status`."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli.inspection.status import _holds, _selected
+from k8s_ucp.context import TopologyView
+from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.promotion.order import Mark, write_marks
+from k8s_ucp.inspect.status import ClusterSnapshot, summarize
+from k8s_ucp.topology import default
+from k8s_ucp.workspace import Workspace
+
+TOPOLOGY = default("demo", ["stage", "prod"])
+NOTHING = summarize(TOPOLOGY, ClusterSnapshot(core_ready=False))
+
+
+def test_an_app_without_applications_is_listed_as_unknown() -> None:
+    found = _selected(NOTHING, "echo", TOPOLOGY)
+    rows = [(each["name"], each["health"]) for each in found["applications"]]
+    assert rows == [("echo-stage", None), ("echo-prod", None)]
+    assert found["environments"] == []
+
+
+def test_an_unknown_name_suggests_the_nearest_one() -> None:
+    with pytest.raises(UsageError, match="ecco is not an app, environment") as error:
+        _selected(NOTHING, "ecco", TOPOLOGY)
+    assert error.value.next == "ucp status echo"
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_holds_are_read_from_the_local_repository(tmp_path: Path) -> None:
+    view = TopologyView(workspace=Workspace.at(tmp_path), topology=TOPOLOGY)
+    assert _holds(view) == {}
+    clone = view.workspace.gitops("demo").apps
+    overlay = clone / "apps/echo/overlays/prod"
+    overlay.mkdir(parents=True)
+    (overlay / ".promotion.yaml").write_text(write_marks({"echo": Mark(held=("1.4.0",))}))
+    git(clone, "init", "-b", "main")
+    git(clone, "add", ".")
+    git(clone, "commit", "-m", "x")
+    git(clone, "clone", "--bare", ".", str(view.workspace.gitops("demo").apps_remote))
+    assert _holds(view) == {("echo", "prod"): ["1.4.0"]}
