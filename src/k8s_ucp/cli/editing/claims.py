@@ -29,6 +29,7 @@ from k8s_ucp.gitops.render.values.claims import (
     ClaimRequest,
     check_is_composed,
     claim,
+    claim_flags,
     claim_path,
     full_name,
 )
@@ -169,7 +170,13 @@ def remove(
 def _none(topology: Topology) -> str:
     if not topology.spec.teams:
         return "no claims: there are no teams; add one: ucp team add NAME"
-    return "no claims; write one: ucp claim new KIND NAME --team TEAM"
+    flags = claim_flags(topology)
+    if flags is None:
+        return "no claims; nothing would create them: no cloud is used, and none is simulated"
+    if len(topology.spec.teams) > 1:
+        flags = {**flags, "team": topology.spec.teams[0].name}
+    command = "".join(f" --{flag} {value}" for flag, value in flags.items())
+    return f"no claims; write one: ucp claim new database NAME{command}"
 
 
 def _add_states(call: Invocation, topology: Topology, data: list[dict[str, Any]]) -> None:

@@ -22,7 +22,12 @@ from k8s_ucp.gitops.render import core as core_files
 from k8s_ucp.gitops.render.inputs import Rendered, RenderInputs
 from k8s_ucp.gitops.render.readme_picture import with_picture
 from k8s_ucp.gitops.render.values import addons, clouds
-from k8s_ucp.gitops.render.values.claims import ClaimRequest, claim, claim_path
+from k8s_ucp.gitops.render.values.claims import (
+    ClaimRequest,
+    claim,
+    claim_flags,
+    claim_path,
+)
 from k8s_ucp.gitops.render.values.pipelines import pipeline_values, provider_of
 from k8s_ucp.gitops.render.values.reconciler_access import reads
 from k8s_ucp.gitops.render.values.teams import team_values
@@ -141,7 +146,11 @@ TeamStart = Literal["service", "database", "compute"]
 def render_team(topology: Topology, team: Team, start: TeamStart | None) -> dict[str, bytes]:
     """Initial files of a team's repository: {path: content}. Afterwards they belong to the team."""
     first = topology.spec.environments[:1]
-    values: dict[str, Any] = {"topology": topology, **team_values(topology, team)}
+    values: dict[str, Any] = {
+        "topology": topology,
+        "claim_flags": claim_flags(topology),
+        **team_values(topology, team),
+    }
     files = {}
     for template in (*_sources("team"), *_sources("apps")):
         path = template.path

@@ -93,9 +93,30 @@ def check_is_composed(topology: Topology, environment: Environment, request: Cla
         raise UsageError(
             f"claims with the provider {LOCAL} need a simulated cloud",
             next=f"set clouds: {{{'|'.join(Clouds.model_fields)}: {{simulated: true}}}} in "
-            "ucp.yaml, or declare the database there: "
-            f"databases: [{{name: NAME, provider: {LOCAL}}}]",
+            f"ucp.yaml{_instead(request)}",
         )
+
+
+def _instead(request: ClaimRequest) -> str:
+    """Advice on databases that need no cloud."""
+    if request.kind != "database":
+        return ""
+    item = f"{{name: {request.name}, provider: {LOCAL}}}"
+    return f", or declare the database there: databases: [{item}]"
+
+
+def claim_flags(topology: Topology) -> dict[str, str] | None:
+    """Flags that a claim needs to be created here, by their names; None if nothing would create it.
+
+    Without flags it is for the first environment, with the provider of that.
+    """
+    known, environments = claim_providers(topology), topology.spec.environments
+    if not known or not environments:
+        return None
+    usable = [each.name for each in environments if provider_of(each) in known]
+    if not usable:
+        return {"provider": known[0]}
+    return {} if usable[0] == environments[0].name else {"env": usable[0]}
 
 
 def provider_of(environment: Environment) -> str:
