@@ -14,7 +14,7 @@ from k8s_ucp.cli.app_sources import fetcher_of
 from k8s_ucp.cli.command import Invocation, Output, declare, invocation, notation, option
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UcpError, UsageError
-from k8s_ucp.gitops.check.findings import CheckFinding
+from k8s_ucp.gitops.check.findings import CheckFinding, lines_of
 from k8s_ucp.gitops.check.repositories import (
     Checkout,
     CheckResult,
@@ -97,7 +97,7 @@ def check_command(
 
 def _lines(checked: CheckResult, *, show_ignored: bool) -> list[str]:
     """Lines for people: findings with their places, then how to fix each kind."""
-    lines = [f"{each} ({each.file}:{each.line})" for each in checked.findings]
+    lines = lines_of(checked.findings, located=True)
     if show_ignored:
         lines += [str(each) for each in checked.ignored]
     lines += [f"note: {each}" for each in (*checked.notes, *checked.unused)]

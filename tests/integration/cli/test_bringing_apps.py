@@ -221,8 +221,9 @@ def test_host_of_another_app_is_refused_before_the_first_start(
     before = everything(workspace)
     with pytest.raises(UcpError) as refused:
         ucp(workspace, "app", "add", "b", str(folders[1]))
-    assert "the host web.example.org is already used by apps/a/overlays/stage" in str(refused.value)
-    assert "apps/a/overlays/prod claims, too [host-path-duplicate]" in str(refused.value)
+    taken = "the host web.example.org is already used by apps/a/overlays/{prod,stage}"
+    assert taken in str(refused.value)
+    assert "host-path-duplicate" not in str(refused.value), "it would be the same fault again"
     assert everything(workspace) == before
     # The user may declare that it is shared on purpose.
     topology = workspace / "ucp.yaml"
@@ -242,7 +243,7 @@ def test_host_of_an_added_app_is_refused_to_an_image_too(
     ucp(workspace, "app", "add", "a", str(folder))
     before = everything(workspace)
     image = ("app", "add", "b", "--image", "reg.example.org/b", "--tag", "1.0.0")
-    with pytest.raises(UcpError, match="host-path-duplicate"):
+    with pytest.raises(UcpError, match="host-taken"):
         ucp(workspace, *image, "--host", "shop")
     assert everything(workspace) == before
     ucp(workspace, *image, "--host", "other")
@@ -591,7 +592,7 @@ def test_objects_that_something_else_creates_are_declared_once(
     (workspace / "ucp.yaml").write_text(told.replace("Secret/key", "Secret/other"))
     with pytest.raises(UcpError, match="add Secret/key to `fromOutside` of the app") as refused:
         ucp(workspace, "check")
-    assert refused.value.message.count("references the Secret key") == 4
+    assert refused.value.message.count("references the Secret key") == 2, "one line a Deployment"
 
 
 def test_manifests_of_several_environments_are_not_merged_into_one_app(

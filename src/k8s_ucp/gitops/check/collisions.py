@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from k8s_ucp.gitops.check.files import Tree
 from k8s_ucp.gitops.check.findings import Fault
@@ -51,7 +52,10 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
                     other = routed[host, path]
                     where = "" if other == folder else f", which {other} claims, too"
                     words = f"duplicate host and path {host}{path}{where}"
-                    yield of_object(item, Fault("host-path-duplicate", words, folder, value=host))
+                    fault = Fault("host-path-duplicate", words, folder, value=host)
+                    if other != folder:
+                        fault = replace(fault, included_in="host-taken")
+                    yield of_object(item, fault)
                 routed.update(dict.fromkeys(claimed - routed.keys(), folder))
 
 

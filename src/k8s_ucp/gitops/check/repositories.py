@@ -31,7 +31,7 @@ from k8s_ucp.gitops.check.files import (
     find_file_faults,
     find_topology_faults,
 )
-from k8s_ucp.gitops.check.findings import CheckFinding, Fault, lines_of
+from k8s_ucp.gitops.check.findings import CheckFinding, Fault, lines_of, without_consequences
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
@@ -155,7 +155,7 @@ def check(
         unjudged = _unjudged(apps, only)
     is_complete = only is None and core is not None and apps is not None
     return CheckResult(
-        sorted(triage.findings),
+        sorted(without_consequences(triage.findings)),
         sorted(triage.ignored),
         [*triage.refused, *(triage.unmatched if only is None else ()), *unjudged],
         triage.unused if is_complete else [],
@@ -259,7 +259,8 @@ def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: l
         file, line = locations.find(fault)
         severity = "error" if fault.denied else RULES[fault.rule].severity
         about = (fault.path, fault.message, fault.rule, fault.object, severity)
-        findings.append(CheckFinding(repository, *about, file=file, line=line))
+        finding = CheckFinding(repository, *about, file=file, line=line)
+        findings.append(replace(finding, included_in=fault.included_in))
     faulty = {(each.path, each.object) for each in faults}
     written = comment_suppressions(tree.files)
     for folder, found in built.objects.items():

@@ -85,7 +85,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
             timeout = RENDER_SECONDS
             return template(helm, str(name), chart, words, home=Path(home), timeout=timeout)
     except HelmFailed as error:
-        raise UcpError(f"helm can't render {chart}: {error.message}") from error
+        raise UcpError(f"helm can't render it: {error.message}") from error
 
 
 def _settings(chart: Path) -> Mapping[str, Any]:

@@ -23,6 +23,11 @@ def test_a_host_used_by_two_apps_of_an_environment_is_found() -> None:
         for env in ("stage", "prod")
         for rule in ("host-taken", "host-path-duplicate")
     }
+    paths = [each for each in found if each.rule == "host-path-duplicate"]
+    assert {each.included_in for each in paths} == {"host-taken"}
+    twice = {folders[0]: [*ingress, *ingress]}
+    (own,) = find_host_faults(files, Built(twice))
+    assert (own.rule, own.included_in) == ("host-path-duplicate", None)
 
 
 def test_a_node_port_used_by_two_services_of_an_environment_is_found() -> None:
