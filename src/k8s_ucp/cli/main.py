@@ -348,7 +348,7 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
 def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequence[str]) -> None:
     from k8s_ucp.cli.console import printable
 
-    advice = _familiar(error, text, arguments)
+    advice = _familiar(error, text, arguments) or _complete(error, text, arguments)
     if advice:  # a name that only looks alike is not what was meant: create, recreate
         text = text.partition(" Did you mean")[0].partition(" (Possible options")[0]
     else:
@@ -372,6 +372,23 @@ def _familiar(error: typer.TyperException, text: str, arguments: Sequence[str]) 
     return familiar_words.correct_command(
         arguments, word, context.command_path, group.commands, group.invoke_without_command
     )
+
+
+def _complete(error: typer.TyperException, text: str, arguments: Sequence[str]) -> str | None:
+    """What a command line with a missing or superfluous argument was meant to be, if known."""
+    from k8s_ucp.cli.failures import wrong_arguments
+
+    context: Any = getattr(error, "ctx", None)
+    if context is None:
+        return None
+    if word := wrong_arguments.extra_argument(text):
+        options = {flag: each for each in context.command.params for flag in each.opts}
+        return wrong_arguments.with_flag(arguments, word, options, context)
+    if text.startswith("Missing argument"):
+        return wrong_arguments.one_of(context.command_path, getattr(error, "param", None), context)
+    if text.startswith("Missing command"):
+        return wrong_arguments.sub_command(context.command_path, context.command.commands)
+    return None
 
 
 def _usage_advice(error: typer.TyperException, arguments: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from k8s_ucp import names
-from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option, placed
 from k8s_ucp.cli.topology_selection import chosen_view
 from k8s_ucp.engine.waiting import Cancel, wait_until
 from k8s_ucp.kube import SECRET
@@ -54,7 +54,9 @@ def clusters(ctx: typer.Context, output: OutputOption = Output.table) -> None:
         ]
         for each in data
     ]
-    call.show_list(output, data, ("name", "provider", "state", "version", "http"), rows)
+    columns = ("name", "provider", "state", "version", "http")
+    none = f"no clusters on this machine; start them: {placed('ucp start', call.given)}"
+    call.show_list(output, data, columns, rows, none=none)
 
 
 @app.command(short_help="Deregister a cluster that is permanently unreachable.")

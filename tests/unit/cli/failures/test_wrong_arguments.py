@@ -1,0 +1,50 @@
+"""Advice on missing and superfluous arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from k8s_ucp.cli import main
+from tests.unit.gitops.topologies import demo
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = demo().model_dump_json(by_alias=True, exclude_unset=True)
+    (tmp_path / "ucp.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("promote echo prod --from stage", "ucp promote echo --env prod --from stage"),
+        ("promote echo 0.9.3 --env stage", "ucp promote echo --tag 0.9.3 --env stage"),
+        ("rollback stage stage", "ucp rollback stage --env stage"),
+        ("rollback echo 0.9.3", "ucp rollback --help"),
+        ("promote echo --env stage prod", "ucp promote --help"),
+        ("promote echo nowhere", "ucp promote --help"),
+        ("history", "ucp history APP, one of: echo"),
+        ("team add", "ucp team add --help"),
+        ("api render", "ucp api render --help"),
+        ("app", "ucp app list"),
+        ("get", "ucp get secrets"),
+        ("tools", "ucp tools list"),
+        ("cloud", "ucp cloud --help"),
+    ],
+)
+def test_the_advice_is_the_complete_command_where_that_is_evident(
+    line: str, advice: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(line.split()) == 2
+    assert capsys.readouterr().err.endswith(f"\n  next: {advice}\n")
+
+
+def test_without_a_topology_the_advice_is_the_help(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "ucp.yaml").unlink()
+    assert main.run(["history"]) == 2
+    assert capsys.readouterr().err.endswith("next: ucp history --help\n")
