@@ -381,6 +381,9 @@ def _complete(error: typer.TyperException, text: str, arguments: Sequence[str]) 
     context: Any = getattr(error, "ctx", None)
     if context is None:
         return None
+    if option := getattr(error, "option_name", None):
+        parameters = context.command.params
+        return wrong_arguments.without_flag(arguments, option, parameters, context)
     if word := wrong_arguments.extra_argument(text):
         options = {flag: each for each in context.command.params for flag in each.opts}
         return wrong_arguments.with_flag(arguments, word, options, context)

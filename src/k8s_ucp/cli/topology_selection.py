@@ -187,6 +187,11 @@ def environment_names(incomplete: str) -> list[str]:
     return _names(incomplete, _environments)
 
 
+def app_and_environment_names(incomplete: str) -> list[str]:
+    """Apps and environments of ucp.yaml, for completion."""
+    return [*app_names(incomplete), *environment_names(incomplete)]
+
+
 def cluster_names(incomplete: str) -> list[str]:
     """Environments of ucp.yaml and the core cluster, for completion."""
     return _names(incomplete, lambda topology: ["core", *_environments(topology)])

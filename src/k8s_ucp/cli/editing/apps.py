@@ -303,7 +303,8 @@ def _refuse_taken(call: Invocation, topology: Topology, name: str) -> None:
     if name in {each.name for each in topology.spec.apps}:
         raise UsageError(
             f"'{name}' already exists in apps of ucp.yaml",
-            next=f"choose another name, or edit {call.workspace.topology_file}",
+            next=f"choose another name, or edit {call.workspace.topology_file}; a new version: "
+            f"ucp promote {name} --env ENV --tag TAG",
         )
     if taken := taken_namespace(name):
         raise UsageError(taken, next=f"choose another name, such as my-{name}")

@@ -1,4 +1,4 @@
-"""What to type if a command line has an argument too many, or lacks one or a sub-command."""
+"""What to type if an argument is missing, one too many, or given as an option."""
 
 from __future__ import annotations
 
@@ -31,6 +31,26 @@ def with_flag(
     # The last one: an app may be called like an environment.
     place = len(arguments) - 1 - [*reversed(arguments)].index(word)
     return f"ucp {shlex.join([*arguments[:place], flag, *arguments[place:]])}"
+
+
+def without_flag(
+    arguments: Sequence[str], option: str, parameters: Sequence[Any], context: Any
+) -> str | None:
+    """The command line with the value of an unknown option as an argument; None if it can't be one.
+
+    parameters: of the command.
+    """
+    line = list(arguments)
+    place = next((i for i, each in enumerate(line) if each.partition("=")[0] == option), None)
+    if place is None:
+        return None
+    value = line[place].partition("=")[2] or next(iter(line[place + 1 :]), "")
+    taken = [each for each in parameters if each.param_type_name == "argument"]
+    named = option == "--name" and any(each.name == "name" for each in taken)
+    if not value or not (named or any(value in _completions(each, context) for each in taken)):
+        return None
+    line[place : place + (1 if "=" in line[place] else 2)] = [value]
+    return f"ucp {shlex.join(line)}"
 
 
 def one_of(path: str, argument: Any, context: Any) -> str | None:

@@ -20,7 +20,7 @@ from k8s_ucp.cli.command import (
     placed,
 )
 from k8s_ucp.cli.inspection.status_page import page
-from k8s_ucp.cli.topology_selection import app_names, chosen_view
+from k8s_ucp.cli.topology_selection import app_and_environment_names, chosen_view
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.context import TopologyView
@@ -52,7 +52,7 @@ def show(
         typer.Argument(
             metavar="[NAME]",
             help="Show only this app, environment, component or mirror.",
-            autocompletion=app_names,
+            autocompletion=app_and_environment_names,
         ),
     ] = "",
     watch: Annotated[

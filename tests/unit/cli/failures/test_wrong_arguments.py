@@ -33,6 +33,13 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("get", "ucp get secrets"),
         ("tools", "ucp tools list"),
         ("cloud", "ucp cloud --help"),
+        ("status --app echo", "ucp status echo"),
+        ("status --env=prod -o json", "ucp status prod -o json"),
+        ("promote --app echo --env stage", "ucp promote echo --env stage"),
+        ("kubeconfig --cluster stage", "ucp kubeconfig stage"),
+        ("team add --name shop", "ucp team add shop"),
+        ("app add --env prod web nginx:1", "ucp app add --help"),
+        ("status --app", "ucp status --help"),
     ],
 )
 def test_the_advice_is_the_complete_command_where_that_is_evident(
