@@ -27,10 +27,11 @@ def make_private_folder(folder: Path) -> None:
         if stat.S_IMODE(mode := folder.stat().st_mode) != FOLDER_MODE:
             if folder.is_symlink():
                 # It may lead to a folder that other programs need as it is.
+                place = folder.resolve()
                 raise UcpError(
                     f"{folder} must be private, but it is a symbolic link to a folder with mode "
-                    f"{stat.S_IMODE(mode):04o}: {folder.resolve()}",
-                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(folder.resolve()))}; "
+                    f"{stat.S_IMODE(mode):04o}: {place}",
+                    next=f"if nothing else uses it: chmod 700 {shlex.quote(str(place))}; "
                     f"otherwise: rm {shlex.quote(str(folder))}",
                 )
             folder.chmod(FOLDER_MODE)
