@@ -36,6 +36,7 @@ from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
 from k8s_ucp.gitops.check.permissions import Permissions
+from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces, with_neighbors
 from k8s_ucp.gitops.check.suppressions import (
     IgnoredFinding,
     Triage,
@@ -120,7 +121,8 @@ def check(
 ) -> CheckResult:
     """Check the repositories.
 
-    only: apps that changed; the others are not built, unless they use one of the files `changed`.
+    only: apps that changed; the others are not built, unless they use one of the files `changed`
+    or share a namespace with a changed app.
     helm: the program that renders charts. also: git transports besides https and ssh that overlays
     may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
     repository to read them from. same: {overlay: another one that builds the same objects}. What
@@ -131,6 +133,8 @@ def check(
     if only is not None and apps is not None:
         only = {*only, *apps.apps_using(changed)}
     topology = _topology_of(core)
+    if only is not None:
+        only = with_neighbors(only, topology)
     unread: list[Fault] = []
     if checks is None:
         checks = topology.spec.checks if topology else Checks()
@@ -359,14 +363,30 @@ def _object_faults(
 ) -> Iterator[Fault]:
     yield from (Fault("build-failed", words, path) for path, words in built.failures.items())
     apps = {folder: app for folder, app, _ in tree.places}
+    shared = _shared_namespaces(tree, built, permissions) if permissions else {}
     for folder, found in built.objects.items():
         yield from _guarded(
-            folder, partial(_overlay_faults, folder, apps, found, core_objects, permissions)
+            folder, partial(_overlay_faults, folder, apps, found, core_objects, permissions, shared)
         )
     for path, item in tree.plain():
         app = apps.get("/".join(path.split("/")[:4]))
         yield from _guarded(path, partial(_plain_faults, path, item, app, permissions))
     yield from _guarded("apps", partial(find_repeated_faults, tree))
+
+
+def _shared_namespaces(
+    tree: Tree, built: Built, permissions: Permissions
+) -> dict[str, SharedNamespaces]:
+    """{environment: what its apps create}"""
+    places = {folder: (app, environment) for folder, app, environment in tree.places}
+    found: dict[str, SharedNamespaces] = {}
+    plain = [(path, [item]) for path, item in tree.plain()]
+    for path, items in [*built.objects.items(), *plain]:
+        if place := places.get("/".join(path.split("/")[:4])):
+            app, environment = place
+            shared = found.setdefault(environment, SharedNamespaces())
+            shared.add(app, permissions.of(app).home, items)
+    return found
 
 
 def _overlay_faults(
@@ -375,12 +395,14 @@ def _overlay_faults(
     found: list[Object],
     core_objects: list[Object] | None,
     permissions: Permissions | None,
+    shared: Mapping[str, SharedNamespaces],
 ) -> Iterator[Fault]:
     known = None
     if core_objects is not None and permissions and folder in apps:
-        app = permissions.of(apps[folder])
-        known = mirrored_in(core_objects, app.home, folder.rpartition("/")[2])
-        known = known.and_also(app.from_outside) if known else None
+        app, environment = permissions.of(apps[folder]), folder.rpartition("/")[2]
+        known = mirrored_in(core_objects, app.home, environment)
+        created = shared[environment].others(app.app) if environment in shared else set()
+        known = known.and_also({*app.from_outside, *created}) if known else None
     refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
     yield from (replace(each, path=folder) for each in chain(find_faults(found, known), refused))
 

@@ -23,6 +23,7 @@ from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App
 from k8s_ucp.topology.parts import Policy
 from k8s_ucp.topology.rules.apps import SHIPPED
+from k8s_ucp.topology.text import topology_text
 from tests.built_in_kinds import table, text
 from tests.control_planes import control_planes, made
 from tests.integration.gitops.conftest import Repositories
@@ -198,6 +199,34 @@ def test_render_is_checked_with_files_that_people_added(kustomize: Path, tmp_pat
     whole = check(kustomize, Checkout(apps=tmp_path / "apps"))
     messages = [each.message for each in whole.errors]
     assert any("kustomize failed to build" in each for each in messages)
+
+
+def test_secret_that_another_app_of_the_namespace_creates_is_not_missing(
+    kustomize: Path, tmp_path: Path
+) -> None:
+    web = App(name="web", image="a/b", tag="1.0", namespace="shop")
+    other = App(name="keys", image="a/b", tag="1.0", namespace="shop")
+    secret = b"apiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {a: b}\n"
+    reads = (
+        b"patches: [{patch: '{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, "
+        b"spec: {template: {spec: {imagePullSecrets: [{name: login}]}}}}'}]\n"
+    )
+    topology = demo(apps=(web, other))
+    text = topology_text(topology).replace('"1.0"', '"1.0"\n      namespace: shop')
+    rendered = render(topology, replace(FACTS, topology_file=text.encode()))
+    files = dict(rendered.apps)
+    for env in ("prod", "stage"):
+        files[f"apps/web/overlays/{env}/kustomization.yaml"] += reads
+    files["apps/keys/overlays/prod/login.yaml"] = secret
+    overlay = "apps/keys/overlays/prod/kustomization.yaml"
+    files[overlay] = files[overlay].replace(b"resources:\n", b"resources:\n  - login.yaml\n")
+    render_to(tmp_path, replace(rendered, apps=files))
+    for only in (None, {"web"}):
+        checkout = Checkout(tmp_path / "core", tmp_path / "apps")
+        found = check(kustomize, checkout, only=only).errors
+        assert [(each.path, each.rule) for each in found] == [
+            ("apps/web/overlays/stage", "reference-missing-object")
+        ]
 
 
 def test_a_failed_build_of_equal_overlays_is_reported_for_each_environment(

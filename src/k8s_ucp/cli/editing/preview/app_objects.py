@@ -57,13 +57,43 @@ def objects_of(
 
     failures: receives the errors of apps that can't be built, by name. None: the first is raised.
     """
-    from k8s_ucp.gitops.check.objects import mirrored_in, missing
     from k8s_ucp.gitops.manifests.build_many import objects
-    from k8s_ucp.gitops.manifests.yaml_text import documents
 
     by_name = {each.name: each for each in apps}
+    built: list[tuple[str, str, Sequence[Mapping[str, Any]]]] = []
     charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
     found = {name: AppObjects(is_chart=name in charts) for name in by_name}
+    parsed: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
+    for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
+        if name not in parsed or parsed[name][0] is not shown:
+            parsed[name] = shown, list(objects(shown))
+        items = parsed[name][1]
+        if again and not found[name].texts:
+            found[name].unset.extend(unset_images(rendered, name, environment, items, again))
+        built.append((name, environment, items))
+        found[name].objects.extend(items)
+        found[name].texts[environment] = shown
+        for image in unlisted_images(rendered, name, environment, items):
+            found[name].unlisted.setdefault(image, []).append(environment)
+    for name, absent in _missing(rendered, by_name, built):
+        if not _ignores_missing(topology, by_name[name]):
+            found[name].missing.update(absent)
+    return found
+
+
+def _missing(
+    rendered: Rendered,
+    apps: Mapping[str, App],
+    built: Sequence[tuple[str, str, Sequence[Mapping[str, Any]]]],
+) -> Iterator[tuple[str, set[str]]]:
+    """(app, `Kind/name` of what it refers to, and neither it nor another of these apps creates).
+
+    built: (app, environment, objects).
+    """
+    from k8s_ucp.gitops.check.objects import mirrored_in, missing
+    from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces
+    from k8s_ucp.gitops.manifests.yaml_text import documents
+
     syncers = [
         item
         for path, content in rendered.core.items()
@@ -71,23 +101,14 @@ def objects_of(
         for item in documents(content, path)
         if isinstance(item, dict)
     ]
-    parsed: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
-    for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
-        app = by_name[name]
-        if name not in parsed or parsed[name][0] is not shown:
-            parsed[name] = shown, list(objects(shown))
-        items = parsed[name][1]
-        if again and not found[name].texts:
-            found[name].unset.extend(unset_images(rendered, name, environment, items, again))
-        mirrored = mirrored_in(syncers, app.home, environment)
-        mirrored = mirrored.and_also(app.from_outside) if mirrored else None
-        found[name].objects.extend(items)
-        found[name].texts[environment] = shown
-        for image in unlisted_images(rendered, name, environment, items):
-            found[name].unlisted.setdefault(image, []).append(environment)
-        if not _ignores_missing(topology, app):
-            found[name].missing.update(missing(items, mirrored))
-    return found
+    shared: dict[str, SharedNamespaces] = {}
+    for name, environment, items in built:
+        created = shared.setdefault(environment, SharedNamespaces())
+        created.add(name, apps[name].home, items)
+    for name, environment, items in built:
+        mirrored = mirrored_in(syncers, apps[name].home, environment)
+        also = {*apps[name].from_outside, *shared[environment].others(name)}
+        yield name, missing(items, mirrored.and_also(also) if mirrored else None)
 
 
 def _ignores_missing(topology: Topology, app: App) -> bool:

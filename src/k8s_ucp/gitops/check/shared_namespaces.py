@@ -1,0 +1,60 @@
+"""Secrets and ConfigMaps that apps create for each other in a namespace. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from k8s_ucp.gitops.check.created import created_by
+from k8s_ucp.gitops.check.objects import Object, misshapen, name_of
+from k8s_ucp.gitops.manifests.yaml_text import part
+from k8s_ucp.gitops.render.values.permissions import namespaces_of
+from k8s_ucp.topology import Topology
+
+_READ = ("ConfigMap", "Secret")
+"""Kinds that pods refer to by name."""
+
+
+class SharedNamespaces:
+    """What each app creates in which namespace, in one environment."""
+
+    def __init__(self) -> None:
+        self._created: dict[tuple[str, str], set[str]] = {}
+        """{(app, namespace): `Kind/name`}"""
+        self._used: dict[str, set[str]] = {}
+        """{app: namespaces}"""
+
+    def add(self, app: str, home: str, objects: Iterable[Object]) -> None:
+        """Add objects of an app. home: the namespace of objects that name none."""
+        for each in objects:
+            if misshapen(each):
+                continue
+            namespace = str(part(each, "metadata").get("namespace") or home)
+            made = {(str(each.get("kind")), name_of(each))} | created_by([each])
+            names = {f"{kind}/{name}" for kind, name in made if kind in _READ}
+            self._created.setdefault((app, namespace), set()).update(names)
+            self._used.setdefault(app, {home}).add(namespace)
+
+    def others(self, app: str) -> set[str]:
+        """`Kind/name` of what other apps create in the namespaces to which the app writes."""
+        used = self._used.get(app, ())
+        return {
+            name
+            for (other, namespace), names in self._created.items()
+            if other != app and namespace in used
+            for name in names
+        }
+
+
+def with_neighbors(apps: Collection[str], topology: Topology | None) -> set[str]:
+    """The apps, and all that may write to their namespaces, also through other apps."""
+    found = set(apps)
+    spaces: Mapping[str, Sequence[str]] = {
+        each.name: namespaces_of(each) for each in (topology.spec.apps if topology else ())
+    }
+    waiting = [each for each in spaces if each in found]
+    while waiting:
+        used = spaces[waiting.pop()]
+        more = [name for name, each in spaces.items() if not {*each}.isdisjoint(used)]
+        waiting += [each for each in more if each not in found]
+        found |= {*more}
+    return found
