@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.adding.chart_pins import (
     Pin,
@@ -16,9 +17,12 @@ from k8s_ucp.cli.editing.adding.chart_pins import (
 )
 from k8s_ucp.cli.editing.adding.items import item_of, read_item, unpinned_chart
 from k8s_ucp.cli.editing.imports.selection import NAMED, Candidate, ChosenApp, Selection
+from k8s_ucp.cli.editing.preview.app_objects import AppObjects
 from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
+from k8s_ucp.cli.editing.preview.permissions import is_application
 from k8s_ucp.errors import UcpError
-from k8s_ucp.gitops.imports.findings import NotImportable
+from k8s_ucp.gitops.imports.findings import NotImportable, RemoteSource, app_name, sources_of
+from k8s_ucp.gitops.manifests.yaml_text import part
 from k8s_ucp.topology import parse
 from k8s_ucp.topology.edit import with_items
 
@@ -28,6 +32,9 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.imports.trees import Origin
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
+
+_COMMANDS = 3
+"""Maximum number of commands that an advice lists."""
 
 
 def fetch_apps(
@@ -128,13 +135,57 @@ def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origi
         if selection.explicit:
             raise _with_others(error, [each for each in selection.choices if each != name])
         selection.leave_out(choice.candidate.finding, error)
+    for name, why in declaring_applications(inspection, selection).items():
+        selection.leave_out(selection.choices[name].candidate.finding, why)
     if not selection.explicit:
         problems: dict[str, NotImportable | UcpError] = {}
         problems |= empty_charts(inspection, selection, origin)
-        problems |= inspection.forbidden
+        problems |= {
+            name: each for name, each in inspection.forbidden.items() if name in selection.choices
+        }
         for name, problem in problems.items():
             selection.leave_out(selection.choices[name].candidate.finding, problem)
     return inspection
+
+
+def declaring_applications(
+    inspection: Inspection, selection: Selection
+) -> dict[str, NotImportable]:
+    """{app: why it is left out, with what adds the apps that its Applications deploy}."""
+    found = {}
+    for name, choice in selection.choices.items():
+        app_objects = inspection.app_objects.get(name, AppObjects())
+        declared = [each for each in app_objects.objects if is_application(each)]
+        if declared:
+            reason = (
+                "it declares Argo CD Applications, which are allowed in the core repository only"
+            )
+            advice = _deployed_by(declared)
+            remote = choice.candidate.finding.remote
+            if remote and not remote.chart:
+                ref = ["--ref", remote.revision] if remote.revision else []
+                advice = shlex.join(["ucp", "app", "import", remote.url, *ref])
+            found[name] = NotImportable(reason, f"add the apps that they deploy instead: {advice}")
+    return found
+
+
+def _deployed_by(declared: Sequence[Mapping[str, Any]]) -> str:
+    """The commands that add what Applications with a single source deploy."""
+    commands: dict[tuple[str, ...], str] = {}
+    for each in declared:
+        [source, *others] = sources_of(each)
+        url, chart, path = (str(source.get(key) or "") for key in ("repoURL", "chart", "path"))
+        if others or not url or each.get("kind") != "Application":
+            continue
+        revision = str(source.get("targetRevision") or "HEAD")
+        pinned = None if revision == "HEAD" else revision
+        name = app_name(str(part(each, "metadata").get("name")))
+        command = RemoteSource(url, pinned, chart or None).command(name, path)
+        commands.setdefault((url, chart, path), command)
+    some = [*commands.values()][:_COMMANDS]
+    left = len(commands) - len(some)
+    more = f"; and {left} more" if left else ""
+    return f"{'; '.join(some)}{more}" if some else "ucp app add NAME REPO --path FOLDER for each"
 
 
 def empty_charts(

@@ -105,6 +105,12 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
     return any(each.partition(".")[0] == kind for each in granted)
 
 
+def is_application(item: Mapping[str, Any]) -> bool:
+    """Whether an object is an Application or an ApplicationSet of Argo CD."""
+    group = str(item.get("apiVersion")).partition("/")[0]
+    return group == "argoproj.io" and item.get("kind") in ("Application", "ApplicationSet")
+
+
 def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
     """What no flag can allow: Applications, and objects in namespaces of the platform."""
     from k8s_ucp.gitops.check.objects import named
@@ -113,11 +119,7 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
 
     objects = app_objects.objects
     # Applications belong to Argo CD's namespace, which no app's project permits.
-    if any(
-        each.get("kind") in ("Application", "ApplicationSet")
-        and str(each.get("apiVersion")).startswith("argoproj.io/")
-        for each in objects
-    ):
+    if any(map(is_application, objects)):
         return UsageError(
             f"{app.name} declares Argo CD Applications, which are allowed in the core repository "
             "only",

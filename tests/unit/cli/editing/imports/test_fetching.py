@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 from k8s_ucp.cli.editing.adding.flags import AppFlags
-from k8s_ucp.cli.editing.imports.fetching import empty_charts
+from k8s_ucp.cli.editing.imports.fetching import declaring_applications, empty_charts
 from k8s_ucp.cli.editing.imports.selection import Candidate, ChosenApp, Selection
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
 from k8s_ucp.cli.editing.preview.granting import Inspection
@@ -45,6 +46,45 @@ def test_a_chart_of_shared_templates_is_not_added_as_an_app_without_objects() ->
     assert {name: each.advice for name, each in found.items()} == {
         "parts": "ucp app add parts theirs/charts/parts --values FILE, if the chart lacks values",
         "db": "--app db adds it nevertheless",
+    }
+
+
+def _application(name: str, kind: str = "Application", **source: str) -> dict[str, Any]:
+    spec = {"source": {"repoURL": "https://example.org/all", **source}}
+    metadata = {"name": name}
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def test_an_app_of_applications_names_the_commands_that_add_what_they_deploy() -> None:
+    elsewhere = RemoteSource("https://example.org/root", "v1")
+    selection = _selection(
+        DiscoveredApp(name="root", form="helm", where="root/Chart.yaml"),
+        DiscoveredApp(name="sets", form="helm", where="sets/Chart.yaml"),
+        DiscoveredApp(name="far", form="kustomize", where="far.yaml:1", remote=elsewhere),
+        DiscoveredApp(name="web", form="kustomize", where="web"),
+    )
+    web = _application("Web", path="web", targetRevision="HEAD")
+    db = _application("db", chart="db", targetRevision="1.2.3")
+    inspection = Inspection(
+        {
+            "root": AppObjects([web, {"kind": "Service"}, db, {**web}]),
+            "sets": AppObjects([_application("all", "ApplicationSet")]),
+            "far": AppObjects([web]),
+            "web": AppObjects([{"apiVersion": "v1", "kind": "Service"}]),
+        }
+    )
+    found = declaring_applications(inspection, selection)
+    start = "add the apps that they deploy instead: ucp app"
+    assert {name: each.advice for name, each in found.items()} == {
+        "root": f"{start} add web https://example.org/all --path web; "
+        "ucp app add db --chart db --repo https://example.org/all --version 1.2.3",
+        "sets": f"{start} add NAME REPO --path FOLDER for each",
+        "far": f"{start} import https://example.org/root --ref v1",
     }
 
 
