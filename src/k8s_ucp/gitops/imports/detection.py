@@ -37,6 +37,7 @@ from k8s_ucp.gitops.imports.layouts.folders_of_tests import (
     tests_not_searched,
     words_of_tests,
 )
+from k8s_ucp.gitops.imports.layouts.variants import beside_bases
 from k8s_ucp.gitops.imports.own_urls import normal_url, own_urls
 from k8s_ucp.gitops.imports.trees import LOCAL, Origin, RepositoryTree
 from k8s_ucp.gitops.manifests.other_tools import CUE, FLEET, find_tools, is_of_tool
@@ -88,7 +89,7 @@ def detect(
         urls=frozenset(map(normal_url, urls)),
         named=named,
         environments=NAMES | named,
-        of_folders=(NAMES | named) - words,
+        of_folders=(folders := (NAMES | named) - words) | beside_bases(tree, folders),
         revision=origin.revision if origin else None,
         clusters=clusters,
         tools=tools,

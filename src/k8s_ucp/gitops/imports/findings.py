@@ -24,6 +24,8 @@ NAMES = frozenset(
     ]
 )
 """Environment names that are recognised anywhere in a path or name."""
+_APPS_TOO = frozenset(["integration", "int", "live", "preview", "sandbox", "test", "testing"])
+"""Those of `NAMES` with which names of apps begin or end, too: `preview-controller-prod`."""
 PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "variants"])
 """Folders whose subfolders are environments, whatever their names are."""
 DEFAULT = "default"
@@ -225,8 +227,11 @@ def without_environment(name: str, environment: str | None) -> str:
 
 
 def in_text(text: str, environments: Iterable[str]) -> str | None:
-    """The longest environment name that the text starts or ends with, or equals."""
-    for each in sorted(environments, key=lambda name: (-len(name), name)):
+    """The longest environment name that the text starts or ends with, or equals.
+
+    Of two, one that is also a usual name of an app is not the environment: `integration-prod`.
+    """
+    for each in sorted(environments, key=lambda name: (name in _APPS_TOO, -len(name), name)):
         if text == each or text.endswith(f"-{each}") or text.startswith(f"{each}-"):
             return each
     return None

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from shlex import quote
 
 from k8s_ucp.gitops.imports.findings import DEFAULT, NAMES, in_text
+from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.manifests.reachable import join
 
 _OF_ANYTHING = frozenset(["overlays", "variants"])
 """Folders whose subfolders may be variants; below `environments` and the like, all are meant."""
@@ -26,6 +28,27 @@ def variants_among(overlays: Mapping[str, str], named: Collection[str]) -> list[
         and _OF_ANYTHING & {*folder.split("/")}
         and (in_text(name, NAMES) is None or in_text(name, known) is not None)
     )
+
+
+def beside_bases(tree: RepositoryTree, known: Collection[str]) -> set[str]:
+    """Names such as `prod-eu` of folders that include the base beside them: `web/base`.
+
+    known: names of environments. If one of them is beside the base, the others are variants; if any
+    folder is of no environment, all of them may be apps with a common base.
+    """
+    beside: dict[str, set[str]] = {}
+    for folder in tree.kustomizations:
+        parent, _, name = folder.rpartition("/")
+        if join(parent, "base") in tree.taken_in(folder):
+            beside.setdefault(parent, set()).add(name)
+    return {
+        name
+        for names in beside.values()
+        if len(names) > 1
+        and names.isdisjoint(known)
+        and all(in_text(each, known) for each in names)
+        for name in names
+    }
 
 
 def note_on(variants: Collection[str]) -> str:

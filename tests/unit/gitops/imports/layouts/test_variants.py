@@ -36,6 +36,18 @@ def test_other_names_are_environments_where_none_is_known_or_the_folder_says_so(
         assert (web.environments, web.notes) == (names, ())
 
 
+def test_folders_beside_a_base_are_environments_if_all_are_named_after_one() -> None:
+    for names, environments in (
+        (("integration-dev", "integration-staging"), ["integration-dev", "integration-staging"]),
+        (("eu-prod", "us-prod"), ["eu-prod", "us-prod"]),
+        (("dev-tools", "web"), []),
+        (("prod", "prod-canary"), ["prod"]),
+    ):
+        overlays = {each: f"shop/{each}" for each in names}
+        there = found(kustomized("shop/base", overlays)).findings
+        assert sorted(each for one in there for each in one.environments) == environments
+
+
 def test_names_from_the_repository_are_quoted_for_a_shell() -> None:
     folders = {each: f"web/overlays/{each}" for each in ("prod", "$(id)")}
     [web] = found(kustomized("web/base", folders)).findings
