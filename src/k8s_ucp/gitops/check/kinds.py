@@ -79,6 +79,11 @@ def foreign_kinds(objects: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(found - declared_kinds(known))
 
 
+def is_custom_resource(item: Mapping[str, Any]) -> bool:
+    """Whether an object's kind is none of Kubernetes' own."""
+    return not _is_group_of_kubernetes(str(item.get("apiVersion")))
+
+
 def declared_kinds(objects: Iterable[Mapping[str, Any]]) -> set[str]:
     """`Kind.group` of the custom resources that the objects define (CRDs)."""
     specs = [

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.preview.builds import OverlayBuilder
-from k8s_ucp.cli.editing.preview.image_versions import unlisted_images, unset_images
+from k8s_ucp.cli.editing.preview.image_versions import (
+    images_outside_containers,
+    unlisted_images,
+    unset_images,
+)
 from k8s_ucp.errors import UcpError
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ class AppObjects:
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
     unset: list[str] = field(default_factory=list)
-    """Messages about images of a chart whose version a promotion doesn't find."""
+    """Messages about images of a chart or a custom resource that a promotion can't change."""
 
 
 def has_own_manifests(app: App) -> bool:
@@ -68,8 +72,10 @@ def objects_of(
         if name not in parsed or parsed[name][0] is not shown:
             parsed[name] = shown, list(objects(shown))
         items = parsed[name][1]
-        if again and not found[name].texts:
-            found[name].unset.extend(unset_images(rendered, name, environment, items, again))
+        if not found[name].texts:
+            where = rendered, name, environment, items
+            unset = unset_images(*where, again) if again else images_outside_containers(*where)
+            found[name].unset.extend(unset)
         built.append((name, environment, items))
         found[name].objects.extend(items)
         found[name].texts[environment] = shown

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.render.inputs import Rendered
 
 _SHOWN = 4
+_IMAGE_FIELDS = ("image", "imageName")
+_CONTAINERS = ("containers", "initContainers")
+"""Fields in which kustomize changes images, in objects of every kind."""
 
 
 def mutable_tag_advice(item: Mapping[str, Any], environments: Sequence[str]) -> str:
@@ -49,6 +52,50 @@ def unlisted_images(
     listed = maps(first_map(rendered.apps[path], path), "images")
     known_there = {str(each.get(key)) for each in listed for key in ("name", "newName")}
     return [image for image, _ in one_version(versions) if image not in known_there]
+
+
+def images_outside_containers(
+    rendered: Rendered, name: str, environment: str, items: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """A message about images of custom resources in a kustomization, such as a Kafka's `image`."""
+    from k8s_ucp.gitops.check.kinds import is_custom_resource
+    from k8s_ucp.gitops.check.objects import named
+    from k8s_ucp.gitops.manifests.images_and_ports import split_image
+    from k8s_ucp.gitops.manifests.yaml_text import first_map, maps
+
+    path = f"apps/{name}/overlays/{environment}/kustomization.yaml"
+    if path not in rendered.apps:
+        return
+    listed = maps(first_map(rendered.apps[path], path), "images")
+    known = {str(each.get(key)) for each in listed for key in ("name", "newName")}
+    found: dict[str, set[str]] = {}
+    for item in filter(is_custom_resource, items):
+        for image in _images_of_fields(item):
+            image_name, version = split_image(image)
+            if version and image_name not in known:
+                found.setdefault(image, set()).add(named(item))
+    if found:
+        objects = sorted({each for names in found.values() for each in names})
+        yield (
+            f"`ucp promote` can't change {some_of(sorted(found), _SHOWN)} of "
+            f"{some_of(objects, _SHOWN)}: `images` of a kustomization changes containers only, so "
+            "change it in the manifests"
+        )
+
+
+def _images_of_fields(value: object) -> Iterator[str]:
+    """Images in fields that aren't of containers, such as `spec.image`."""
+    from k8s_ucp.gitops.check.objects import invalid_image
+
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in _IMAGE_FIELDS and isinstance(each, str) and not invalid_image(each):
+                yield each
+            elif key not in _CONTAINERS:
+                yield from _images_of_fields(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _images_of_fields(each)
 
 
 @dataclass(frozen=True)
