@@ -62,9 +62,10 @@ def test_a_copy_of_a_cluster_is_not_started_in_the_name_of_the_original(tmp_path
     before = texts(copy)
 
     for _ in range(2):
-        with pytest.raises(UcpError, match=r"one is a copy of the one in .*/work/") as refused:
+        with pytest.raises(UcpError, match="one is a copy of the one in") as refused:
             relocate(copy)
 
+    assert str(tmp_path / "work") in str(refused.value)
     assert f"rm -r {tmp_path}/copy/.ucp/demo, then" in str(refused.value.next)
     assert texts(copy) == before
 
