@@ -16,16 +16,17 @@ _DRY_RUN_FAILED = "serverSideDiff error"
 """Part of Argo CD's message, if the comparison failed by the dry run and not before."""
 
 
-def rejection(application: Object) -> str:
-    """Argo CD's message that the dry run of the current commit failed; empty if it didn't."""
-    conditions = _status(application).get("conditions") or []
-    messages = (str(each.get("message")) for each in conditions if _is_error(each))
-    return next((each for each in messages if _DRY_RUN_FAILED in each), "")
+def is_rejected(application: Object) -> bool:
+    """Whether the dry run of the current commit failed."""
+    return any(
+        each.get("type") == "ComparisonError" and _DRY_RUN_FAILED in str(each.get("message"))
+        for each in _status(application).get("conditions") or []
+    )
 
 
 def only_rejected(application: Object) -> Object | None:
     """For the informer: the identity of an Application with a rejected commit, or nothing."""
-    return {"metadata": application["metadata"]} if rejection(application) else None
+    return {"metadata": application["metadata"]} if is_rejected(application) else None
 
 
 def missing_sync(application: Object) -> Object | None:
@@ -40,7 +41,7 @@ def missing_sync(application: Object) -> Object | None:
     if (
         automated is None
         or automated.get("enabled") is False
-        or not rejection(application)
+        or not is_rejected(application)
         or not revision
         or "deletionTimestamp" in application["metadata"]
         or _runs(application)
@@ -60,10 +61,6 @@ def missing_sync(application: Object) -> Object | None:
         "metadata": {"resourceVersion": application["metadata"]["resourceVersion"]},
         "operation": {"initiatedBy": by, "retry": retry, "sync": sync},
     }
-
-
-def _is_error(condition: Object) -> bool:
-    return condition.get("type") == "ComparisonError"
 
 
 def _runs(application: Object) -> bool:

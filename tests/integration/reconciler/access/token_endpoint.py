@@ -13,6 +13,7 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from tests.integration.reconciler.hostile import say
 from tests.integration.reconciler.world import Clusters
 
 
@@ -39,12 +40,7 @@ def token_endpoint() -> Iterator[Endpoint]:
 
         def reply(self, body: str) -> None:
             found.asked.append((self.path, dict(self.headers), body))
-            text = json.dumps(found.answer).encode()
-            self.send_response(found.status)
-            self.send_header("Content-Length", str(len(text)))
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(text)
+            say(self, found.answer, found.status)
 
         def log_message(self, format: str, *args: object) -> None:
             pass
