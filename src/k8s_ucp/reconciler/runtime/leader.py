@@ -112,6 +112,8 @@ class Election:
         self._standing = LeaseState(holder, lease_seconds)
         self._renewed = 0.0
         self._leading = False
+        self._written: Object | None = None
+        """The Lease as this process wrote it last: a renewal needn't read it."""
         self._stop = threading.Event()
         self._changing = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=f"lease {name}", daemon=True)
@@ -174,12 +176,14 @@ class Election:
 
     def _hold(self) -> bool:
         """Acquire or renew the Lease; False if another process holds it. Raises KubeError."""
+        if self._written and self._renew(self._written):
+            return True
         lease = self._kube.find(LEASE, self.name, names.CLUSTERS_NAMESPACE)
         try:
             if lease is None:
-                self._create()
+                self._written = self._create()
             elif self._standing.may_take(lease, self._now()):
-                self._write(lease, held=True)
+                self._written = self._write(lease, held=True)
             else:
                 return False
         except KubeError as error:
@@ -188,11 +192,21 @@ class Election:
             raise
         return True
 
-    def _create(self) -> None:
-        spec = {"leaseTransitions": 0, **self._claim(held=True)}
-        self._kube.create(LEASE.object(self.name, names.CLUSTERS_NAMESPACE, spec=spec))
+    def _renew(self, written: Object) -> bool:
+        """False if the Lease was changed or deleted since it was written. Raises KubeError."""
+        self._written = None
+        try:
+            self._written = self._write(written, held=True)
+        except KubeError as error:
+            if error.status not in (404, 409):
+                raise
+        return self._written is not None
 
-    def _write(self, lease: Object, *, held: bool) -> None:
+    def _create(self) -> Object:
+        spec = {"leaseTransitions": 0, **self._claim(held=True)}
+        return self._kube.create(LEASE.object(self.name, names.CLUSTERS_NAMESPACE, spec=spec))
+
+    def _write(self, lease: Object, *, held: bool) -> Object:
         spec = lease.get("spec") or {}
         change = self._claim(held=held)
         if held and spec.get("holderIdentity") != str(self._holder):
@@ -200,7 +214,7 @@ class Election:
             change["acquireTime"] = change["renewTime"]
         version = lease["metadata"]["resourceVersion"]
         body = {"metadata": {"resourceVersion": version}, "spec": change}
-        self._kube.patch(LEASE, self.name, names.CLUSTERS_NAMESPACE, body)
+        return self._kube.patch(LEASE, self.name, names.CLUSTERS_NAMESPACE, body)
 
     def _claim(self, *, held: bool) -> dict[str, object]:
         return {

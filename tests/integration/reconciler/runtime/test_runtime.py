@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.kube import LEASE, SECRET
+from k8s_ucp.kube import LEASE, SECRET, Kind, Kube, Object
 from k8s_ucp.reconciler.manager import Manager
 from tests.integration.reconciler.silent_proxy import SilentProxy
 from tests.integration.reconciler.world import CLUSTERS, Clusters, eventually
@@ -50,6 +50,42 @@ def test_one_reconciler_leads_and_hands_over_when_it_stops(world: Clusters) -> N
     world.await_registered("demo-prod")
     lease = world.core.get(LEASE, "k8s-ucp-registration", CLUSTERS)
     assert lease["spec"]["holderIdentity"].startswith("b/")
+
+
+def test_a_leader_renews_without_reading_and_notices_a_deleted_or_foreign_lease(
+    world: Clusters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = world.start(place="a", lease_seconds=3)
+    await_leading(world, first)
+    key = (LEASE, "k8s-ucp-registration", CLUSTERS)
+    uid = world.core.get(*key)["metadata"]["uid"]
+
+    read: list[str] = []
+    find = Kube.find
+
+    def noted(kube: Kube, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
+        if kind == LEASE and kube is first.kube:
+            read.append(name)
+        return find(kube, kind, name, namespace)
+
+    monkeypatch.setattr(Kube, "find", noted)
+    renewed = world.core.get(*key)["spec"]["renewTime"]
+    eventually(lambda: world.core.get(*key)["spec"]["renewTime"] > renewed, "a renewal")
+    assert read == []
+
+    world.core.delete(*key)
+    eventually(
+        lambda: (world.core.find(*key) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid,
+        "a new Lease",
+    )
+    foreign = {"holderIdentity": "c/1/1.00", "leaseDurationSeconds": 600}
+    world.core.patch(*key, {"spec": foreign})
+    try:
+        eventually(lambda: not leads(first), "another holder to be noticed")
+        assert world.core.get(*key)["spec"]["holderIdentity"] == "c/1/1.00"
+    finally:
+        first.stop(5)
+        world.core.delete(*key)  # The next reconciler would wait for its expiry.
 
 
 def test_a_failed_stop_still_releases_the_leases(
