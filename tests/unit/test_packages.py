@@ -18,7 +18,7 @@ from tests import package_graph
 SOURCE = Path(k8s_ucp.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 MOST = 15
-DOORS = {"kube", "process", "topology", "workspace"}
+DOORS = {"context", "kube", "process", "topology", "workspace"}
 """Packages whose `__init__.py` re-exports what others need."""
 
 

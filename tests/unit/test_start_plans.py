@@ -6,6 +6,8 @@ import pytest
 
 from k8s_ucp import plans
 from k8s_ucp.topology import CoreCluster, Topology, default
+from k8s_ucp.topology.parts import Addons
+from tests.unit.gitops.topologies import demo
 
 PODS = {
     "start-argocd",
@@ -39,3 +41,21 @@ def test_an_existing_core_is_checked_before_anything_is_applied(provider: str) -
     found = steps(provider)
     assert ("claim-core" in found) == (provider == "existing")
     assert ("claim-core" in found["apply-foundation"]) == (provider == "existing")
+
+
+@pytest.mark.parametrize(
+    ("ingress", "wanted", "other"),
+    [
+        ("traefik", "await-ingress", "forward-argocd"),
+        ("none", "forward-argocd", "await-ingress"),
+        (None, "forward-argocd", "await-ingress"),
+    ],
+)
+def test_the_start_waits_for_the_ingress_or_forwards_a_port(
+    ingress: str | None, wanted: str, other: str
+) -> None:
+    core = CoreCluster.model_validate({"provider": "kind"})
+    found = demo(core=core, addons=Addons.model_validate({"ingress": ingress}))
+    ids = {each.step.id for each in plans.start(found).tasks}
+    assert wanted in ids
+    assert other not in ids

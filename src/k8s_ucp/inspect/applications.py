@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from k8s_ucp.errors import some_of
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.kube import Object
+from k8s_ucp.sync_status import sync_of
 
 LENGTH = 300
 """Maximum length of one message, in characters."""

@@ -11,13 +11,13 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
 from k8s_ucp.names import APP
+from k8s_ucp.sync_status import sync_of
 from k8s_ucp.topology import Topology
 
 ABSENT = "-"

@@ -8,7 +8,6 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.fence.files import FencePermit
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect.applications import is_settled, kept, trouble
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import is_ready, references_of
@@ -18,6 +17,7 @@ from k8s_ucp.inspect.resource_conditions import Cause, first_cause
 from k8s_ucp.kube import Object
 from k8s_ucp.providers import DEFAULT, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
+from k8s_ucp.sync_status import sync_of
 from k8s_ucp.topology import Topology
 from k8s_ucp.topology.placement import is_simulated
 

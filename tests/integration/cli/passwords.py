@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from k8s_ucp.backup import Backup
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.kube import SECRET
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import load_key
+from k8s_ucp.reconciler.backup_content import Backup
 from tests.e2e.world import Workbench
 
 BY_HAND = {

@@ -23,9 +23,9 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp import plans
-from k8s_ucp.backup import PATH
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.kube import EVENT, NAMESPACE, Kube
+from k8s_ucp.reconciler.backup_content import PATH
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import write_private_file
 from tests.chromium import browser

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable, read_tree
-from k8s_ucp.gitops.sync_status import sync_of
+from k8s_ucp.sync_status import sync_of
 
 ENVIRONMENTS_FILE = "environments.yaml"
 

@@ -9,7 +9,6 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.fence.rules import FenceVerdict
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, trouble
 from k8s_ucp.inspect.doctor.advice import (
@@ -29,6 +28,7 @@ from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.runtime.conditions import first_of
+from k8s_ucp.sync_status import sync_of
 from k8s_ucp.timestamps import parse_stamp
 
 LEASE_SECONDS = 60.0

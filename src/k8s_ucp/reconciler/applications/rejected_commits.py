@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
+from k8s_ucp.sync_status import our_sync_failed
 
 _DRY_RUN_FAILED = "serverSideDiff error"
 """Part of Argo CD's message, if the comparison failed by the dry run and not before."""
@@ -45,7 +46,7 @@ def missing_sync(application: Object) -> Object | None:
         or not revision
         or "deletionTimestamp" in application["metadata"]
         or _runs(application)
-        or _was_terminated(application, revision)
+        or our_sync_failed(application)
     ):
         return None
     sync = {
@@ -66,13 +67,6 @@ def missing_sync(application: Object) -> Object | None:
 def _runs(application: Object) -> bool:
     phase = (_status(application).get("operationState") or {}).get("phase")
     return bool(application.get("operation")) or phase in ("Running", "Terminating")
-
-
-def _was_terminated(application: Object, revision: str) -> bool:
-    last = _status(application).get("operationState") or {}
-    by = (last.get("operation") or {}).get("initiatedBy") or {}
-    ended = by.get("username") == names.OURS and last.get("phase") != "Succeeded"
-    return ended and (last.get("syncResult") or {}).get("revision") == revision
 
 
 def _status(application: Object) -> Object:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from k8s_ucp.backup import PATH, Backup, dump, parse
 from k8s_ucp.git.lost_branch import branches, lost_branch
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.reconciler.backup.backup_key import BackupKey
+from k8s_ucp.reconciler.backup_content import PATH, Backup, dump, parse
 
 MESSAGE = f"""Back up what the core cluster made
 

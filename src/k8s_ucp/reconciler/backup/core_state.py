@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
 from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.reconciler.access import sources
+from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
 from k8s_ucp.reconciler.passwords import password_secret
 from k8s_ucp.reconciler.runtime.conditions import is_true
 

@@ -112,11 +112,11 @@ class BackupWriter:
 
     def _save(self, core: CoreState) -> str | None:
         # Imported on demand: a pod, which never backs up, needs neither git nor age.
-        from k8s_ucp.backup import Backup, is_renewal, updated
         from k8s_ucp.git.clones import make_clone
         from k8s_ucp.git.repository import Repository
         from k8s_ucp.reconciler.backup.backup_file import BackupFile
         from k8s_ucp.reconciler.backup.backup_key import load_key
+        from k8s_ucp.reconciler.backup_content import Backup, is_renewal, updated
 
         where, seen = self._where, core.collect()
         key = load_key(where.key)

@@ -11,8 +11,8 @@ one in the backup.
 from __future__ import annotations
 
 from k8s_ucp import names
-from k8s_ucp.backup import PASSWORDS as SECTION
 from k8s_ucp.kube import CONFIG_MAP, SECRET, Object
+from k8s_ucp.reconciler.backup_content import PASSWORDS as SECTION
 from k8s_ucp.reconciler.controller import Controller, Runtime
 from k8s_ucp.reconciler.passwords.password_secret import (
     KEY,

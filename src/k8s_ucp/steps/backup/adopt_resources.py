@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from k8s_ucp.aws.crds import CLUSTER_PROVIDER_CONFIG
-from k8s_ucp.backup import EXTERNAL_NAMES
 from k8s_ucp.context import StartContext, persistent
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -25,6 +24,7 @@ from k8s_ucp.kube import APPLICATION, Kind, Kube, Object
 from k8s_ucp.managed.comparison import differences
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import ARGOCD_NAMESPACE, EXTERNAL_NAME, GROUP, PAUSED, REFRESH
+from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES
 from k8s_ucp.reconciler.runtime.conditions import find
 
 ADOPTING = f"{GROUP}/adopting"

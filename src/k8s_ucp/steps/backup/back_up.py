@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from k8s_ucp.backup import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -17,6 +16,7 @@ from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import key_for, load_key
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import failure, forget_failure, note_failure
+from k8s_ucp.reconciler.backup_content import PASSWORDS, PATH, SOURCES, parse, updated
 from k8s_ucp.steps.backup.stopped_core import (
     accept_loss,
     ask_core,

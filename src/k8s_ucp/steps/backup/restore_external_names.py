@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from k8s_ucp.backup import EXTERNAL_NAMES, parse
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -17,6 +16,7 @@ from k8s_ucp.kube import APPLICATION, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE, GROUP
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import key_for
+from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, parse
 from k8s_ucp.steps.backup.adopt_resources import begin_observing, has_account, has_begun
 
 SECONDS = 600.0

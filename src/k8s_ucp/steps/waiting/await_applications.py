@@ -18,7 +18,6 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.git.failures import GitFailed
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.publish.repositories import SETS
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.pods.problems import (
     NO_PROBLEMS,
@@ -30,6 +29,7 @@ from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeEr
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, find_behind, overlooked
 from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
+from k8s_ucp.sync_status import sync_of
 
 SECONDS = 180.0
 POD_SECONDS = 600.0

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.backup import PATH, Backup
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import make_clone
@@ -22,6 +21,7 @@ from k8s_ucp.gitops.check_hook import ensure_check_hook
 from k8s_ucp.preflight.credentials import check_backup_key
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import BackupKey, BadKey, key_for
+from k8s_ucp.reconciler.backup_content import PATH, Backup
 from k8s_ucp.workspace import Workspace
 from tests.integration.gitops.conftest import Repositories
 from tests.unit.gitops.topologies import demo

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
-from k8s_ucp.backup import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.git.clones import make_clone, make_remote
 from k8s_ucp.git.repository import RefUpdate, Repository
 from k8s_ucp.kube import CONFIG_MAP, CRD, SECRET, Kind, Object
@@ -23,6 +22,7 @@ from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import key_for, load_key
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import BackupWriter
+from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup, updated
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import BACKUP, BackupSettings, Settings
 from tests.integration.reconciler.world import CLUSTERS, Clusters, empty, eventually

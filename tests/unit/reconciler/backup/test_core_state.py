@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.backup import EXTERNAL_NAMES, Backup, updated
 from k8s_ucp.kube import CONFIG_MAP, Kind, Kube, Object
 from k8s_ucp.reconciler.backup.core_state import CoreState
+from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, Backup, updated
 
 GROUP = "ec2.aws.m.upbound.io"
 KEY = f"SecurityGroup.{GROUP}/ucp-clusters/quotes-stage-firewall"

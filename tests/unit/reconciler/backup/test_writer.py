@@ -10,11 +10,11 @@ from typing import cast
 
 import pytest
 
-from k8s_ucp.backup import Backup
 from k8s_ucp.kube import KubeError
 from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.backup.writer import BackupWriter, failure
+from k8s_ucp.reconciler.backup_content import Backup
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import BackupSettings, Settings

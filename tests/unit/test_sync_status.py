@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from k8s_ucp.gitops.promotion.gates import classify
-from k8s_ucp.gitops.sync_status import sync_of
 from k8s_ucp.inspect.applications import is_settled
+from k8s_ucp.sync_status import sync_of
 
 
 def application(

@@ -14,7 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from k8s_ucp.backup import (
+from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import SECRET, Kind, Kube, Object
+from k8s_ucp.reconciler.backup.backup_key import BadKey, key_for, load_key
+from k8s_ucp.reconciler.backup.core_state import CoreState
+from k8s_ucp.reconciler.backup_content import (
     EXTERNAL_NAMES,
     PASSWORDS,
     SECTIONS,
@@ -25,10 +29,6 @@ from k8s_ucp.backup import (
     parse,
     updated,
 )
-from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import SECRET, Kind, Kube, Object
-from k8s_ucp.reconciler.backup.backup_key import BadKey, key_for, load_key
-from k8s_ucp.reconciler.backup.core_state import CoreState
 
 names = st.text(st.sampled_from("abc/-."), min_size=1, max_size=6)
 texts = st.text(max_size=8)
@@ -236,7 +236,8 @@ def test_a_key_of_age_keygen_is_accepted(path: Path) -> None:
 
 def test_age_is_not_imported_before_it_is_needed() -> None:
     code = (
-        "import sys; import k8s_ucp.plans, k8s_ucp.backup, k8s_ucp.reconciler.backup.backup_key;"
+        "import sys; import k8s_ucp.plans, k8s_ucp.reconciler.backup_content;"
+        "import k8s_ucp.reconciler.backup.backup_key;"
         "sys.exit('pyrage' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
