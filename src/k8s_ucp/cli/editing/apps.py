@@ -17,13 +17,36 @@ from k8s_ucp.cli.command import (
     YesOption,
     declare,
     invocation,
-    option,
     plan_invocation,
 )
 from k8s_ucp.cli.editing.adding.app_source import with_source
 from k8s_ucp.cli.editing.adding.copies import COPIES
-from k8s_ucp.cli.editing.adding.flags import AppFlags, AuthOption, RevisionOption
+from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.cli.editing.adding.items import item_of
+from k8s_ucp.cli.editing.adding.options import (
+    AlsoNamespaceOption,
+    AuthOption,
+    ChartOption,
+    ClusterKindOption,
+    DatabaseOption,
+    DatabaseProviderOption,
+    DryRunOption,
+    FormOption,
+    FromOutsideOption,
+    HostOption,
+    ImageOption,
+    NameArgument,
+    NamespaceOption,
+    OverlayOption,
+    PathOption,
+    ReplicasOption,
+    RepoOption,
+    RevisionOption,
+    SourceArgument,
+    TagOption,
+    ValuesOption,
+    VersionOption,
+)
 from k8s_ucp.cli.editing.deletion import (
     how_far,
     refuse_lost_core,
@@ -49,7 +72,6 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
 )
 from k8s_ucp.cli.topology_selection import app_names, declared_topology
-from k8s_ucp.clouds import database_providers
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.message import shorten_digests
@@ -107,121 +129,28 @@ def show(ctx: typer.Context, output: OutputOption = Output.table) -> None:
 @app.command(short_help="Add an app to all environments.")
 def add(
     ctx: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help=f"Name of the new app, or of a built-in app: {', '.join(APPS)}."
-        ),
-    ],
-    source: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SOURCE]",
-            help="Folder, file, URL of a git repository, oci://…/CHART or IMAGE:TAG; "
-            "instead of --path, --repo, --chart, --image.",
-            show_default=False,
-        ),
-    ] = None,
-    image: Annotated[
-        str | None, option("--image", "NAME", "Image of the app, without tag.")
-    ] = None,
-    tag: Annotated[str | None, option("--tag", "TAG", "Initial tag of the image.")] = None,
-    path: Annotated[
-        str | None,
-        option(
-            "--path",
-            "DIR",
-            "Folder with a kustomization, a Helm chart, manifests or jsonnet, or one file; copied "
-            "if it is outside of the workspace. With --repo: in that repository.",
-        ),
-    ] = None,
-    repo: Annotated[
-        str | None,
-        option("--repo", "REPO", "URL of a git repository; with --chart: of a Helm repository."),
-    ] = None,
+    name: NameArgument,
+    source: SourceArgument = None,
+    image: ImageOption = None,
+    tag: TagOption = None,
+    path: PathOption = None,
+    repo: RepoOption = None,
     revision: RevisionOption = None,
-    chart: Annotated[
-        str | None, option("--chart", "NAME", "Name of a Helm chart in --repo, or oci://…/NAME.")
-    ] = None,
-    version: Annotated[
-        str | None, option("--version", "VERSION", "Version of --chart. Default: the newest.")
-    ] = None,
-    form: Annotated[
-        str | None,
-        option(
-            "--as", "FORM", f"Form of the manifests: {', '.join(APP_FORMS)}. Default: detected."
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        option(
-            "--values",
-            "[ENV=]FILE",
-            "Values file of a Helm chart, for all environments or one; repeatable.",
-        ),
-    ] = None,
-    overlay: Annotated[
-        list[str] | None,
-        option(
-            "--overlay",
-            "ENV=DIR",
-            "Kustomize overlay of an environment, if its name differs; repeatable.",
-        ),
-    ] = None,
-    namespace: Annotated[
-        str | None, option("--namespace", "NAME", "Namespace of the app. Default: its name.")
-    ] = None,
-    also_namespace: Annotated[
-        list[str] | None,
-        option(
-            "--also-namespace",
-            "NAME",
-            "Additional namespace that the app may write to; repeatable.",
-        ),
-    ] = None,
-    cluster_kind: Annotated[
-        list[str] | None,
-        option(
-            "--cluster-kind",
-            "KIND",
-            "Cluster-scoped kind that the app may create, such as ClusterRole; repeatable.",
-        ),
-    ] = None,
-    from_outside: Annotated[
-        list[str] | None,
-        option(
-            "--from-outside",
-            "KIND/NAME",
-            "Secret or ConfigMap that something else creates in the app's namespace; repeatable.",
-        ),
-    ] = None,
+    chart: ChartOption = None,
+    version: VersionOption = None,
+    form: FormOption = None,
+    values: ValuesOption = None,
+    overlay: OverlayOption = None,
+    namespace: NamespaceOption = None,
+    also_namespace: AlsoNamespaceOption = None,
+    cluster_kind: ClusterKindOption = None,
+    from_outside: FromOutsideOption = None,
     auth: AuthOption = None,
-    host: Annotated[
-        list[str] | None,
-        option("--host", "NAME", "Host name, prefixed to <environment>.<domain>; repeatable."),
-    ] = None,
-    replicas: Annotated[
-        int | None, option("--replicas", "N", "With --image: number of pods.")
-    ] = None,
-    database: Annotated[
-        str | None,
-        option("--database", "NAME", "Name of the app's database; created if it does not exist."),
-    ] = None,
-    database_provider: Annotated[
-        str | None,
-        option(
-            "--database-provider",
-            "P",
-            f"Provider of the database: {', '.join(database_providers())}. Default: a simulated "
-            "cloud if there is one, else local.",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool,
-        option(
-            "--dry-run", None, "Print the changes and all rendered objects without applying them."
-        ),
-    ] = False,
+    host: HostOption = None,
+    replicas: ReplicasOption = None,
+    database: DatabaseOption = None,
+    database_provider: DatabaseProviderOption = None,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Add an app to ucp.yaml and the app repository, and push. It runs on every environment.
 

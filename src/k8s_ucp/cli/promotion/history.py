@@ -10,7 +10,8 @@ import typer
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notation, option, placed
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.promotion.app_repository import app_repository
-from k8s_ucp.cli.promotion.results import AppArgument, BranchOption, RepoOption, with_repository
+from k8s_ucp.cli.promotion.options import AppArgument, BranchOption, RepoOption
+from k8s_ucp.cli.promotion.results import with_repository
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to

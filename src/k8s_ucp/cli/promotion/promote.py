@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
+from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation
 from k8s_ucp.cli.promotion.landing import Promotions, Proposing, land_promotions
 from k8s_ucp.cli.promotion.missing_arguments import (
     EVERY_APP,
@@ -18,23 +18,38 @@ from k8s_ucp.cli.promotion.missing_arguments import (
     known_names,
     refuse_incomplete,
 )
-from k8s_ucp.cli.promotion.results import (
-    BRANCH_HELP,
-    ENV_HELP,
-    REPO_HELP,
-    TIMEOUT_HELP,
-    repeating,
-    seconds,
-    show_landing,
+from k8s_ucp.cli.promotion.options import seconds
+from k8s_ucp.cli.promotion.promote_options import (
+    AppArgument,
+    BatchOption,
+    BranchOption,
+    ChartVersionOption,
+    DigestOption,
+    EnvOption,
+    ExpectOption,
+    ForceOption,
+    ForgeOption,
+    ImageOption,
+    MergeWhenGreenOption,
+    PullRequestOption,
+    RepoOption,
+    RequireEnvOption,
+    RequireHealthyOption,
+    SemverOption,
+    SequenceOption,
+    SoakOption,
+    SourceOption,
+    TagOption,
+    TimeoutOption,
 )
-from k8s_ucp.cli.topology_selection import app_names, environment_names
+from k8s_ucp.cli.promotion.results import repeating, show_landing
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.promotion.batch import read_batch
 from k8s_ucp.gitops.promotion.ci import Run, find_run
 from k8s_ucp.gitops.promotion.decision import Intent
 from k8s_ucp.gitops.promotion.health import HealthGate, application_reader, find_kubeconfig
-from k8s_ucp.gitops.promotion.order import HIGHEST_SEQUENCE, Order
+from k8s_ucp.gitops.promotion.order import Order
 from k8s_ucp.gitops.promotion.overlay import check_name
 from k8s_ucp.gitops.promotion.targets.versions import (
     parse_chart_version,
@@ -46,136 +61,31 @@ from k8s_ucp.gitops.promotion.targets.versions import (
 app = declare()
 
 
-def _option(flag: str, metavar: str | None, help: str, **more: Any) -> Any:
-    """An option that can also be set by a variable, which is safer than quoting in pipelines.
-
-    UCP_PROMOTE_TAG is --tag, and so on.
-    """
-    name = "UCP_PROMOTE_" + flag.removeprefix("--").replace("-", "_").upper()
-    return option(flag, metavar, help, envvar=name, show_envvar=False, **more)
-
-
 @app.command()
 def promote(
     ctx: typer.Context,
-    app: Annotated[
-        str,
-        typer.Argument(
-            metavar="[APP]",
-            help="Name of the app; required without --batch.",
-            envvar="UCP_PROMOTE_APP",
-            show_envvar=False,
-            autocompletion=app_names,
-        ),
-    ] = "",
+    app: AppArgument = "",
     every_app: Annotated[bool, typer.Option("--all", hidden=True)] = False,
-    env: Annotated[str, _option("--env", "ENV", ENV_HELP, autocompletion=environment_names)] = "",
-    tag: Annotated[
-        str, _option("--tag", "TAG", "Image tag to promote; TAG@sha256:… pins it.")
-    ] = "",
-    digest: Annotated[
-        str, _option("--digest", "DIGEST", "Image digest to promote instead of a tag: sha256:…")
-    ] = "",
-    source: Annotated[
-        str,
-        _option("--from", "ENV", "Environment to promote from.", autocompletion=environment_names),
-    ] = "",
-    image: Annotated[
-        list[str] | None,
-        _option("--image", "NAME=TAG", "Tag or digest of one of several images; repeatable."),
-    ] = None,
-    chart_version: Annotated[
-        list[str] | None,
-        _option(
-            "--chart-version",
-            "[NAME=]V",
-            "Version of the app's Helm chart to promote, or of the chart NAME; repeatable.",
-        ),
-    ] = None,
-    batch: Annotated[
-        str,
-        _option(
-            "--batch", "FILE", "YAML file with several promotions for one commit; - reads stdin."
-        ),
-    ] = "",
-    repo: Annotated[str, _option("--repo", "URL|PATH", REPO_HELP)] = "",
-    branch: Annotated[str, _option("--branch", "NAME", BRANCH_HELP)] = "",
-    sequence: Annotated[
-        int | None,
-        _option(
-            "--sequence",
-            "N",
-            "Order of the promotion: a lower number never replaces a higher one. "
-            "Default: run number of the CI.",
-            min=0,
-            max=HIGHEST_SEQUENCE,
-        ),
-    ] = None,
-    semver: Annotated[
-        bool,
-        _option("--semver", None, "Order promotions by semantic version instead of --sequence."),
-    ] = False,
-    expect: Annotated[
-        str, _option("--expect", "TAG", "Promote only if the environment currently has this tag.")
-    ] = "",
-    require_env: Annotated[
-        str,
-        _option(
-            "--require-env",
-            "ENV",
-            "Promote only if this environment has the tag. Default: promotesFrom in "
-            "environments.yaml.",
-        ),
-    ] = "",
-    require_healthy: Annotated[
-        bool,
-        _option(
-            "--require-healthy",
-            None,
-            "Promote only if the app is Synced and Healthy in the required environment.",
-        ),
-    ] = False,
-    soak: Annotated[
-        str,
-        _option(
-            "--soak",
-            "DURATION",
-            "Require the app to have been healthy this long, such as 10m; waits for it.",
-        ),
-    ] = "",
-    pr: Annotated[
-        bool,
-        _option(
-            "--pr",
-            None,
-            "Open or update a pull request for this app and environment instead of pushing "
-            "to the branch.",
-        ),
-    ] = False,
-    merge_when_green: Annotated[
-        bool,
-        _option(
-            "--merge-when-green", None, "Merge the pull request automatically once its checks pass."
-        ),
-    ] = False,
-    forge: Annotated[
-        str,
-        _option(
-            "--forge",
-            "KIND",
-            "Type of the forge: github, gitlab or gitea. Default: derived from the "
-            "repository's host.",
-        ),
-    ] = "",
-    force: Annotated[
-        bool,
-        _option(
-            "--force",
-            None,
-            "Promote even if a higher sequence or version landed; does not override a hold.",
-        ),
-    ] = False,
-    timeout: Annotated[str, _option("--timeout", "DURATION", TIMEOUT_HELP)] = "5m",
+    env: EnvOption = "",
+    tag: TagOption = "",
+    digest: DigestOption = "",
+    source: SourceOption = "",
+    image: ImageOption = None,
+    chart_version: ChartVersionOption = None,
+    batch: BatchOption = "",
+    repo: RepoOption = "",
+    branch: BranchOption = "",
+    sequence: SequenceOption = None,
+    semver: SemverOption = False,
+    expect: ExpectOption = "",
+    require_env: RequireEnvOption = "",
+    require_healthy: RequireHealthyOption = False,
+    soak: SoakOption = "",
+    pr: PullRequestOption = False,
+    merge_when_green: MergeWhenGreenOption = False,
+    forge: ForgeOption = "",
+    force: ForceOption = False,
+    timeout: TimeoutOption = "5m",
     output: OutputOption = Output.table,
 ) -> int:
     """Write an image tag to an environment's overlay, commit and push it.

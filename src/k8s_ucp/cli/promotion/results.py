@@ -1,4 +1,4 @@
-"""Shared by promote, rollback and history: options, their values, results."""
+"""The result of promote and rollback, as text and as data, and the commands it suggests."""
 
 from __future__ import annotations
 
@@ -6,42 +6,16 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from k8s_ucp.cli.command import Invocation, Output, notation, option, placed
-from k8s_ucp.cli.topology_selection import app_names
-from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.cli.command import Invocation, Output, notation, placed
+from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import FALLBACK
 from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_words
-
-REPO_HELP = "URL or path of the app repository. Default: that of the workspace's topology."
-BRANCH_HELP = (
-    "Branch of the app repository. Default: the topology's; with --repo, its default branch."
-)
-ENV_HELP = "Environment to change."
-TIMEOUT_HELP = "How long to wait for the repository and to retry the push."
-
-AppArgument = Annotated[
-    str, typer.Argument(metavar="APP", help="Name of the app.", autocompletion=app_names)
-]
-RepoOption = Annotated[str, option("--repo", "URL|PATH", REPO_HELP)]
-BranchOption = Annotated[str, option("--branch", "NAME", BRANCH_HELP)]
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "": 1}
-
-
-def seconds(option: str, text: str) -> float:
-    """Seconds of a duration such as 90s, 10m or 1h30m. Raises UsageError."""
-    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smh]?)", text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise UsageError(f"{option} {text!r} is not a valid duration", next=f"{option} 10m")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
 
 
 def person(run: Run) -> Author | None:

@@ -10,17 +10,15 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.promotion.app_repository import app_repository
-from k8s_ucp.cli.promotion.results import (
+from k8s_ucp.cli.promotion.options import (
     ENV_HELP,
     TIMEOUT_HELP,
     AppArgument,
     BranchOption,
     RepoOption,
-    person,
-    repeating,
     seconds,
-    show_landing,
 )
+from k8s_ucp.cli.promotion.results import person, repeating, show_landing
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.push_loop import Pace

@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
-
-from k8s_ucp.cli.command import option
-
-RevisionOption = Annotated[
-    str | None,
-    option("--revision", "REV", "Branch, tag or commit in REPO; pinned to the commit.", "--ref"),
-]
-AuthOption = Annotated[
-    str | None, option("--auth", "NAME", "Name of the credential in ucp.yaml for REPO.")
-]
+from typing import Any
 
 
 @dataclass(frozen=True)

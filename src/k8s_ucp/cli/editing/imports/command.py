@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, invocation, notation, option
-from k8s_ucp.cli.editing.adding.flags import AuthOption, RevisionOption
+from k8s_ucp.cli.editing.adding.options import AuthOption, RevisionOption
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.imports.candidates import ImportAnswers, candidate
 from k8s_ucp.cli.editing.imports.choices import (
