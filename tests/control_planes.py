@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp import process
-from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest, Seed
+from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest, ClusterState, Seed
 from k8s_ucp.clusters import seeds
 from k8s_ucp.clusters.embedded import default_objects
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
@@ -104,22 +104,27 @@ def made(provider: EmbeddedProvider, name: str, seed: Seed | None = None) -> Kub
     _WITHOUT_WATCHER.add(provider)
     provider.create(ClusterRequest(name, seed=seed, parameters={"gogc": GOGC}), quiet)
 
-    def is_ready() -> bool:
-        found = provider.state(name)
-        if found.message.startswith("not running"):
-            # On a slow machine a controller may exit; a topology's watcher would restart it.
-            provider.start(name)
-        return found.ready
-
-    eventually(is_ready, lambda: provider.state(name).message)
+    eventually(lambda: _restart_exited(provider, name).ready, lambda: provider.state(name).message)
     return Kube(provider.kubeconfig(name))
 
 
 def start_what_ended(provider: ClusterProvider) -> None:
-    """Restart exited controllers, as a topology's watcher would on a slow machine."""
+    """Restart the exited programs of all clusters."""
     for name in provider.names():
-        if provider.state(name).message.startswith("not running"):
-            provider.start(name)
+        _restart_exited(provider, name)
+
+
+def _restart_exited(
+    provider: ClusterProvider, name: str, *, only_if_serving: bool = False
+) -> ClusterState:
+    """Restart what exited, as a topology's watcher would on a slow machine.
+
+    only_if_serving: not if the API server exited, too. Returns the state before.
+    """
+    found = provider.state(name)
+    if found.message.startswith("not running") and (found.running or not only_if_serving):
+        provider.start(name)
+    return found
 
 
 def made_with(
@@ -165,9 +170,7 @@ class Restarts:
         for provider in {*_WITHOUT_WATCHER} - {*_WATCHED}:
             for name in provider.names():
                 with contextlib.suppress(UcpError):
-                    found = provider.state(name)
-                    if found.running and found.message.startswith("not running"):
-                        provider.start(name)
+                    _restart_exited(provider, name, only_if_serving=True)
         self._next = time.monotonic() + _RESTART_SECONDS
 
 
