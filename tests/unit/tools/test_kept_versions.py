@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded import program_exchange, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.local import linked_entries
 from k8s_ucp.errors import UsageError
@@ -87,9 +87,9 @@ def test_entries_of_a_cluster_upgraded_on_its_own_are_kept_too(state: StateFolde
     folder = ClusterFolder(state.clusters, "demo-stage")
     (folder.home / "bin").mkdir(parents=True)
     older, newer = (cache_folder() / f"etcd-3.{each}.0-e" / "bin" / "etcd" for each in (6, 7))
-    programs.exchange(folder, {"etcd": older})
-    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")
-    programs.exchange(folder, {"etcd": newer})
+    programs.link(folder, {"etcd": older})
+    program_exchange.note_before(folder, Record("v1.35.4", {}), "v1.36.0")
+    programs.link(folder, {"etcd": newer})
     found = [linked_entries(each) for each in states(cache_folder())]
     assert found == [{"etcd-3.6.0-e", "etcd-3.7.0-e"}]
 

@@ -33,6 +33,7 @@ from k8s_ucp.clusters.embedded import (
     default_objects,
     definition,
     kwokctl,
+    program_exchange,
     programs,
     stages,
 )
@@ -55,9 +56,14 @@ from k8s_ucp.clusters.embedded.processes import (
     find_exposed,
     find_own,
 )
+from k8s_ucp.clusters.embedded.program_exchange import (
+    CLOSING_SECONDS,
+    ExchangePhase,
+    note_version,
+    repair,
+)
 from k8s_ucp.clusters.embedded.program_health import program_states
-from k8s_ucp.clusters.embedded.programs import ExchangePhase, ProgramPaths
-from k8s_ucp.clusters.embedded.repair import CLOSING_SECONDS, note_version, repair
+from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
 from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
@@ -273,7 +279,7 @@ class EmbeddedProvider:
     def interrupted_upgrade(self, name: str) -> InterruptedUpgrade | None:
         """The upgrade that was not completed; None if there is none. Raises UcpError."""
         folder = self._folder(name)
-        before = programs.noted(folder)
+        before = program_exchange.noted(folder)
         if before is None:
             return None
         exchanged = before.phase is ExchangePhase.EXCHANGED
@@ -290,13 +296,7 @@ class EmbeddedProvider:
         version = self._tag()
         with self._locked(folder, timeout):
             repair(folder)
-            record = self._existing(folder)
-            programs.note_before(folder, record, version)
-            end_all(folder, grace=CLOSING_SECONDS)
-            programs.copy_data(folder, paths["etcd"])
-            programs.exchange(folder, paths)
-            note_version(folder, record.version, version)
-            programs.note_phase(folder, ExchangePhase.EXCHANGED)
+            program_exchange.exchange(folder, self._existing(folder), paths, version)
             self._start(folder, self._existing(folder), until)
 
     def roll_back(self, name: str, *, timeout: float = 120) -> None:
@@ -307,11 +307,8 @@ class EmbeddedProvider:
         until = time.monotonic() + timeout
         folder = self._folder(name)
         with self._locked(folder, timeout):
-            before = programs.noted(folder)
-            if before is None:
+            if not program_exchange.undo(folder):
                 return
-            if before.phase is ExchangePhase.EXCHANGED:
-                programs.note_phase(folder, ExchangePhase.RETURNING)
             repair(folder)
             self._start(folder, self._existing(folder), until)
 
@@ -319,7 +316,7 @@ class EmbeddedProvider:
         """Close an upgrade whose cluster is healthy; it can't be rolled back then."""
         folder = self._folder(name)
         with self._locked(folder, CLOSING_SECONDS):
-            programs.forget_before(folder)
+            program_exchange.forget_before(folder)
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.
@@ -469,7 +466,7 @@ class EmbeddedProvider:
         dangling = [name for name, link in programs.links(folder).items() if not link.exists()]
         if dangling:
             paths = self._paths()
-            programs.exchange(folder, {name: paths[name] for name in dangling})
+            programs.link(folder, {name: paths[name] for name in dangling})
         if "kube-apiserver" in dangling:
             note_version(folder, record.version, self._tag())
             return self._existing(folder)

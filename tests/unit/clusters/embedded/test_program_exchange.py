@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded import program_exchange, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
-from k8s_ucp.clusters.embedded.programs import ExchangePhase
-from k8s_ucp.clusters.embedded.repair import repair
+from k8s_ucp.clusters.embedded.program_exchange import ExchangePhase, repair
 from k8s_ucp.errors import UcpError
 
 RECORD = Record("v1.34.4", {})
@@ -29,7 +28,7 @@ def folder(tmp_path: Path) -> ClusterFolder:
     (found.home / "bin").mkdir(parents=True)
     found.data.mkdir()
     (found.data / "db").write_text("before")
-    programs.exchange(found, paths(tmp_path, "1.34.4", "3.6.1"))
+    programs.link(found, paths(tmp_path, "1.34.4", "3.6.1"))
     return found
 
 
@@ -39,26 +38,28 @@ def test_the_cache_entries_of_running_programs_are_listed(folder: ClusterFolder)
         "kubernetes": "kubernetes-1.34.4-b",
         "kwok": "kwok-0.8.0-k",
     }
-    assert programs.noted(folder) is None
+    assert program_exchange.noted(folder) is None
 
 
 def test_the_first_upgrade_note_wins_when_an_interrupted_upgrade_is_rerun(
     folder: ClusterFolder, tmp_path: Path
 ) -> None:
-    programs.note_before(folder, RECORD, "v1.35.4")
-    programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
-    programs.note_before(folder, Record("v1.35.4", {}), "v1.36.0")  # Interrupted, and run again.
-    noted = programs.noted(folder)
+    program_exchange.note_before(folder, RECORD, "v1.35.4")
+    programs.link(folder, paths(tmp_path, "1.35.4", "3.6.1"))
+    program_exchange.note_before(
+        folder, Record("v1.35.4", {}), "v1.36.0"
+    )  # Interrupted, and run again.
+    noted = program_exchange.noted(folder)
     assert noted is not None
     assert (noted.version, noted.newer, noted.phase) == ("v1.34.4", "v1.35.4", ExchangePhase.BEGUN)
     assert noted.entries["kubernetes"] == "kubernetes-1.34.4-b"
-    programs.note_phase(folder, ExchangePhase.EXCHANGED)
-    noted = programs.noted(folder)
+    program_exchange.note_phase(folder, ExchangePhase.EXCHANGED)
+    noted = program_exchange.noted(folder)
     assert noted is not None and noted.phase is ExchangePhase.EXCHANGED
-    programs.exchange(folder, noted.paths)
+    programs.link(folder, noted.paths)
     assert programs.entries(folder)["kubernetes"] == "kubernetes-1.34.4-b"
-    programs.forget_before(folder)
-    assert programs.noted(folder) is None
+    program_exchange.forget_before(folder)
+    assert program_exchange.noted(folder) is None
 
 
 @pytest.mark.parametrize("etcd", ["3.6.2", "3.7.0"])
@@ -71,10 +72,10 @@ def test_the_data_copy_of_an_earlier_upgrade_is_not_put_back(
     folder.write_record(RECORD)
     (folder.home / "kwok.yaml").write_text("kubeVersion: v1.35.4\n")
     newer = paths(tmp_path, "1.35.4", etcd)
-    programs.note_before(folder, RECORD, "v1.35.4")
-    programs.copy_data(folder, newer["etcd"])
-    programs.exchange(folder, newer)
-    programs.note_phase(folder, ExchangePhase.RETURNING)
+    program_exchange.note_before(folder, RECORD, "v1.35.4")
+    program_exchange.copy_data(folder, newer["etcd"])
+    programs.link(folder, newer)
+    program_exchange.note_phase(folder, ExchangePhase.RETURNING)
     repair(folder)
     assert (folder.data / "db").read_text() == "before"
 
@@ -89,18 +90,18 @@ def test_an_upgrade_interrupted_at_any_point_is_rolled_back(
     newer = paths(tmp_path, "1.35.4", "3.7.0")
     folder.write_record(RECORD)
     (folder.home / "kwok.yaml").write_text("kubeVersion: v1.35.4\n")
-    programs.note_before(folder, RECORD, "v1.35.4")
-    programs.copy_data(folder, newer["etcd"])
-    programs.exchange(folder, dict(list(newer.items())[:cut]))
+    program_exchange.note_before(folder, RECORD, "v1.35.4")
+    program_exchange.copy_data(folder, newer["etcd"])
+    programs.link(folder, dict(list(newer.items())[:cut]))
     if phase is ExchangePhase.RETURNING:
-        programs.note_phase(folder, phase)
+        program_exchange.note_phase(folder, phase)
         (folder.data / "db").write_text("after")
         if cut % 2:
             folder.data.rename(folder.data_copy.with_name("etcd-after"))
     repair(folder)
     assert programs.entries(folder) == before
     assert (folder.data / "db").read_text() == "before"
-    assert programs.noted(folder) is None
+    assert program_exchange.noted(folder) is None
     assert (folder.home / "kwok.yaml").read_text() == "kubeVersion: v1.34.4\n"
     assert sorted(each.name for each in folder.root.iterdir() if "etcd" in each.name) == []
 
@@ -108,21 +109,21 @@ def test_an_upgrade_interrupted_at_any_point_is_rolled_back(
 def test_programs_that_may_have_run_are_not_rolled_back_before_the_next_upgrade(
     folder: ClusterFolder, tmp_path: Path
 ) -> None:
-    programs.note_before(folder, RECORD, "v1.35.4")
-    programs.exchange(folder, paths(tmp_path, "1.35.4", "3.6.1"))
-    programs.note_phase(folder, ExchangePhase.EXCHANGED)
+    program_exchange.note_before(folder, RECORD, "v1.35.4")
+    programs.link(folder, paths(tmp_path, "1.35.4", "3.6.1"))
+    program_exchange.note_phase(folder, ExchangePhase.EXCHANGED)
     repair(folder)
     assert programs.entries(folder)["kubernetes"] == "kubernetes-1.35.4-b"
-    assert programs.noted(folder) is not None
+    assert program_exchange.noted(folder) is not None
 
 
 @pytest.mark.parametrize(("etcd", "copied"), [("3.6.2", False), ("3.7.0", True)])
 def test_data_is_copied_only_if_the_old_etcd_may_not_read_it_after_the_upgrade(
     folder: ClusterFolder, tmp_path: Path, etcd: str, copied: bool
 ) -> None:
-    programs.copy_data(folder, paths(tmp_path, "1.35.4", etcd)["etcd"])
+    program_exchange.copy_data(folder, paths(tmp_path, "1.35.4", etcd)["etcd"])
     (folder.data / "db").write_text("after")
-    programs.put_data_back(folder)
+    program_exchange.put_data_back(folder)
     assert (folder.data / "db").read_text() == ("before" if copied else "after")
     assert not folder.data_copy.exists()
 
@@ -130,4 +131,4 @@ def test_data_is_copied_only_if_the_old_etcd_may_not_read_it_after_the_upgrade(
 def test_a_truncated_upgrade_note_is_reported_as_corrupt(folder: ClusterFolder) -> None:
     folder.upgrade_note.write_text("{")
     with pytest.raises(UcpError, match="corrupt"):
-        programs.noted(folder)
+        program_exchange.noted(folder)
