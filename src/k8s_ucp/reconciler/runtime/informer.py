@@ -26,7 +26,7 @@ Change = Callable[[Object | None, Object | None], None]
 """Called with (before, after), None for absent. Runs in the informer's thread: must not block."""
 
 ANSWER_SECONDS = 5.0
-"""Timeout of a list, and grace for a watch beyond its own timeout."""
+"""Timeout of a list."""
 
 LIST_AGAIN = 600.0
 """Seconds between full lists, whatever the watch reports: if the first list was incomplete, nothing
