@@ -133,20 +133,17 @@ def _selected(summary: Status, name: str, topology: Topology) -> Status:
 
 def _holds(context: TopologyView) -> Mapping[tuple[str, str], list[str]]:
     """Versions on hold by (app, environment), as last fetched; none if they can't be read."""
-    folder, branch = (
-        context.workspace.gitops(context.topology.name),
-        context.topology.spec.git.branch,
-    )
+    folder = context.gitops
     here = folder.apps_remote.is_dir()
     place = folder.apps_remote if here else folder.apps
     if not place.is_dir():
         return {}
+    ref = f"refs/{'heads' if here else 'remotes/origin'}/{context.topology.spec.git.branch}"
     repository = Repository(place)
     try:
-        commit = repository.resolve(f"refs/{'heads' if here else 'remotes/origin'}/{branch}")
-        listing = repository.listing(commit, "apps") if commit else {}
+        listing = repository.listing(ref, "apps")
         marks = {path: entry.id for path, entry in listing.items() if is_marks_file(path)}
-        contents = repository.contents(marks.values()) if marks else {}
+        contents = repository.contents(marks.values())
     except UcpError:
         return {}
     return holds_in({path: contents[id] for path, id in marks.items()})
