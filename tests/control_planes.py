@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from k8s_ucp import process
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterRequest, ClusterState, Seed
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.embedded import default_objects
+from k8s_ucp.clusters.embedded.cached import default_objects
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports, default_registry
 from k8s_ucp.components import manifests

@@ -2,13 +2,12 @@
 
 kwokctl's binary runtime starts etcd, kube-apiserver, kube-controller-manager, kube-scheduler and
 the kwok controller, which simulates nodes and pods. processes.py verifies the identity of the
-processes and ends them; process_monitor.py keeps them alive.
+processes and ends them; process_monitor.py keeps them alive. Here are the checks and locks of the
+protocol; control_plane.py has what is done with one cluster.
 """
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 import sys
 import time
 from collections.abc import Collection, Mapping
@@ -24,59 +23,34 @@ from k8s_ucp.cluster_provider import (
     ProviderInfo,
     Reach,
     Report,
-    Seed,
 )
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import (
-    api_server,
-    datastore,
-    default_objects,
-    definition,
-    kwokctl,
-    program_exchange,
-    programs,
-    stages,
+from k8s_ucp.clusters.embedded import api_server, datastore, program_exchange, programs, stages
+from k8s_ucp.clusters.embedded.control_plane import (
+    ControlPlaneLifecycle,
+    admin_config,
+    existing,
+    left,
 )
-from k8s_ucp.clusters.embedded.definition import Particulars
-from k8s_ucp.clusters.embedded.folder import (
-    COMPONENTS,
-    PORTS,
-    VITAL,
-    ClusterFolder,
-    Record,
-    clusters_in,
-)
-from k8s_ucp.clusters.embedded.keys import make_keys
+from k8s_ucp.clusters.embedded.folder import COMPONENTS, VITAL, ClusterFolder, clusters_in
 from k8s_ucp.clusters.embedded.processes import (
-    clean_pid_files,
     end_all,
     end_components,
-    find_component,
     find_down,
     find_exposed,
     find_own,
 )
-from k8s_ucp.clusters.embedded.program_exchange import (
-    CLOSING_SECONDS,
-    ExchangePhase,
-    note_version,
-    repair,
-)
+from k8s_ucp.clusters.embedded.program_exchange import CLOSING_SECONDS, ExchangePhase, repair
 from k8s_ucp.clusters.embedded.program_health import program_states
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
-from k8s_ucp.clusters.ports import Ports, default_registry, refuse_taken
-from k8s_ucp.errors import ProgramMissing, UcpError, UsageError
+from k8s_ucp.clusters.ports import Ports, default_registry
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.locks import locked
 from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox
-from k8s_ucp.workspace import (
-    Workspace,
-    cache_folder,
-    make_private_folder,
-    write_private_file,
-)
+from k8s_ucp.workspace import Workspace, make_private_folder
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -127,6 +101,7 @@ class EmbeddedProvider:
         self._programs = programs
         self._version = version
         self._ports = ports or Ports(default_registry())
+        self._lifecycle = ControlPlaneLifecycle(programs, version, self._ports)
 
     @property
     def info(self) -> ProviderInfo:
@@ -150,8 +125,8 @@ class EmbeddedProvider:
                 f"{request.name!r} is not a valid cluster name: use 1 to 63 of a-z, "
                 "0-9 and -, a letter or digit first and last"
             )
-        wanted = (request.version or self._available()).removeprefix("v")
-        available = self._available().removeprefix("v")
+        available = self._lifecycle.version()
+        wanted = (request.version or available).removeprefix("v")
         # An existing cluster keeps its version, whatever is requested, until it is upgraded.
         made = self._folder(request.name).record_file.exists()
         if not made and wanted != available and not available.startswith(wanted + "."):
@@ -163,7 +138,7 @@ class EmbeddedProvider:
         check_path(self._base)
         Parameters.of(request)
         if self._programs is not None:
-            self._paths()
+            self._lifecycle.paths()
 
     def create(self, request: ClusterRequest, report: Report, *, timeout: float = 120) -> None:
         """Create the cluster if absent, start it if stopped, keep it if it runs.
@@ -179,17 +154,16 @@ class EmbeddedProvider:
         with self._locked(folder, timeout):
             if folder.record():
                 repair(folder)
-                record = self._existing(folder)
-                self._start(folder, record, until)
-                api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
+                record = self._lifecycle.start(folder, until)
+                api_server.add_nodes(admin_config(folder, record), Parameters.of(request).nodes)
                 return
             report(f"creating control plane {request.name}")
             # Remains of an interrupted creation.
-            self._clear(folder)
+            self._lifecycle.remove(folder)
             try:
-                self._make(folder, request, until)
+                self._lifecycle.create(folder, request, until)
             except BaseException as error:
-                self._clear(folder)
+                self._lifecycle.remove(folder)
                 folder.lock.unlink(missing_ok=True)
                 if isinstance(error, OSError):
                     raise UcpError(
@@ -201,11 +175,10 @@ class EmbeddedProvider:
         """Start an existing cluster with its data. Raises UcpError if there is none."""
         until = time.monotonic() + timeout
         folder = self._folder(name)
-        if folder.record() is None:
-            raise _absent(name)
+        existing(folder)  # Fails before it waits for the lock.
         with self._locked(folder, timeout):
             repair(folder)
-            self._start(folder, self._existing(folder), until)
+            self._lifecycle.start(folder, until)
 
     def stop(self, name: str, *, timeout: float = 60) -> None:
         """Stop it and keep its data. Does nothing if it is absent or stopped."""
@@ -222,7 +195,7 @@ class EmbeddedProvider:
         if not self._base.is_dir():
             return
         with self._locked(folder, timeout):
-            self._clear(folder)
+            self._lifecycle.remove(folder)
             folder.lock.unlink(missing_ok=True)
 
     def state(self, name: str) -> ClusterState:
@@ -239,7 +212,7 @@ class EmbeddedProvider:
             message = "stopped" if stopped else f"not running: {', '.join(down)}"
             running = not set(down) & set(VITAL)
         else:
-            config = self._config(folder, record)
+            config = admin_config(folder, record)
             message = not_ready(config) or find_exposed(folder)
             running = True
             outdated = not message and stages.outdated(folder, api_server.gateway_kinds(config))
@@ -292,12 +265,12 @@ class EmbeddedProvider:
         UcpError, and DeadlineExceeded if the cluster does not become ready.
         """
         until = time.monotonic() + timeout
-        folder, paths = self._folder(name), self._paths()
-        version = self._tag()
+        folder, paths = self._folder(name), self._lifecycle.paths()
+        version = self._lifecycle.tag()
         with self._locked(folder, timeout):
             repair(folder)
-            program_exchange.exchange(folder, self._existing(folder), paths, version)
-            self._start(folder, self._existing(folder), until)
+            program_exchange.exchange(folder, existing(folder), paths, version)
+            self._lifecycle.start(folder, until)
 
     def roll_back(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with its programs from before `upgrade`. Does nothing without one.
@@ -310,7 +283,7 @@ class EmbeddedProvider:
             if not program_exchange.undo(folder):
                 return
             repair(folder)
-            self._start(folder, self._existing(folder), until)
+            self._lifecycle.start(folder, until)
 
     def settle_upgrade(self, name: str) -> None:
         """Close an upgrade whose cluster is healthy; it can't be rolled back then."""
@@ -329,10 +302,7 @@ class EmbeddedProvider:
                 next="use an embedded core cluster",
             )
         folder = self._folder(name)
-        record = folder.record()
-        if record is None:
-            raise _absent(name)
-        return self._config(folder, record)
+        return admin_config(folder, existing(folder))
 
     def seeded_with(self, name: str) -> str:
         """Digest of the complete seed that a cluster was created with; empty if there was none."""
@@ -360,166 +330,24 @@ class EmbeddedProvider:
         parameters = {"nodes": "0"}
         other.create(ClusterRequest(name, None, parameters), lambda _: None, timeout=timeout)
         copied = other._folder(name)
-        with other._locked(copied, _left(until)):
+        with other._locked(copied, left(until)):
             # No component acts on incomplete data, and each reads everything when it is restarted.
             end_components(copied, [each for each in COMPONENTS if each != "etcd"])
             datastore.clear(copied.home)
             for page in datastore.read_pages(self._folder(original).home, without=NOT_COPIED):
                 datastore.write(copied.home, page)
-            other._start(copied, other._existing(copied), until)
+            other._lifecycle.start(copied, until)
 
     def peak_megabytes(self, name: str) -> int:
         """Sum of the peak memory of each process of a cluster."""
         found = find_own(self._folder(name))
         return sum(process.peak_bytes(each.pid) for each in found) // 10**6
 
-    def _make(self, folder: ClusterFolder, request: ClusterRequest, until: float) -> None:
-        paths = self._paths()
-        make_private_folder(folder.root)
-        make_private_folder(folder.kwok)
-        ports = self._ports.reserve(str(folder.root), PORTS)
-        folder.link(folder.kwokctl, paths["kwokctl"])
-        version, cache = self._tag(), cache_folder()
-        own = Particulars(folder, ports, secrets.token_hex(8))
-        settings = kwokctl.settings(
-            *(folder, ports, paths, own.token),
-            version=version,
-            gogc=Parameters.of(request).gogc,
-        )
-        kwokctl.write_settings(folder, settings)
-        make_keys(folder)
-        defined = definition.write(own, settings, paths, cache)
-        kwokctl.create(folder, defined=defined, timeout=_left(until))
-        key = default_objects.key(paths)
-        has_defaults = default_objects.write_cached_objects(folder.home, cache, key)
-        if request.seed:
-            _write_seed(folder, request.seed)
-        record = Record(version, ports)
-        self._await(folder, record, until)
-        if not defined:
-            definition.keep(own, settings, cache)
-        # APIServices of a seed's CRDs are not defaults.
-        unknown = not (has_defaults or request.seed)
-        if unknown and api_server.has_defaults(self._config(folder, record), until):
-            default_objects.keep(folder.home, cache, key)
-        api_server.add_nodes(self._config(folder, record), Parameters.of(request).nodes)
-        folder.write_record(record)
-        folder.mark_running()
-
-    def _start(self, folder: ClusterFolder, record: Record, until: float) -> None:
-        former = definition.relocate(folder)
-        if former and not former.exists():
-            self._ports.release(str(former))
-        record = self._with_own_ports(folder, record)
-        kinds = None
-        if find_component(folder, "kube-apiserver"):
-            config = self._config(folder, record)
-            kinds = api_server.gateway_kinds(config)
-            if kinds and stages.outdated(folder, kinds):
-                api_server.wait_described(folder, config, kinds, until)
-        end_components(folder, kwokctl.update(folder, kinds))
-        if down := find_down(folder):
-            record = self._link_programs(folder, record)
-            clean_pid_files(folder)
-            taken = {name: port for name, port in record.ports.items() if name in down}
-            refuse_taken(taken, f"cluster {folder.name}")
-            kwokctl.start(folder, timeout=_left(until))
-        self._await(folder, record, until)
-        if not folder.should_run():
-            folder.mark_running()
-
-    def _with_own_ports(self, folder: ClusterFolder, record: Record) -> Record:
-        """The record, with ports that no other cluster has got since it was started last.
-
-        A workspace in the former place of a moved one has the ports that are reserved for there.
-        """
-        if len(find_down(folder)) < len(COMPONENTS):
-            self._ports.claim(str(folder.root), record.ports)
-            return record
-        names = tuple(record.ports)
-        ports = self._ports.reserve(str(folder.root), names, known=record.ports)
-        if ports == record.ports:
-            return record
-        definition.renumber(folder, record.ports, ports)
-        folder.write_record(Record(record.version, ports))
-        return self._existing(folder)
-
-    def _await(self, folder: ClusterFolder, record: Record, until: float) -> None:
-        api_server.wait_serving(folder, self._config(folder, record), until)
-        if find_down(folder):
-            # On a slow machine a controller may exit before the API server responds.
-            kwokctl.start(folder, timeout=_left(until))
-        exposed = find_exposed(folder)
-        if exposed:
-            raise UcpError(
-                f"cluster {folder.name} must listen on loopback addresses only: {exposed}"
-            )
-
-    def _clear(self, folder: ClusterFolder) -> None:
-        folder.mark_stopped()
-        end_all(folder, grace=0)
-        folder.remove()
-        self._ports.release(str(folder.root))
-
-    def _link_programs(self, folder: ClusterFolder, record: Record) -> Record:
-        """Link newly installed programs if the cluster's own were removed."""
-        dangling = [name for name, link in programs.links(folder).items() if not link.exists()]
-        if dangling:
-            paths = self._paths()
-            programs.link(folder, {name: paths[name] for name in dangling})
-        if "kube-apiserver" in dangling:
-            note_version(folder, record.version, self._tag())
-            return self._existing(folder)
-        return record
-
-    def _existing(self, folder: ClusterFolder) -> Record:
-        record = folder.record()
-        if record is None:
-            raise _absent(folder.name)
-        return record
-
-    def _paths(self) -> dict[str, Path]:
-        if self._programs is None:
-            raise ProgramMissing("the embedded engine is not installed", next="ucp tools install")
-        return programs.find(self._programs)
-
-    def _available(self) -> str:
-        if self._version is None:
-            from k8s_ucp.tools.catalogue import CATALOGUE
-
-            self._version = CATALOGUE["kubernetes"].version
-        return self._version
-
-    def _tag(self) -> str:
-        """The available version with "v"."""
-        return "v" + self._available().removeprefix("v")
-
     def _folder(self, name: str) -> ClusterFolder:
         return ClusterFolder(self._base, name)
 
     def _locked(self, folder: ClusterFolder, timeout: float) -> Any:
         return locked(folder.lock, f"the lock of cluster {folder.name}", timeout=timeout)
-
-    def _config(self, folder: ClusterFolder, record: Record) -> dict[str, Any]:
-        return api_server.kubeconfig(folder, record.ports["kube-apiserver"])
-
-
-def _write_seed(folder: ClusterFolder, seed: Seed) -> None:
-    """Write the CRDs while the API server starts: it reads them a second after etcd responds.
-
-    CRDs that are written later it handles like applied ones. Without the note, all are applied.
-    """
-    with contextlib.suppress(UcpError):
-        datastore.write_kinds(folder.home, seed.kinds)
-        write_private_file(folder.seed_note, seed.digest)
-
-
-def _absent(name: str) -> UcpError:
-    return UcpError(f"the embedded cluster {name} does not exist", next="ucp start")
-
-
-def _left(until: float) -> float:
-    return max(0.1, until - time.monotonic())
 
 
 def make(workspace: Workspace, topology: Topology, toolbox: Toolbox | None) -> EmbeddedProvider:

@@ -16,8 +16,9 @@ from typing import Any, cast
 from k8s_ucp import yaml_io
 from k8s_ucp.cluster_provider import Seed, SeedTaker
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.embedded import default_objects, definition, programs
-from k8s_ucp.clusters.embedded.default_objects import PROGRAMS
+from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded.cached import default_objects, definition
+from k8s_ucp.clusters.embedded.cached.default_objects import PROGRAMS
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.manifests import Manifest, digest, written

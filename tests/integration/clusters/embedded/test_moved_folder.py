@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.clusters.embedded.control_plane import ControlPlaneLifecycle
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import MARK, end_all, find_own
-from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.process import ProcessIdentity, is_running, spawn, terminate
 
@@ -88,12 +88,12 @@ def test_a_moved_cluster_gets_other_ports_than_the_next_one_in_its_former_place(
     (moved.home / "kwok.yaml").write_text(
         "".join(f"- --secure-port={port}\n" for port in before.values())
     )
-    provider = EmbeddedProvider(there, None, ports=ports)
+    lifecycle = ControlPlaneLifecycle(None, None, ports)
 
-    record = provider._with_own_ports(moved, Record("v1.35.4", before))
+    record = lifecycle.with_own_ports(moved, Record("v1.35.4", before))
 
     assert not set(record.ports.values()) & set(before.values())
     assert record == moved.record()
     text = (moved.home / "kwok.yaml").read_text()
     assert text == "".join(f"- --secure-port={port}\n" for port in record.ports.values())
-    assert provider._with_own_ports(moved, record) == record
+    assert lifecycle.with_own_ports(moved, record) == record

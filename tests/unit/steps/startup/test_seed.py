@@ -12,7 +12,8 @@ import pytest
 
 from k8s_ucp.cluster_provider import Seed
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.embedded import definition, programs
+from k8s_ucp.clusters.embedded import programs
+from k8s_ucp.clusters.embedded.cached import definition
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.components.manifests import written
 from k8s_ucp.kube import FIELD_MANAGER

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded.definition import relocate, renumber
+from k8s_ucp.clusters.embedded.cached.definition import relocate, renumber
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.errors import UcpError
 

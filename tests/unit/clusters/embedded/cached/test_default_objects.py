@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from k8s_ucp.clusters import seeds
-from k8s_ucp.clusters.embedded import default_objects
+from k8s_ucp.clusters.embedded.cached import default_objects
 
 UID = "0c4f9d5e-1b7a-4c56-9d34-6f1d2a3b4c5d"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded import definition, kwokctl, programs
-from k8s_ucp.clusters.embedded.definition import FILES, Particulars
+from k8s_ucp.clusters.embedded import kwokctl, programs
+from k8s_ucp.clusters.embedded.cached import definition
+from k8s_ucp.clusters.embedded.cached.definition import FILES, Particulars
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder
 from k8s_ucp.clusters.embedded.keys import make_keys
 from k8s_ucp.clusters.embedded.processes import end_all
