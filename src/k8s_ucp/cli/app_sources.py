@@ -49,7 +49,8 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
 
     name = app.chart.auth if app.chart else app.auth
     if name is not None:
-        return named_credential(name, topology, call.workspace)
+        source = app.chart.repo if app.chart else app.repo or ""
+        return named_credential(name, topology, call.workspace, source)
     git = topology.spec.git
     ours = {_site(each) for each in (git.core, git.apps) if each}
     return credential_of(topology, call.workspace) if _site(app.repo or "") in ours else None

@@ -27,7 +27,7 @@ def credential_of(topology: Topology, workspace: Workspace) -> Credential | None
     name = topology.spec.git.auth
     if (credential := git_credential()) or name is None:
         return credential
-    return named_credential(name, topology, workspace)
+    return named_credential(name, topology, workspace, *_repositories(topology))
 
 
 def credential_or_note(call: Invocation, topology: Topology) -> Credential | None:
@@ -47,12 +47,24 @@ def read_credential_of(topology: Topology, workspace: Workspace) -> Credential |
     Raises BadCredential.
     """
     name = topology.spec.git.read_auth
-    return None if name is None else named_credential(name, topology, workspace)
+    if name is None:
+        return None
+    return named_credential(name, topology, workspace, *_repositories(topology))
 
 
-def named_credential(name: str, topology: Topology, workspace: Workspace) -> Credential:
-    """One of the topology's credentials. Raises BadCredential."""
+def _repositories(topology: Topology) -> tuple[str, ...]:
+    return tuple(each for each in (topology.spec.git.core, topology.spec.git.apps) if each)
+
+
+def named_credential(name: str, topology: Topology, workspace: Workspace, *urls: str) -> Credential:
+    """One of the topology's credentials, to be sent to the hosts of the URLs.
+
+    Raises BadCredential.
+    """
+    from k8s_ucp.cli.credential_hosts import require_allowed
     from k8s_ucp.credentials import load_login, place_of
 
-    username, password = load_login(name, place_of(topology, workspace, name))
+    place = place_of(topology, workspace, name)
+    require_allowed(name, place, workspace.root, urls)
+    username, password = load_login(name, place)
     return Credential(username or ANY_USER, password)
