@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import termios
@@ -52,7 +53,7 @@ class Console:
     def say(self, text: str = "") -> None:
         """Write a message for people to stderr; not with -q."""
         if not self.quiet:
-            sys.stderr.write(printable(text, sys.stderr) + "\n")
+            sys.stderr.write(harmless(text) + "\n")
             sys.stderr.flush()
 
     def detail(self, text: str) -> None:
@@ -66,7 +67,7 @@ class Console:
 
     def refuse(self, text: str) -> None:
         """Write why the command did not do what it was asked to stderr, even with -q."""
-        sys.stderr.write(printable(text, sys.stderr) + "\n")
+        sys.stderr.write(harmless(text) + "\n")
         sys.stderr.flush()
 
     def steps(self) -> StepsView:
@@ -96,13 +97,35 @@ def printable(text: str, stream: TextIO) -> str:
     return _visible(text) if stream.isatty() else text
 
 
+def harmless(text: str) -> str:
+    """A message for people, wherever it is shown: terminal, pager or the log of a CI job.
+
+    GitHub Actions takes commands from the output of a job, such as to mask words in its log, or to
+    annotate a file: names of files and objects in a pull request could contain some.
+    """
+    text = _visible(text)
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return text
+    return _COMMAND_LINE.sub(r"\1\\x3a", text).replace("##[", r"#\x23[")
+
+
+_COMMAND_LINE = re.compile(r"^([^\S\n]*):(?=:)", re.MULTILINE)
+"""The beginning of `::name`; the older `##[name]` counts anywhere in a line."""
+
+
 def _visible(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_CONTROLS)
 
 
 _CONTROLS = {
     code: repr(chr(code))[1:-1]
-    for code in (*range(0x20), *range(0x7F, 0xA0))
+    for code in (
+        *range(0x20),
+        *range(0x7F, 0xA0),
+        # These reorder the text around them.
+        *range(0x202A, 0x202F),
+        *range(0x2066, 0x206A),
+    )
     if chr(code) not in "\n\t"
 }
 

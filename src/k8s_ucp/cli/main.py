@@ -276,12 +276,12 @@ def run(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         return code if isinstance(code, int) else OK
     except UcpError as error:
-        from k8s_ucp.cli.console import printable
+        from k8s_ucp.cli.console import harmless
 
         error.next = _advise_ownership(error.__cause__) or error.next
         if error.next:
             error.next = placed(error.next, _given)
-        sys.stderr.write(f"ucp: {printable(str(error), sys.stderr)}\n")
+        sys.stderr.write(f"ucp: {harmless(str(error))}\n")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("ucp: interrupted\n")
@@ -322,11 +322,11 @@ def _advise_on_machine(error: OSError) -> str | None:
 def _failed(error: Exception, arguments: Sequence[str]) -> int:
     """Print usage errors of typer in our format; anything unexpected is a bug, with a report."""
     if isinstance(error, PermissionError) and (advice := _advise_ownership(error)):
-        sys.stderr.write(f"ucp: {error.filename}: {error.strerror}\n  next: {advice}\n")
+        _write_error(f"{error.filename}: {error.strerror}", advice)
         return UcpError.exit_code
     if isinstance(error, OSError) and (advice := _advise_on_machine(error)):
         place = f"{error.filename}: " if error.filename else ""
-        sys.stderr.write(f"ucp: {place}{error.strerror}\n  next: {advice}\n")
+        _write_error(f"{place}{error.strerror}", advice)
         return UcpError.exit_code
     if isinstance(error, typer.TyperException):
         text = error.format_message()
@@ -338,22 +338,26 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
     from k8s_ucp.cli.failures.bug_report import summary, write_report
 
     report = write_report(error, sys.argv)
-    sys.stderr.write(
-        f"ucp: this is a bug in ucp: {summary(error)}\n"
-        f"  next: {f'see {report}' if report else 'run it again with -v'}\n"
+    _write_error(
+        f"this is a bug in ucp: {summary(error)}",
+        f"see {report}" if report else "run it again with -v",
     )
     return BUG
 
 
-def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequence[str]) -> None:
-    from k8s_ucp.cli.console import printable
+def _write_error(text: str, advice: str) -> None:
+    from k8s_ucp.cli.console import harmless
 
+    sys.stderr.write(harmless(f"ucp: {text}\n  next: {advice}") + "\n")
+
+
+def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequence[str]) -> None:
     advice = _familiar(error, text, arguments) or _complete(error, text, arguments)
     if advice:  # a name that only looks alike is not what was meant: create, recreate
         text = text.partition(" Did you mean")[0].partition(" (Possible options")[0]
     else:
         advice = _usage_advice(error, arguments)
-    sys.stderr.write(printable(f"ucp: {text}\n  next: {advice}", sys.stderr) + "\n")
+    _write_error(text, advice)
 
 
 def _familiar(error: typer.TyperException, text: str, arguments: Sequence[str]) -> str | None:

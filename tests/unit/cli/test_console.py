@@ -73,20 +73,41 @@ HOSTILE = "Name\x1b]0;evil\x07\x1b[2J\x9b1A\x7f: 1\r2"
 SHOWN = r"Name\x1b]0;evil\x07\x1b[2J\x9b1A\x7f: 1\r2"
 
 
-def test_control_characters_are_shown_on_a_terminal_and_kept_elsewhere(
+def test_control_characters_of_data_are_shown_on_a_terminal_and_kept_elsewhere(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A commit's author, or whoever writes a log, must not control the terminal."""
     streams: dict[io.StringIO, str] = {Terminal(): SHOWN, io.StringIO(): HOSTILE}
     for stream, expected in streams.items():
-        for name in ("stdout", "stderr"):
-            monkeypatch.setattr(sys, name, stream)
-        console = Console()
-        console.data(f"a\tb\n{HOSTILE}\nc")
-        console.say(HOSTILE)
-        console.warn(HOSTILE)
-        wanted = f"a\tb\n{expected}\nc\n{expected}\nucp: {expected}\n"
-        assert stream.getvalue() == wanted
+        monkeypatch.setattr(sys, "stdout", stream)
+        Console().data(f"a\tb\n{HOSTILE}\nc")
+        assert stream.getvalue() == f"a\tb\n{expected}\nc\n"
+
+
+@pytest.mark.parametrize("kind", [Terminal, io.StringIO])
+def test_control_characters_of_messages_are_shown_everywhere(
+    monkeypatch: pytest.MonkeyPatch, kind: type[io.StringIO]
+) -> None:
+    """Pagers and the pages of CI logs obey them, too."""
+    stream = kind()
+    monkeypatch.setattr(sys, "stderr", stream)
+    console = Console()
+    console.say(f"a\tb\n{HOSTILE}\u202ec")
+    console.warn(HOSTILE)
+    assert stream.getvalue() == f"a\tb\n{SHOWN}\\u202ec\nucp: {SHOWN}\n"
+
+
+def test_messages_in_a_github_job_contain_no_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The names of files in a pull request are in messages of `ucp check`."""
+    text = "apps/a::b:\n::add-mask::a\n  ::warning::b\nc ##[add-mask]d #[e] ::f"
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    Console().say(text)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    Console().say(text)
+    shown = "apps/a::b:\n\\x3a:add-mask::a\n  \\x3a:warning::b\nc #\\x23[add-mask]d #[e] ::f"
+    assert capsys.readouterr().err == f"{text}\n{shown}\n"
 
 
 def test_line_ends_of_other_systems_are_line_ends(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,6 @@ def _forget_old(folder: Path) -> None:
 
 
 def summary(error: BaseException) -> str:
-    """One line about the error, safe for a terminal."""
+    """One line about the error."""
     text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace").decode("utf-8")
     return " ".join(without_secrets(text).split())[:200]
