@@ -79,8 +79,17 @@ def credential_files(folder: Path) -> list[Path]:
     )
 
 
+def all_files(topology: Topology, workspace: Workspace) -> list[Path]:
+    """Those, and the ones elsewhere in the workspace that `spec.credentials` names."""
+    named = (
+        workspace.root / each.file for _, each in topology.spec.credentials if each and each.file
+    )
+    found = (each for each in named if each.is_file())
+    return sorted({*credential_files(workspace.credentials), *found})
+
+
 def exposed_files(folder: Path) -> list[Path]:
-    """Those that the group or others can read."""
+    """Files of the folder `creds/` that the group or others can read."""
     return [each for each in credential_files(folder) if each.stat().st_mode & 0o077]
 
 

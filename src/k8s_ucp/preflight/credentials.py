@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp.context import StartContext, TopologyView
-from k8s_ucp.credentials import credential_files, load, place_of
+from k8s_ucp.credentials import all_files, load, place_of
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
@@ -17,7 +17,6 @@ from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import BadKey, load_key, missing
-from k8s_ucp.workspace import Workspace
 
 
 def check_cloud_credentials(context: StartContext) -> None:
@@ -28,7 +27,7 @@ def check_cloud_credentials(context: StartContext) -> None:
 
 def check_tracked_credentials(view: TopologyView) -> None:
     """Check that no git repository has the credentials: its readers would, too. Raises UcpError."""
-    if tracked := _tracked_credentials(view.workspace):
+    if tracked := _tracked(all_files(view.topology, view.workspace)):
         raise UcpError(
             "credentials are tracked by a git repository, whose readers can use them: "
             + some_of(tracked),
@@ -43,7 +42,7 @@ def check_backup_key(context: StartContext) -> None:
     """
     path = context.workspace.backup_key
     key = load_key(path)
-    came = key is not None and path in _tracked_credentials(context.workspace)
+    came = key is not None and path in _tracked([path])
     sealed = sealed_backup(context, fetch=key is None or came)
     if sealed and key is None:
         raise missing(path)
@@ -58,16 +57,20 @@ def check_backup_key(context: StartContext) -> None:
         )
 
 
-def _tracked_credentials(workspace: Workspace) -> list[Path]:
-    files = credential_files(workspace.credentials)
-    names = tracked_files(workspace.credentials) if files else ()
-    return [each for each in files if each.name in names]
+def _tracked(files: Sequence[Path]) -> list[Path]:
+    names = {each: tracked_files(each) for each in {file.parent for file in files}}
+    return [each for each in files if each.name in names[each.parent]]
 
 
 def _untrack(files: Sequence[Path]) -> str:
-    """The command that removes files from git, and keeps them."""
-    folder = shlex.quote(str(files[0].parent))
-    return f"git -C {folder} rm --cached {shlex.join(each.name for each in files)}"
+    """The commands that remove files from git, and keep them."""
+    names = {
+        each.parent: [file.name for file in files if file.parent == each.parent] for each in files
+    }
+    return " && ".join(
+        f"git -C {shlex.quote(str(folder))} rm --cached {shlex.join(found)}"
+        for folder, found in names.items()
+    )
 
 
 def sealed_backup(context: StartContext, *, fetch: bool) -> bytes | None:

@@ -13,7 +13,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.tracked import tracked_files, tracked_state
 from k8s_ucp.preflight.credentials import check_backup_key, check_tracked_credentials
 from k8s_ucp.reconciler.backup.backup_key import BadKey, key_for
-from k8s_ucp.topology import default
+from k8s_ucp.topology import default, load
 from k8s_ucp.workspace import Workspace
 
 STATE = ".ucp/demo/clusters/demo-core/kwokctl"
@@ -210,3 +210,24 @@ def test_credentials_that_git_tracks_are_reported(tmp_path: Path) -> None:
         check_tracked_credentials(context)
     assert reported.value.message.endswith(f": {creds}/aws.ini, {creds}/gcp.json")
     assert (reported.value.next or "").startswith(f"git -C {creds} rm --cached aws.ini gcp.json")
+
+
+def test_credentials_elsewhere_are_reported_if_ucp_yaml_names_them(tmp_path: Path) -> None:
+    workspace = Workspace.at(tmp_path)
+    credentials = "{forge: {file: secrets/forge.token}, charts: {file: missing}}"
+    write(tmp_path, "secrets/forge.token", "secrets/other", "creds/gcp.json")
+    (tmp_path / "ucp.yaml").write_text(
+        "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\n"
+        f"spec:\n  environments: [{{name: stage}}]\n  credentials: {credentials}\n"
+    )
+    context = StartContext(workspace=workspace, topology=load(tmp_path / "ucp.yaml"))
+    git(tmp_path, "init", "-q")
+    check_tracked_credentials(context)
+    git(tmp_path, "add", "--all")
+    with pytest.raises(UcpError) as reported:
+        check_tracked_credentials(context)
+    creds, secrets = tmp_path / "creds", tmp_path / "secrets"
+    assert reported.value.message.endswith(f": {creds}/gcp.json, {secrets}/forge.token")
+    assert (reported.value.next or "").startswith(
+        f"git -C {creds} rm --cached gcp.json && git -C {secrets} rm --cached forge.token (the"
+    )

@@ -16,7 +16,7 @@ from k8s_ucp.cli.topology_selection import STARTED
 from k8s_ucp.components.pods import pod_components
 from k8s_ucp.components.pods.logs import PodLogs
 from k8s_ucp.context import TopologyView
-from k8s_ucp.credentials import credential_files
+from k8s_ucp.credentials import all_files
 from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.bundle import Bundle, outline
@@ -134,7 +134,7 @@ def _of_files(context: TopologyView) -> Iterator[str]:
     """Values of kubeconfigs, and of credentials in files and variables."""
     for path in context.state.kubeconfigs.glob("*.yaml"):
         yield from values_of("kubeconfig", path.read_text("utf-8", "replace"))
-    for path in credential_files(context.workspace.credentials):
+    for path in all_files(context.topology, context.workspace):
         text = path.read_text("utf-8", "replace")
         yield from values_of("credential", text)
         for line in text.splitlines():
