@@ -9,10 +9,11 @@ if ! command -v ucp >/dev/null; then
     *) echo "::error::the input 'install' must be a URL that ends with #sha256=…"; exit 2 ;;
   esac
   place=$(mktemp -d "$RUNNER_TEMP/ucp.XXXXXX")
-  python3 -m venv "$place/ucp"
+  # -I: the job's folder may have modules of the same names, from a pull request.
+  python3 -I -m venv "$place/ucp"
   pip() { "$place/ucp/bin/pip" --quiet --disable-pip-version-check "$@"; }
   pip download --no-deps --dest "$place/wheel" "k8s-ucp @ $UCP_INSTALL"
-  python3 -m zipfile --extract "$place"/wheel/*.whl "$place/wheel"
+  python3 -I -m zipfile --extract "$place"/wheel/*.whl "$place/wheel"
   # Verify the dependencies by hash, too. Earlier versions don't contain the list.
   if test -f "$place/wheel/k8s_ucp/requirements.txt"; then
     pip install --require-hashes -r "$place/wheel/k8s_ucp/requirements.txt"
@@ -27,7 +28,7 @@ code=0
 result=$(ucp promote --output json) || code=$?
 if [ -n "$result" ]; then
   # Each value on one line, so that none can set another output.
-  python3 -c '
+  python3 -I -c '
 import json, sys
 result = json.loads(sys.argv[1])
 for name in ("status", "commit", "pr"):

@@ -150,10 +150,10 @@ def test_action_installs_nothing_without_a_hash(
 
 
 PYTHON = """#!/bin/sh
-test "$2" = venv || exec @python@ "$@"
-@python@ -m venv --without-pip "$3"
-printf '#!/bin/sh\\nexec @python@ -m pip --python %s "$@"\\n' "$3/bin/python" > "$3/bin/pip"
-chmod +x "$3/bin/pip"
+test "$1 $3" = "-I venv" || exec @python@ "$@"
+@python@ -I -m venv --without-pip "$4"
+printf '#!/bin/sh\\nexec @python@ -I -m pip --python %s "$@"\\n' "$4/bin/python" > "$4/bin/pip"
+chmod +x "$4/bin/pip"
 """
 """Python whose virtual environments use this one's pip: to install it takes ten seconds each."""
 
@@ -216,6 +216,21 @@ def test_dependencies_that_the_wheel_lists_are_installed(
     result = run_action(to_install, without_ucp, tmp_path)
     assert result.code == 0, result.err
     assert "status=the part" in result.out
+
+
+@pytest.mark.parametrize("run", [run_action, run_component])
+def test_modules_in_the_folder_of_the_job_are_not_executed(
+    run: Callable[..., Result],
+    to_install: dict[str, str],
+    without_ucp: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """It may have the files of a pull request, while the job has a token that pushes."""
+    for name in ("json", "venv", "zipfile"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('executed')\n")
+    result = run(to_install, without_ucp, tmp_path)
+    assert result.code == 0, result.err
+    assert "executed" not in result.err
 
 
 @pytest.mark.parametrize("run", [run_action, run_component])
