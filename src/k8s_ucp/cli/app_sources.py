@@ -62,11 +62,11 @@ def _site(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else url
 
 
-def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
+def fetch_chart(call: Invocation, missing: ChartMissing, *, own: bool) -> ChartContent:
     """Fetch a chart version that no environment has yet, for a promotion.
 
-    From the chart's repository, which `.promotion.yaml` or the workspace's topology specifies.
-    Raises UcpError.
+    From the chart's repository, which `.promotion.yaml` or the workspace's topology specifies. own:
+    the promotion is in the workspace's app repository. Raises UcpError.
     """
     from k8s_ucp.gitops.manifests.chart_source import pull
     from k8s_ucp.gitops.manifests.forms import chart_file
@@ -75,6 +75,8 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
 
     topology_file = call.workspace.topology_file
     topology = load(topology_file) if topology_file.is_file() else None
+    if topology and not own:
+        _require_allowed_chart(call, missing, topology)
     place, credential, digest = _chart_of(call, missing, topology)
     files = pull(
         pinned_helm(call, topology),
@@ -91,6 +93,21 @@ def fetch_chart(call: Invocation, missing: ChartMissing) -> ChartContent:
             next=f"use its exact version; the app {missing.app} has the chart {missing.chart}",
         )
     return ChartContent(missing.version, files)
+
+
+def _require_allowed_chart(call: Invocation, missing: ChartMissing, topology: Topology) -> None:
+    """Refuse to send what ucp.yaml names if the command names the repository, also in a CI job.
+
+    The job of a service promotes in the folder of a merge request, which may contain a ucp.yaml.
+    """
+    from k8s_ucp.cli.credential_hosts import require_allowed
+    from k8s_ucp.credentials import place_of
+
+    for app in topology.spec.apps:
+        if app.name == missing.app and app.chart and app.chart.auth:
+            place = place_of(topology, call.workspace, app.chart.auth)
+            urls = [app.chart.repo]
+            require_allowed(app.chart.auth, place, call.workspace.root, urls, in_ci=True)
 
 
 def _chart_of(

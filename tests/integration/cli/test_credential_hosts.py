@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli.app_sources import fetch_chart
+from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.credential_hosts import require_allowed
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.credentials import BadCredential, CredentialRef
+from k8s_ucp.gitops.promotion.targets.chart import ChartMissing
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
 
@@ -80,6 +83,23 @@ def test_a_ci_job_uses_its_variables(
 ) -> None:
     monkeypatch.setenv(variable, "1")
     require_allowed("forge", SOURCES[0], tmp_path, [URL])
+
+
+def test_a_job_sends_no_variable_for_the_chart_of_a_folders_ucp_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `--repo`: the folder is that of a merge request, not the topology's workspace."""
+    chart = "{repo: 'https://forge.example/charts', name: web, version: 1.0.0, auth: theirs}"
+    (tmp_path / "ucp.yaml").write_text(
+        "apiVersion: k8s-ucp.io/v1alpha1\nkind: Topology\nmetadata: {name: demo}\nspec:\n"
+        f"  apps: [{{name: web, chart: {chart}}}]\n  environments: [{{name: stage}}]\n"
+        "  credentials: {theirs: {env: UCP_GIT_TOKEN}}\n"
+    )
+    monkeypatch.setenv("CI", "true")
+    monkeypatch.setenv("UCP_GIT_TOKEN", "of-the-job")
+    missing = ChartMissing("web", "web", "2.0.0", repo="")
+    with pytest.raises(BadCredential, match=r"UCP_GIT_TOKEN to https://forge\.example,"):
+        fetch_chart(Invocation(folder=tmp_path), missing, own=False)
 
 
 def test_a_topology_names_variable_and_host(

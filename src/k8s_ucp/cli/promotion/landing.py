@@ -82,7 +82,7 @@ def land_promotions(call: Invocation, promotions: Promotions) -> tuple[Landing, 
                 from k8s_ucp.cli.app_sources import fetch_chart
 
                 call.console.detail(f"fetching the chart {missing.chart} {missing.version}")
-                charts[missing.key] = fetch_chart(call, missing)
+                charts[missing.key] = fetch_chart(call, missing, own=not promotions.repo)
 
 
 def _forge_of(
