@@ -28,6 +28,9 @@ from k8s_ucp.kube import KubeError, Object, Unreachable
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import App
 
+READY_SECONDS = 120.0
+"""Until a component is ready. On a machine with 20 programs to a CPU, the reconciler took 60 s."""
+
 AWAY_SECONDS = 60.0
 """How long a step retries while an API server does not respond, since it may only be busy."""
 
@@ -206,7 +209,9 @@ def planned_cluster(provider: ClusterProvider, name: str) -> PlannedChange:
     return PlannedChange("keep", what, "it is running")
 
 
-def await_ready(context: StartContext, name: str, check: Check, *, seconds: float = 60) -> None:
+def await_ready(
+    context: StartContext, name: str, check: Check, *, seconds: float = READY_SECONDS
+) -> None:
     """Wait until a component is ready. Raises DeadlineExceeded with its last message."""
 
     def look() -> str:

@@ -42,9 +42,6 @@ from k8s_ucp.steps.startup.planned_components import (
 )
 from k8s_ucp.topology import Topology
 
-CLOUD_SECONDS = 120.0
-"""Until the simulated cloud responds, after it has replayed its ledger."""
-
 FREE_SECONDS = 5.0
 """Until processes that have just ended release their ports."""
 
@@ -135,7 +132,7 @@ def start_cloud(context: StartContext, report: Report) -> None:
     """Start AWS on this machine, and write its address to a file for the reconciler."""
     context.placement.start(context.cloud.programs())
     report("waiting until it is ready")
-    await_ready(context, cloud.NAME, context.cloud.ready, seconds=CLOUD_SECONDS)
+    await_ready(context, cloud.NAME, context.cloud.ready)
     write_account(account_file(context.state), context.cloud.account())
 
 
