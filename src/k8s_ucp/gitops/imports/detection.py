@@ -14,7 +14,6 @@ from k8s_ucp.gitops.imports.argocd.application_drafts import DiscoveryContext, F
 from k8s_ucp.gitops.imports.argocd.application_sets import FillGo, SetContext
 from k8s_ucp.gitops.imports.argocd.applications import read_applications
 from k8s_ucp.gitops.imports.argocd.declared import (
-    Declared,
     Render,
     expand_declared,
     is_root,
@@ -143,11 +142,18 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     flux = FluxContext(tree, same, known, tools.build)
     of_flux = list(read_flux(in_files, flux))
     refusals += [each for each in of_flux if isinstance(each, RefusedApp)]
-    findings, more = _of_applications(declared, around)
+    roots = [each for each, _ in declared if is_root(tree, same, each)]
+    apps = [each for each in declared if not any(each[0] is root for root in roots)]
+    findings, more = read_applications(apps, around)
     refusals += more
+    refusals += [
+        each.refused("it contains Applications, which are listed separately", "none")
+        for each in roots
+    ]
     releases = [each for each in of_flux if isinstance(each, DiscoveredApp)]
     claimed = {path for each in findings if not each.remote for path in folders_of(each)}
-    claimed |= {path for each, _ in declared for path in each.folders}
+    # What is beside the Applications in the folder of a root is listed.
+    claimed |= {path for each, _ in apps for path in each.folders}
     # Objects beside a Flux release are reported together with it.
     claimed |= {each.where.partition(":")[0].rpartition("/")[0] for each in releases}
     claimed |= {path for each in releases if not each.remote for path in folders_of(each)}
@@ -162,20 +168,6 @@ def _search(tree: RepositoryTree, request: _Request) -> Discovery:
     findings = with_distinct_names(findings)
     refusals += _other_tools(tree, request.title, findings, nothing=not (findings or refusals))
     return _discovery([_with_fleet(tree, each) for each in findings], refusals, own, request.urls)
-
-
-def _of_applications(
-    declared: Sequence[Declared], around: DiscoveryContext
-) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
-    """The apps of Applications; those that only contain Applications are refused."""
-    roots = [each for each, _ in declared if is_root(around.tree, around.same, each)]
-    apps = [each for each in declared if not any(each[0] is root for root in roots)]
-    findings, refusals = read_applications(apps, around)
-    of_roots = [
-        each.refused("it contains Applications, which are listed separately", "none")
-        for each in roots
-    ]
-    return findings, [*of_roots, *refusals]
 
 
 def _is_taken(laid: DiscoveredApp, claimed: Collection[str], whole: Collection[str]) -> bool:

@@ -131,7 +131,7 @@ class RepositoryTree:
             for chart in self.charts
             if self.is_searched(chart)
             and any(
-                _is_application(self._text(each))
+                is_application(self._text(each))
                 for each in self.below(join(chart, "templates"))
                 if each.endswith((".yaml", ".yml"))
             )
@@ -189,7 +189,7 @@ class RepositoryTree:
                 continue
             if not self.in_chart(name):
                 text = self._text(name)
-                if _is_application(text) or _FLUX.search(text):
+                if is_application(text) or _FLUX.search(text):
                     read = read_documents(self.read(name), name, unreadable)
                     found += map(beside_its_file, read)
         return tuple(found), tuple(unreadable)
@@ -307,5 +307,6 @@ def _lines_before(piece: str) -> int:
     return 0
 
 
-def _is_application(text: str) -> bool:
+def is_application(text: str) -> bool:
+    """Whether a text looks like an Application or ApplicationSet of Argo CD, valid or not."""
     return bool(_ARGO.search(text) and _APPLICATION.search(text))

@@ -8,12 +8,14 @@ from dataclasses import replace
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.argocd.application_sets import SetContext, expand
 from k8s_ucp.gitops.imports.argocd.application_values import values_for_applications
+from k8s_ucp.gitops.imports.beside_applications import not_added, objects_beside
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     NotImportable,
     RefusedApp,
     in_path,
     in_text,
+    named_by,
 )
 from k8s_ucp.gitops.imports.layouts.chart_apps import values_of
 from k8s_ucp.gitops.imports.trees import MOVING, RepositoryTree, read_documents
@@ -38,7 +40,15 @@ def read_declared(
     refusals: list[RefusedApp] = []
     for chart in sorted(tree.app_charts):
         try:
-            found += _rendered(tree, chart, known, render)
+            rendered = _rendered(tree, chart, known, render)
+            found += rendered
+            if objects := objects_beside(each for each, _ in rendered):
+                refused = not_added(
+                    list(dict.fromkeys(objects)),
+                    "move its templates to a chart of its own, and add that by `ucp app add`",
+                )
+                name = named_by(chart, "chart")[1]
+                refusals.append(refused.refusal(name, join(chart, "templates")))
         except NotImportable as error:
             refusals.append(error.refusal(chart or "chart", join(chart, "Chart.yaml")))
     return found, refusals

@@ -6,6 +6,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from k8s_ucp.gitops.imports.beside_applications import (
+    declares_applications,
+    not_added,
+    objects_of_kustomizations,
+)
 from k8s_ucp.gitops.imports.findings import DEFAULT, DiscoveredApp, NotImportable, RefusedApp
 from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
@@ -21,10 +26,6 @@ _CONTENT = frozenset(
     ]
 )
 """Keys that add objects to a kustomization."""
-_FOREIGN = re.compile(
-    rb"^[ \t]*kind:\s*[\"']?(?:Application|ApplicationSet|AppProject)\b|fluxcd\.io/", re.M
-)
-"""Objects that belong to no app: Argo CD's own, which are read separately, and those of Flux."""
 _FLUX = re.compile(r"(?:^|/)gotk-components\.ya?ml$")
 """The file of Flux itself, which `flux bootstrap` commits."""
 
@@ -59,10 +60,17 @@ def find_kustomizations(
         if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
             continue
         files = tree.closure(folders)
-        if any(_FOREIGN.search(each) for each in files.values()) or any(map(_FLUX.search, files)):
+        if any(b"fluxcd.io/" in each for each in files.values()) or any(map(_FLUX.search, files)):
             continue
         where = group.base if group.base is not None else min(group.overlays.values())
         name = name_of(app, title)
+        if any(declares_applications(content, path) for path, content in files.items()):
+            if objects := objects_of_kustomizations(tree, folders):
+                file = tree.kustomization_file(where)
+                command = tree.origin.command(name, where)
+                advice = f"remove the Applications from {file}, then: {command}"
+                yield not_added(objects, advice).refusal(name, where or ".")
+            continue
         try:
             refuse_templates(files, tree.origin.command(name, where))
         except NotImportable as error:

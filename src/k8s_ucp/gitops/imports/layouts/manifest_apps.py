@@ -6,17 +6,24 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from k8s_ucp.errors import UsageError
+from k8s_ucp.gitops.imports.beside_applications import (
+    declares_applications,
+    not_added,
+    objects_in,
+)
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable, RefusedApp
 from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
 from k8s_ucp.gitops.imports.layouts.jsonnet import may_be_objects
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid
+from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid, is_application
 from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, manifest_files
 from k8s_ucp.gitops.manifests.other_tools import ytt_problem
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
-_OTHERS = re.compile(rb"argoproj\.io/|fluxcd\.io/|kustomize\.config\.k8s\.io/")
+_OTHERS = re.compile(rb"fluxcd\.io/|kustomize\.config\.k8s\.io/")
+_KARGO = re.compile(rb"kargo\.akuity\.io/|^kind:[ \t]*AnalysisTemplate\b", re.MULTILINE)
+"""Objects of a Kargo pipeline, and those that verify its stages."""
 _MEANT = (re.compile(rb"^apiVersion:", re.M), re.compile(rb"^kind:", re.M))
 """Lines of what was meant to be an object."""
 
@@ -40,9 +47,11 @@ def find_manifests(
                 _refuse_kargo(tree, folder)
                 refuse_templates(manifests, tree.origin.command(name, folder))
                 if alone:
-                    yield plain_finding(tree, name, folder, folder)
+                    finding = plain_finding(tree, name, folder, folder)
                 else:
-                    yield _with_kustomizations(tree, name, found)
+                    finding = _with_kustomizations(tree, name, found)
+                if _is_app(tree, name, [folder] if alone else [*found.values()]):
+                    yield finding
             except NotImportable as error:
                 yield error.refusal(name, folder or ".")
             except UsageError as error:
@@ -118,6 +127,25 @@ def _refuse_flux(manifests: Mapping[str, bytes]) -> None:
         )
 
 
+def _is_app(tree: RepositoryTree, name: str, folders: Collection[str]) -> bool:
+    """Whether manifests are an app, not Applications with their Namespaces.
+
+    Raises NotImportable for Applications beside other manifests: they are apps of their own.
+    """
+    files = {path: content for each in folders for path, content in _manifests(tree, each).items()}
+    declaring = {path for path, each in files.items() if declares_applications(each, path)}
+    if not declaring:
+        return True
+    found = {path: objects_in(content, path) for path, content in files.items()}
+    others = [path for path, objects in found.items() if objects]
+    if not others:
+        return False
+    advice = "move that to a folder of its own, and add it by `ucp app add`"
+    if len(others) == 1 and others[0] not in declaring:
+        advice = tree.origin.command(name, others[0])
+    raise not_added([each for objects in found.values() for each in objects], advice)
+
+
 def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
     """Raise NotImportable for a folder with a Kargo pipeline and nothing else."""
     contents = {path: tree.read(path) for path in tree.below(folder)}
@@ -125,7 +153,7 @@ def _refuse_kargo(tree: RepositoryTree, folder: str) -> None:
     if not any(b"kargo.akuity.io/" in content for content in contents.values()):
         return
     manifests = [content for path, content in contents.items() if _is_manifest(content, path)]
-    if manifests and all(b"kargo.akuity.io/" in each for each in manifests):
+    if manifests and all(map(_KARGO.search, manifests)):
         raise NotImportable(
             "it is a Kargo pipeline, which promotes apps but isn't an app",
             "declare the order of environments (promotesFrom in ucp.yaml), then ucp promote APP",
@@ -201,6 +229,8 @@ def _with_kustomizations(
 def _is_manifest(content: bytes, path: str) -> bool:
     if b"apiVersion" not in content or b"kind" not in content or _OTHERS.search(content):
         return False
+    if declares_applications(content, path) and not objects_in(content, path):
+        return False
     try:
         return bool(manifest_files({path.rpartition("/")[2]: content}))
     except UsageError:
@@ -212,5 +242,7 @@ def _broken(content: bytes, path: str) -> UsageError | None:
     if problem := ytt_problem({path: content}):
         return problem
     if not all(each.search(content) for each in _MEANT) or _OTHERS.search(content):
+        return None
+    if is_application(content.decode(errors="replace")):
         return None
     return invalid(content, path)
