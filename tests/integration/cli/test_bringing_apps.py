@@ -595,6 +595,21 @@ def test_objects_that_something_else_creates_are_declared_once(
     assert refused.value.message.count("references the Secret key") == 2, "one line a Deployment"
 
 
+def test_what_an_app_of_ucp_yaml_creates_in_the_namespace_is_not_missing(
+    workspace: Path, tmp_path: Path
+) -> None:
+    settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+    reader = DEPLOYMENT.replace("image:", "envFrom: [{configMapRef: {name: settings}}], image:")
+    for name, content in {"web": settings, "reader": reader}.items():
+        write(tmp_path / name, {"all.yaml": content})
+    ucp(workspace, "app", "add", "web", str(tmp_path / "web"))
+
+    add = ("app", "add", "reader", str(tmp_path / "reader"))
+    assert "--from-outside ConfigMap/settings" in ucp(workspace, *add, "--dry-run", code=2)
+    assert "would be refused" not in ucp(workspace, *add, "--namespace", "web", "--dry-run")
+    ucp(workspace, *add, "--namespace", "web")
+
+
 def test_manifests_of_several_environments_are_not_merged_into_one_app(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
+_Built = tuple[str, str, Sequence[Mapping[str, Any]]]
+"""(app, environment, objects)"""
 _CHART = re.compile(r"apps/[^/]+/overlays/[^/]+/Chart\.yaml")
 
 
@@ -64,7 +66,7 @@ def objects_of(
     from k8s_ucp.gitops.manifests.build_many import objects
 
     by_name = {each.name: each for each in apps}
-    built: list[tuple[str, str, Sequence[Mapping[str, Any]]]] = []
+    built: list[_Built] = []
     charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
     found = {name: AppObjects(is_chart=name in charts) for name in by_name}
     parsed: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
@@ -81,20 +83,37 @@ def objects_of(
         found[name].texts[environment] = shown
         for image in unlisted_images(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
-    for name, absent in _missing(rendered, by_name, built):
+    beside = _of_neighbors(call, rendered, topology, by_name)
+    for name, absent in _missing(rendered, topology, built, beside):
         if not _ignores_missing(topology, by_name[name]):
             found[name].missing.update(absent)
     return found
 
 
+def _of_neighbors(
+    call: Invocation, rendered: Rendered, topology: Topology, names: Collection[str]
+) -> list[_Built]:
+    """The objects of the other apps of ucp.yaml that may write to the namespaces of these.
+
+    Those that can't be built are left out: that is not for whoever adds another app.
+    """
+    from k8s_ucp.gitops.check.shared_namespaces import with_neighbors
+    from k8s_ucp.gitops.manifests.build_many import objects
+
+    others = sorted(with_neighbors(names, topology).difference(names))
+    built = _built(call, rendered, topology, others, {}) if others else ()
+    return [(name, environment, list(objects(shown))) for name, environment, shown, _ in built]
+
+
 def _missing(
     rendered: Rendered,
-    apps: Mapping[str, App],
-    built: Sequence[tuple[str, str, Sequence[Mapping[str, Any]]]],
+    topology: Topology,
+    built: Sequence[_Built],
+    beside: Sequence[_Built],
 ) -> Iterator[tuple[str, set[str]]]:
-    """(app, `Kind/name` of what it refers to, and neither it nor another of these apps creates).
+    """(app, `Kind/name` of what it refers to, and neither it nor another app creates).
 
-    built: (app, environment, objects).
+    beside: of apps of which only what they create counts.
     """
     from k8s_ucp.gitops.check.objects import mirrored_in, missing
     from k8s_ucp.gitops.check.shared_namespaces import SharedNamespaces
@@ -108,7 +127,8 @@ def _missing(
         if isinstance(item, dict)
     ]
     shared: dict[str, SharedNamespaces] = {}
-    for name, environment, items in built:
+    apps = {each.name: each for each in topology.spec.apps}
+    for name, environment, items in (*built, *beside):
         created = shared.setdefault(environment, SharedNamespaces())
         created.add(name, apps[name].home, items)
     for name, environment, items in built:
