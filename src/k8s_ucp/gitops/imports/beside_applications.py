@@ -69,6 +69,7 @@ def not_added(objects: list[str], advice: str) -> NotImportable:
         "its Applications are listed separately, and what is beside them is not added: "
         f"{some_of(objects, 3)}",
         advice,
+        for_many="move that to a folder of its own, and add it by `ucp app add`",
     )
 
 

@@ -173,4 +173,6 @@ def command_of_release(release: ArgoDocument, source: ArgoDocument | None) -> st
         command = RemoteSource(url, version if exact else None, name).command(app)
     if part(part(release.content, "spec"), "values"):
         command += " --values FILE (with the `values` of the HelmRelease)"
+    if part(release.content, "spec").get("postRenderers"):
+        command += ", which lacks what its postRenderers change"
     return command

@@ -178,7 +178,10 @@ def test_the_command_that_adds_a_flux_release_is_quoted_for_a_shell() -> None:
             ),
         }
     ).refusals
-    assert only.advice == "ucp app add web --chart '$(id)' --repo https://c.example.org"
+    assert only.advice == (
+        "ucp app add web --chart '$(id)' --repo https://c.example.org, "
+        "which lacks what its postRenderers change"
+    )
 
 
 def test_flux_folders_without_found_apps_are_refused_with_the_command_that_adds_them() -> None:
