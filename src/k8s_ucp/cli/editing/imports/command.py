@@ -27,6 +27,7 @@ from k8s_ucp.cli.editing.imports.choices import (
 from k8s_ucp.cli.editing.imports.fetching import adding, build_apps, fetch_apps
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.listing import (
+    by_advice,
     listing,
     note_lines,
     preview_import,
@@ -234,8 +235,8 @@ def _report(call: Invocation, selection: Selection, edit: Edit, *, forms: bool) 
 
     Raises UsageError if no app is left.
     """
-    for line, advice in selection.reasons().items():
-        call.console.warn(f"{line}\n  next: {advice}")
+    for text in by_advice(selection.reasons()):
+        call.console.warn(text)
     choices = selection.choices.items()
     notes = ((name, each) for name, choice in choices for each in choice.candidate.request.notes)
     for line in note_lines(notes):

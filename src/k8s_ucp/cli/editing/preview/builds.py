@@ -131,8 +131,9 @@ def _inflates_charts(apps: Path, name: str, environment: str) -> UsageError:
     commands = list(dict.fromkeys(filter(None, map(_command_of_chart, charts))))
     add = "; ".join(commands[:_SHOWN]) or "ucp app add NAME CHART"
     names = ", ".join(dict.fromkeys(str(each.get("name")) for each in charts)) or "helmCharts"
+    noun = "charts" if ", " in names else "chart"
     return UsageError(
-        f"{name} on {environment}: its kustomization inflates the chart {names} (helmCharts), "
+        f"{name} on {environment}: its kustomization inflates the {noun} {names} (helmCharts), "
         "which Argo CD doesn't do here",
         next=f"add the chart as an app of its own ({add}), and the rest without helmCharts",
     )

@@ -107,12 +107,15 @@ def _is_granted(kind: str, granted: Collection[str]) -> bool:
 
 def is_application(item: Mapping[str, Any]) -> bool:
     """Whether an object is an Application or an ApplicationSet of Argo CD."""
-    group = str(item.get("apiVersion")).partition("/")[0]
-    return group == "argoproj.io" and item.get("kind") in ("Application", "ApplicationSet")
+    return _is_of_argocd(item) and item.get("kind") in ("Application", "ApplicationSet")
+
+
+def _is_of_argocd(item: Mapping[str, Any]) -> bool:
+    return str(item.get("apiVersion")).partition("/")[0] == "argoproj.io"
 
 
 def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
-    """What no flag can allow: Applications, and objects in namespaces of the platform."""
+    """What no flag can allow: objects for Argo CD, or in namespaces of the platform."""
     from k8s_ucp.gitops.check.objects import named
     from k8s_ucp.gitops.check.permissions import needed
     from k8s_ucp.topology.rules.names import closed_to_apps
@@ -124,6 +127,12 @@ def find_forbidden(app: App, app_objects: AppObjects) -> UsageError | None:
             f"{app.name} declares Argo CD Applications, which are allowed in the core repository "
             "only",
             next="ucp app import REPO adds the apps that they deploy",
+        )
+    if any(_is_of_argocd(each) and each.get("kind") == "AppProject" for each in objects):
+        return UsageError(
+            f"{app.name}: it has an AppProject of Argo CD, but each app gets its own",
+            next="remove it from the manifests; `clusterKinds` and `namespaces` in ucp.yaml say "
+            "what the app may do",
         )
     for namespace in filter(closed_to_apps, needed(objects, app.home).namespaces):
         outside = {

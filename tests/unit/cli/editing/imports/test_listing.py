@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.imports.listing import note_lines, refusal_rows
+from k8s_ucp.cli.editing.imports.listing import by_advice, note_lines, refusal_rows
 from k8s_ucp.gitops.imports.findings import RefusedApp
 
 
@@ -31,3 +31,12 @@ def test_many_apps_with_the_same_note_are_one_line() -> None:
     notes = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")]
     assert note_lines(notes) == ["note: a: x", "note: c: x", "note: d: x", "note: b: y"]
     assert note_lines([*notes, ("e", "x")]) == ["note: a, c, d and 1 more: x", "note: b: y"]
+
+
+def test_what_to_do_about_several_apps_is_said_once() -> None:
+    network, proxy = "check the network", "set a proxy"
+    reasons = {"a is not added: x": network, "b is not added: y": proxy, "c is not added": network}
+    assert by_advice(reasons) == [
+        "a is not added: x\n  c is not added\n  next: check the network",
+        "b is not added: y\n  next: set a proxy",
+    ]

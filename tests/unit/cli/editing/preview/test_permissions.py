@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
-from k8s_ucp.cli.editing.preview.permissions import lacking_permissions
+from k8s_ucp.cli.editing.preview.permissions import find_forbidden, lacking_permissions
 from k8s_ucp.topology import App
 
 
@@ -52,3 +52,12 @@ def test_what_to_do_beyond_the_flags_is_reported() -> None:
     assert "kustomizations" not in chart.advice
     moves = lacking_permissions(app, AppObjects([config("more")]))
     assert moves.advice == ""
+
+
+def test_an_appproject_is_to_be_removed_not_moved_to_another_namespace() -> None:
+    app = App.model_validate({"name": "web", "path": "manifests/web"})
+    project = {"apiVersion": "argoproj.io/v1alpha1", "kind": "AppProject"}
+    brings = {**project, "metadata": {"name": "x", "namespace": "argocd"}}
+    problem = find_forbidden(app, AppObjects([brings]))
+    assert problem is not None
+    assert str(problem.next).startswith("remove it from the manifests")
