@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
+from k8s_ucp.topology.rules.names import closed_to_apps
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -56,7 +57,7 @@ class RemoteSource:
             words = ["--chart", self.chart, "--repo", self.url]
         if self.revision:
             words += ["--ref" if self.chart is None else "--version", self.revision]
-        return shlex.join(["ucp", "app", "add", app, *words, *flags])
+        return shlex.join(["ucp", "app", "add", free_name(app), *words, *flags])
 
 
 def chart_versions(
@@ -192,6 +193,11 @@ def app_name(text: str) -> str:
     """A valid app name for ucp.yaml, as close to the text as possible."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:MOST_LETTERS].strip("-")
     return name or "app"
+
+
+def free_name(name: str) -> str:
+    """A name that an app can have: of a reserved namespace, with an ending."""
+    return f"{name}-app" if closed_to_apps(name) else name
 
 
 def named_by(folder: str, title: str) -> tuple[list[str], str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource
+from k8s_ucp.gitops.imports.findings import ArgoDocument, RemoteSource, free_name
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, objects
 from k8s_ucp.gitops.manifests.reachable import (
     FolderTree,
@@ -47,7 +47,9 @@ class Origin:
         """The command that adds the app in a folder or file."""
         if self.url:
             return RemoteSource(self.url, self.revision).command(app, path)
-        return f"ucp app add {app} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
+        return (
+            f"ucp app add {free_name(app)} {shlex.quote(posixpath.join(self.folder, path) or '.')}"
+        )
 
 
 class RepositoryTree:

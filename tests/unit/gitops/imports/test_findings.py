@@ -1,10 +1,11 @@
-"""Environments in names."""
+"""Environments in names, and commands that add apps."""
 
 from __future__ import annotations
 
 import pytest
 
-from k8s_ucp.gitops.imports.findings import NAMES, in_text
+from k8s_ucp.gitops.imports.findings import NAMES, RemoteSource, in_text
+from k8s_ucp.gitops.imports.trees import Origin
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,10 @@ def test_a_word_that_is_usual_in_names_of_apps_is_the_environment_only_if_none_o
     name: str, environment: str | None
 ) -> None:
     assert in_text(name, NAMES) == environment
+
+
+def test_a_command_has_no_name_that_is_reserved() -> None:
+    chart = RemoteSource("https://charts.example.org", chart="kube-web")
+    words = "ucp app add kube-web-app --chart kube-web --repo https://charts.example.org"
+    assert chart.command("kube-web") == words
+    assert Origin(folder="repo").command("default", "all") == "ucp app add default-app repo/all"
