@@ -37,6 +37,8 @@ class HealthGate:
     soak: float = 0.0
     patience: float = 600.0
     pause: float = 2.0
+    report_pause: float = 60.0
+    """Seconds until an unchanged state is reported again: CI keeps every line."""
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     report: Callable[[str], None] = lambda _: None
@@ -73,9 +75,10 @@ class HealthGate:
         soak = 0.0 if key in self._passed else self.soak
         start = self.clock()
         well_since: float | None = None
+        reported, reported_at = ("", ""), start
         while True:
             found = self._look(name, pins)
-            now = self.clock()
+            now, state = self.clock(), found.reason
             if found.state == "open":
                 if well_since is None:
                     well_since = min(now, _seconds(found.since) or now)
@@ -92,7 +95,9 @@ class HealthGate:
                 well_since = None
             if found.state == "shut" or not soak or now - start > soak + self.patience:
                 return found
-            self.report(f"{name}: {found.reason}")
+            if (found.state, state) != reported or now - reported_at >= self.report_pause:
+                self.report(f"{name}: {found.reason}")
+                reported, reported_at = (found.state, state), now
             self.sleep(self.pause)
 
     def _look(self, name: str, pins: Mapping[str, Pin]) -> ApplicationHealth:

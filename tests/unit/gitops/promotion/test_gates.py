@@ -133,6 +133,7 @@ class ChangingApplication:
         self.start = self.now
         self.states = states
         self.asked: list[str] = []
+        self.reports: list[str] = []
 
     def read(self, name: str) -> dict[str, Any] | None:
         self.asked.append(name)
@@ -148,7 +149,12 @@ class ChangingApplication:
 
     def gate(self, soak: float) -> HealthGate:
         return HealthGate(
-            self.read, soak=soak, patience=100, clock=lambda: self.now, sleep=self.sleep
+            self.read,
+            soak=soak,
+            patience=100,
+            clock=lambda: self.now,
+            sleep=self.sleep,
+            report=self.reports.append,
         )
 
 
@@ -191,6 +197,21 @@ def test_a_soak_restarts_after_a_relapse() -> None:
 
     assert world.gate(60).hold_up(DECISION) == DECISION
     assert world.now - world.start == pytest.approx(100, abs=3)
+
+
+def test_a_soak_reports_a_change_at_once_and_otherwise_once_a_minute() -> None:
+    world = ChangingApplication([])
+    world.states = [
+        (0, application(health="Progressing")),
+        (10, application(since=world.stamp(10))),
+    ]
+
+    world.gate(150).hold_up(DECISION)
+
+    assert [each.rpartition(" s of")[0] for each in world.reports[1:]] == [
+        f"echo-stage: Synced and Healthy, {left}" for left in (150, 90, 30)
+    ]
+    assert "Progressing" in world.reports[0]
 
 
 def test_a_soak_fails_at_once_if_the_app_degrades() -> None:
