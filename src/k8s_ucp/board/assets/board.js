@@ -239,7 +239,13 @@ function fact(list, name, ...values) {
   list.append(element("dt", name), place);
 }
 
-const KINDS = { promote: "promoted", rollback: "rolled back", release: "hold released", edit: "edited" };
+const KINDS = {
+  promote: "promoted",
+  rollback: "rolled back",
+  hold: "put on hold",
+  release: "hold released",
+  edit: "edited",
+};
 
 function changeWords(change) {
   if (!change) return [];

@@ -25,7 +25,10 @@ from k8s_ucp.gitops.promotion.tip import GitTip
 
 @dataclass(frozen=True)
 class HistoryEvent:
-    """A commit that changed versions of one overlay. kind: promote, rollback, release or edit."""
+    """A commit that changed versions or the hold of one overlay.
+
+    kind: promote, rollback, hold, release or edit.
+    """
 
     commit: str
     time: int
@@ -61,17 +64,25 @@ class _State:
     before: Mapping[str, Pin]
     after: Mapping[str, Pin]
 
-    def event(self) -> HistoryEvent | None:
-        """The version changes of the commit; None if there are none."""
+    def event(self, *, holds: bool = False) -> HistoryEvent | None:
+        """The version changes of the commit; None if there are none.
+
+        holds: also a hold that was set, with the held versions, or released, without changes.
+        """
         changes = tuple(
             Change(name, self.before.get(name, Pin()), pin)
             for name, pin in self.after.items()
             if (pin or self.before.get(name)) and self.before.get(name) != pin
         )
-        if not changes:
+        if not (changes or holds):
             return None
         entries = {(each.app, each.env): each for each in read_trailers(self.touch.message)}
         entry = entries.get((self.app, self.env))
+        if not changes:
+            if entry is None or entry.kind not in ("hold", "release"):
+                return None
+            if entry.kind == "hold":
+                changes = tuple(Change(n, Pin(), pin) for n, pin in self.after.items() if pin)
         return HistoryEvent(
             commit=self.touch.commit,
             time=self.touch.time,
@@ -86,9 +97,9 @@ class _State:
 
 
 def events(repository: Repository, tip: str, app: str, env: str = "") -> list[HistoryEvent]:
-    """Changes of an app's versions, newest first; env "" means all environments."""
+    """Changes of an app's versions and holds, newest first; env "" means all environments."""
     states = _states(repository, tip, _below(app, env))
-    return [event for state in states if (event := state.event())]
+    return [event for state in states if (event := state.event(holds=True))]
 
 
 def latest_events(
@@ -207,6 +218,8 @@ def _states(repository: Repository, tip: str, folder: str, since: str = "") -> l
             for place in places:
                 last.setdefault(place, _pins(replayed, *place))
         for path, id in touch.files.items():
+            if path.endswith(f"/{MARKS_FILE}"):
+                continue  # order and holds: no version is read from it
             if id:
                 replayed.blobs[path] = id
             else:
@@ -246,7 +259,7 @@ def _touches(repository: Repository, tip: str, folder: str) -> Iterator[_Touch]:
         for head in parts:
             found = re.fullmatch(r"\n?:\d+ (\d+) [0-9a-f]+ ([0-9a-f]+) [A-Z]\d*", head)
             path = next(parts, "")
-            if found and _is_in_overlay(path) and path.rpartition("/")[2] != MARKS_FILE:
+            if found and _is_in_overlay(path):
                 files[path] = found[2] if found[1].startswith("100") else ""
         if files:
             yield _Touch(commit, int(when), Author(name, email), message, files)

@@ -223,6 +223,12 @@ def test_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
     assert ucp.promote(*stage, "--tag", "3", "--sequence", "9", *repo).status == "held"
     assert ucp("rollback", *stage, "--hold", "--release-hold", *repo).code == 2
 
+    told = ucp("history", *stage, *repo, "-o", "json").data
+    assert [(each["kind"], each["from"], each["to"]) for each in told] == [
+        ("hold", None, "2"), ("promote", "0.9.2", "2"), ("release", None, None),
+        ("rollback", "1", "0.9.2"), ("promote", "0.9.2", "1"), ("edit", None, "0.9.2"),
+    ]  # fmt: skip
+
 
 @pytest.mark.parametrize("by", ["tag", "commit", "short commit"])
 def test_rollback_to_a_named_tag_or_commit(repository: AppRepository, ucp: Ucp, by: str) -> None:
