@@ -37,6 +37,9 @@ def advice(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ("echo --from stage", "ucp promote echo --env prod --from stage"),
         ("echo --env prod", "ucp promote echo --env prod --from stage"),
         ("--env prod --tag 1.4.0", "ucp promote echo --env prod --tag 1.4.0"),
+        ("echo:1.4.0 --env prod", "ucp promote echo --env prod --tag 1.4.0"),
+        ("echo --tag 1 --pr --semver", "ucp promote echo --env stage --tag 1 --semver --pr"),
+        ("echo --env prod --sequence 7", "ucp promote echo --env prod --from stage --sequence 7"),
     ],
 )
 def test_an_incomplete_promotion_is_completed(
@@ -82,3 +85,20 @@ def test_of_another_repository_no_apps_are_known(
     assert found == (
         "echo '[{app: APP, env: prod, from: stage}]' | ucp promote --repo ../apps.git --batch -"
     )
+
+
+def test_a_rollback_without_environment_lists_them_and_proposes_none(
+    workspace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workspace)
+    assert main.run(["rollback", "echo", "--release-hold"]) == 2
+    error = capsys.readouterr().err
+    assert "environments: stage, prod" in error
+    assert "next: ucp rollback echo --env ENV --release-hold" in error
+
+
+def test_a_batch_repeats_what_it_can_be_combined_with(
+    workspace: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(workspace)
+    assert advice(capsys, "--env", "prod", "--pr", "--semver").endswith("--batch - --semver")

@@ -8,12 +8,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import typer
+
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UcpError, UsageError
 
 EVERY_APP = "*"
 """What is typed for all apps of an environment; `--all` is the same."""
+
+_REPEATED = (
+    "--sequence", "--semver", "--expect", "--require-env", "--require-healthy", "--soak", "--force",
+    "--pr", "--merge-when-green", "--forge", "--to", "--hold", "--release-hold", "--timeout",
+)  # fmt: skip
+_NOT_IN_A_BATCH = ("--pr", "--merge-when-green", "--forge")
 
 
 @dataclass(frozen=True)
@@ -42,24 +50,57 @@ def is_complete(app: str, env: str, version: Sequence[str]) -> bool:
     return bool(app and app != EVERY_APP and env and version)
 
 
+def typed_options(ctx: typer.Context) -> dict[str, list[str]]:
+    """The options on the command line that say how to promote or roll back, as words by flag."""
+    given = {}
+    for each in ctx.command.params:
+        flag, source = each.opts[0], ctx.get_parameter_source(each.name or "")
+        if flag in _REPEATED and source is not None and source.name == "COMMANDLINE":
+            value = ctx.params[each.name or ""]
+            given[flag] = [flag] if value is True else [flag, str(value)]
+    return given
+
+
 def refuse_incomplete(
-    known: PromotionNames, app: str, env: str, version: Sequence[str]
+    known: PromotionNames,
+    app: str,
+    env: str,
+    version: Sequence[str],
+    options: Mapping[str, Sequence[str]],
 ) -> NoReturn:
-    """Raise UsageError with the complete command. version: the flags that set it."""
+    """Raise UsageError with the complete command.
+
+    version: the flags that set it. options: other flags, which the suggestion repeats.
+    """
     if not env and app in known.sources and app not in known.apps:
         app, env = "", app  # ucp promote prod --from stage
-    if app in ("", EVERY_APP):
-        advice = _complete(known, "", env, version)
-        how = "; several apps in one commit: --batch"
-        if "--batch" not in advice:
-            how = _listed("apps", known.apps)
-        raise UsageError(f"the app is not specified{how}", next=advice)
-    if not env:
+    name, _, tag = app.partition(":")
+    if name and tag and not version:
+        problem, app, version = f"{app!r} is not a valid name of an app", name, ["--tag", tag]
+    elif app in ("", EVERY_APP):
+        app, problem = "", "the app is not specified"
+    elif not env:
         problem = "the environment is not specified" + _listed("environments", [*known.sources])
-        raise UsageError(problem, next=_complete(known, app, env, version))
+    else:
+        flags = "--tag, --digest, --from, --image or --chart-version"
+        problem = f"the tag to promote is not specified: {flags}"
+    advice = _complete(known, app, env, version)
+    batch = "--batch" in advice
+    if not app:
+        problem += "; several apps in one commit: --batch" if batch else _listed("apps", known.apps)
+    unfit = _NOT_IN_A_BATCH if batch else ()
+    kept = [shlex.join(words) for flag, words in options.items() if flag not in unfit]
+    raise UsageError(problem, next=" ".join([advice, *kept]))
+
+
+def refuse_unplaced_rollback(
+    known: PromotionNames, app: str, options: Mapping[str, Sequence[str]]
+) -> NoReturn:
+    """Raise UsageError with the command, without proposing which environment to roll back."""
+    kept = [shlex.join(words) for words in options.values()]
     raise UsageError(
-        "the tag to promote is not specified: --tag, --digest, --from, --image or --chart-version",
-        next=_complete(known, app, env, version),
+        "the environment is not specified" + _listed("environments", [*known.sources]),
+        next=" ".join([f"ucp rollback {app} --env ENV", *kept]),
     )
 
 

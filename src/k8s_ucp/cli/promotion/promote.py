@@ -17,6 +17,7 @@ from k8s_ucp.cli.promotion.missing_arguments import (
     is_complete,
     known_names,
     refuse_incomplete,
+    typed_options,
 )
 from k8s_ucp.cli.promotion.options import seconds
 from k8s_ucp.cli.promotion.promote_options import (
@@ -117,7 +118,7 @@ def promote(
         version = [word for flag in typed for each in typed[flag] if each for word in (flag, each)]
         if not is_complete(app, env, version):
             with repeating(repo, branch):
-                refuse_incomplete(known_names(call, repo), app, env, version)
+                refuse_incomplete(known_names(call, repo), app, env, version, typed_options(ctx))
         intents = [_intent(defaults, tag, digest, source, image or [], chart_version or [])]
     promotions = Promotions(
         intents,

@@ -10,6 +10,11 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.promotion.app_repository import app_repository
+from k8s_ucp.cli.promotion.missing_arguments import (
+    known_names,
+    refuse_unplaced_rollback,
+    typed_options,
+)
 from k8s_ucp.cli.promotion.options import (
     ENV_HELP,
     TIMEOUT_HELP,
@@ -71,13 +76,15 @@ def rollback(
     highest one that landed, unless the hold is released.
     """
     check_name("app", app)
+    call = invocation(ctx)
     if not env:
-        raise UsageError("the environment is not specified", next=f"ucp rollback {app} --env ENV")
+        with repeating(repo, branch):
+            refuse_unplaced_rollback(known_names(call, repo), app, typed_options(ctx))
     check_name("environment", env)
     if hold and (to or release_hold):
         other = "--to" if to else "--release-hold"
         raise UsageError(f"--hold and {other} are mutually exclusive", next="use only one of them")
-    call, wanted = invocation(ctx), Rollback(app, env, release_hold=release_hold, hold=hold)
+    wanted = Rollback(app, env, release_hold=release_hold, hold=hold)
     deadline = seconds("--timeout", timeout)
     with repeating(repo, branch):
         landing, warning = land_rollback(call, wanted, to, repo, branch, deadline)
