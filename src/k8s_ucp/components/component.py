@@ -67,8 +67,9 @@ def probe(port: int, path: str = "/healthz", *, timeout: float = PROBE_SECONDS) 
         return Health(False, page)
     if page.status == 200:
         return HEALTHY
-    body = page.body.decode("utf-8", "replace")
-    return Health(False, f"{page.status} {' '.join(body.split())}".strip())
+    lines = page.body.decode("utf-8", "replace").splitlines()
+    body = "; ".join(" ".join(line.split()) for line in lines if line.strip())
+    return Health(False, f"{page.status} {body}".strip())
 
 
 def combine(checks: Mapping[str, Check]) -> Health:

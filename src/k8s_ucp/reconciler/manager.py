@@ -232,12 +232,25 @@ class Manager:
         """Why this process may see outdated state. One that waits to become the leader is ready."""
         wrong = self.unhealthy()
         limit = 3 * self.settings.watch_seconds + 10
+        silent: dict[str, float] = {}
         for each in self.watches():
             if not each.synced.is_set():
                 wrong.append(f"{each.name} not listed yet")
-            elif each.silence() > limit:
-                wrong.append(f"no events from {each.name} for {each.silence():.0f} s")
+            elif (silence := each.silence()) > limit:
+                silent[each.name] = silence
+        if silent:
+            wrong.append(_silent_watches(silent))
         return wrong
+
+
+def _silent_watches(silent: Mapping[str, float]) -> str:
+    """One line for all of them: usually the API server does not respond to any.
+
+    silent: seconds since the last event, by name.
+    """
+    longest = max(silent, key=lambda name: silent[name])
+    more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+    return f"no events from {longest}{more} for {silent[longest]:.0f} s"
 
 
 def run(
