@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
@@ -20,6 +21,9 @@ _REMOTE_CONFIG = """[core]
 [maintenance]
 	autoDetach = false
 """
+_OVERWRITTEN = re.compile(r"overwritten by merge:((?:\n  (?!Please ).*)+)")
+"""The files that a merge would overwrite, in git's message."""
+
 _FETCHED = ("+refs/heads/*:refs/remotes/origin/*", "+refs/ucp/*:refs/ucp/*")
 
 
@@ -116,7 +120,12 @@ def fast_forward(clone: Repository, *, branch: str = "main") -> str | None:
         )  # fmt: skip
     except GitFailed as error:
         reason = error.message.splitlines()[-1].strip()
-        return f"{clone.folder} has local commits or edits and was not updated ({reason})"
+        if found := _OVERWRITTEN.search(error.message):  # the last line is only "Aborting"
+            reason = "edited: " + ", ".join(found[1].split("\n  ")[1:])
+        return (
+            f"{clone.folder} has local commits or edits and was not updated ({reason}); "
+            "commit the edits, then run `git pull --rebase` there"
+        )
     return None
 
 

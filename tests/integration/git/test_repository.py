@@ -190,7 +190,7 @@ def test_uncommitted_edits_of_the_user_are_kept(clone: Repository) -> None:
     assert fast_forward(clone) is None, "another file is no obstacle"
     assert (clone.folder / "a" / "b").read_text() == "remote"
     publish(clone, {"a-b": b"remote"}, second)
-    assert "local commits or edits" in (fast_forward(clone) or "")
+    assert "local commits or edits and was not updated (edited: a-b)" in (fast_forward(clone) or "")
     assert (clone.folder / "a-b").read_text() == "my work"
     assert (clone.folder / "new").read_text() == "my new file"
 
