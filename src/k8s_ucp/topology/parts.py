@@ -176,6 +176,10 @@ APP_FORMS: tuple[AppForm, ...] = ("kustomize", "helm", "directory", "jsonnet")
 """How Argo CD renders an app's files."""
 
 
+DEFAULT_PORT = 8080
+"""Port that the container of an app given by an image listens on."""
+
+
 class App(Part):
     """App that runs on the environments, given by an image, a path, a repo or a chart."""
 
@@ -214,6 +218,8 @@ class App(Part):
     """Host names, prefixed to <environment>.<domain>."""
     replicas: int = Field(1, ge=0, le=1000)
     """For image: initial number of pods; afterwards it is set in the overlays."""
+    port: int = Field(DEFAULT_PORT, ge=1, le=65535)
+    """For image: port that the container listens on; it is also its variable PORT."""
     database: Name | None = None
     """Name of a database; its connection is in the Secret `database` of the app's namespace."""
 

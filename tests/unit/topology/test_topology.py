@@ -56,6 +56,11 @@ WRONG = {
         5,
         "an image name without a tag",
     ),
+    "port of own manifests": (
+        "spec:\n  apps: [{name: a, path: a, port: 80}]\n",
+        5,
+        "'port' is not allowed with 'path' or 'repo'",
+    ),
     "text for a list": ("spec:\n  apps: echo\n", 5, "must be a list"),
     "text for a mapping": ("spec:\n  core: embedded\n", 5, "must be a mapping with the keys"),
     "no duration": ("spec:\n  crossplane: {pollInterval: soon}\n", 5, "a duration such as"),

@@ -39,6 +39,7 @@ from k8s_ucp.cli.editing.adding.options import (
     NamespaceOption,
     OverlayOption,
     PathOption,
+    PortOption,
     ReplicasOption,
     RepoOption,
     RevisionOption,
@@ -79,7 +80,7 @@ from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.inspect.overlay_versions import brief, holds_in, on_hold, versions_in
 from k8s_ucp.topology import APPS, App, Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, without_item
-from k8s_ucp.topology.parts import APP_FORMS
+from k8s_ucp.topology.parts import APP_FORMS, DEFAULT_PORT
 from k8s_ucp.topology.placement import proposed_database_provider
 from k8s_ucp.topology.rules.names import taken_namespace
 
@@ -148,6 +149,7 @@ def add(
     auth: AuthOption = None,
     host: HostOption = None,
     replicas: ReplicasOption = None,
+    port: PortOption = None,
     database: DatabaseOption = None,
     database_provider: DatabaseProviderOption = None,
     dry_run: DryRunOption = False,
@@ -181,6 +183,7 @@ def add(
         "fromOutside": list(from_outside or ()),
         "hosts": list(host or ()),
         "replicas": replicas,
+        "port": port,
         "database": database,
     }
     if not any(origin[each] for each in ("image", "path", "repo", "chart")):
@@ -214,6 +217,11 @@ def add(
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
     if advice := mutable_tag_advice(item, [each.name for each in topology.spec.environments]):
         call.console.say(advice)
+    if origin["image"] and port is None and not origin["path"] and not origin["repo"]:
+        call.console.say(
+            f"{name}: its container must listen on port {DEFAULT_PORT}, its variable PORT\n"
+            f"  next: for another port, set `port` of {name} in ucp.yaml, then ucp start"
+        )
 
 
 def _of_built_in_app(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:

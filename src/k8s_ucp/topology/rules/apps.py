@@ -41,12 +41,13 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
     for key in ("revision", "auth"):
         if getattr(app, key) and not app.repo:
             yield Problem((*at, key), f"{shown(at)}: '{key}' requires 'repo'")
-    if app.form != "image" and "replicas" in app.model_fields_set:
-        yield Problem(
-            (*at, "replicas"),
-            f"{shown(at)}: 'replicas' is not allowed with 'path' or 'repo': set it in your "
-            "own manifests",
-        )
+    for key in ("replicas", "port"):
+        if app.form != "image" and key in app.model_fields_set:
+            yield Problem(
+                (*at, key),
+                f"{shown(at)}: '{key}' is not allowed with 'path' or 'repo': set it in your "
+                "own manifests",
+            )
     if app.repo and app.path and app.path.startswith("ucp:"):
         yield Problem((*at, "path"), f"{shown(at)}: '{app.path}' is not in a repository")
     elif app.path and app.path.startswith("ucp:") and app.path[4:] not in SHIPPED:

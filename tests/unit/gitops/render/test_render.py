@@ -90,6 +90,14 @@ def test_an_app_without_hosts_has_no_ingress() -> None:
     assert "patches" not in parse(rendered.apps["apps/job/overlays/stage/kustomization.yaml"])
 
 
+def test_the_port_of_an_app_is_that_of_its_container_and_its_variable() -> None:
+    rendered = render(demo(apps=(App(name="web", image="i", tag="1", port=80),)), FACTS)
+    workload = rendered.apps["apps/web/base/deployment.yaml"]
+    (container,) = parse(workload)["spec"]["template"]["spec"]["containers"]
+    assert container["ports"][0]["containerPort"] == 80
+    assert container["env"][0] == {"name": "PORT", "value": "80"}
+
+
 def test_projects_restrict_sources_and_destinations() -> None:
     core = render(demo(), FACTS).core
     projects = {

@@ -99,6 +99,14 @@ HostOption = Annotated[
     option("--host", "NAME", "Host name, prefixed to <environment>.<domain>; repeatable."),
 ]
 ReplicasOption = Annotated[int | None, option("--replicas", "N", "With --image: number of pods.")]
+PortOption = Annotated[
+    int | None,
+    option(
+        "--port",
+        "N",
+        "With --image: port that the container listens on, also its variable PORT. Default: 8080.",
+    ),
+]
 DatabaseOption = Annotated[
     str | None,
     option("--database", "NAME", "Name of the app's database; created if it does not exist."),
