@@ -375,7 +375,7 @@ def _familiar(error: typer.TyperException, text: str, arguments: Sequence[str]) 
     group = context.command
     return familiar_words.correct_command(
         arguments, word, context.command_path, group.commands, group.invoke_without_command
-    )
+    ) or familiar_words.respelled(arguments, word, text)
 
 
 def _complete(error: typer.TyperException, text: str, arguments: Sequence[str]) -> str | None:

@@ -56,6 +56,7 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 }
 """Unknown option: possible names of it here, the first one that exists is meant."""
 
+_ONE_SIMILAR = re.compile(r" Did you mean '([^',]+)'\?$")
 _UNKNOWN_COMMAND = re.compile(r"No such command '([^']+)'")
 
 
@@ -79,6 +80,12 @@ def correct_command(
     if not ours and alone and word in _LISTING:
         return group
     return ours and _replaced(arguments, word, ours)
+
+
+def respelled(arguments: Sequence[str], word: str, message: str) -> str | None:
+    """The command line with the only similar command in typer's message; None for several."""
+    found = _ONE_SIMILAR.search(message)
+    return found and _replaced(arguments, word, found[1])
 
 
 def correct_option(arguments: Sequence[str], word: str, known: Container[str]) -> str | None:

@@ -146,9 +146,12 @@ def find_logs(state: StateFolder, component: str) -> dict[str, Path]:
         raise UcpError(f"no logs in {state.logs}", next="ucp start")
     from k8s_ucp.topology.problems import nearest
 
-    near = nearest(component, [*known, *sorted({each.partition("/")[0] for each in known})])
+    clusters = sorted({name.partition("/")[0] for name in known if "/" in name})
+    programs = [name for name in known if "/" not in name]
+    families = sorted({name.partition("-")[0] for name in programs})
+    near = nearest(component, [*families, *known, *clusters])
     raise UsageError(
-        f"no logs of {component}; available: {', '.join(known)}",
+        f"no logs of {component}; available: {', '.join([*programs, *clusters])}",
         next=f"ucp logs {near or next(iter(known))}",
     )
 

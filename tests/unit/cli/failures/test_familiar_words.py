@@ -25,6 +25,8 @@ from k8s_ucp.cli.failures import familiar_words
         (["clusters", "list"], "ucp clusters"),
         (["clusters", "delete", "old"], "ucp clusters forget old"),
         (["claim", "add", "orders"], "ucp claim new orders"),
+        (["promot", "echo", "--env", "prod"], "ucp promote echo --env prod"),
+        (["open", "argo"], "ucp open argocd"),
         (["start", "--dry-run"], "ucp start --plan"),
         (["-q", "destroy", "-y"], "ucp -q destroy --yes"),
         (["promote", "echo", "--environment=prod"], "ucp promote echo --env=prod"),

@@ -66,9 +66,15 @@ def test_controllers_in_host_placement_write_to_the_reconcilers_log(
 def test_a_mistyped_component_suggests_the_nearest_log(tmp_path: Path) -> None:
     state = Workspace.at(tmp_path).state("demo")
     state.logs.mkdir(parents=True)
-    for each in ("argocd-server", "crossplane", "reconciler"):
+    for each in ("argocd-repo-server", "argocd-server", "crossplane", "reconciler"):
         (state.logs / f"{each}.log").touch()
-    for typed, near in (("crosplane", "crossplane"), ("xyz", "argocd-server")):
+    expected = {
+        "crosplane": "crossplane",
+        "argo": "argocd",
+        "argocd-servr": "argocd-server",
+        "xyz": "argocd-repo-server",
+    }
+    for typed, near in expected.items():
         with pytest.raises(UcpError, match="no logs of") as refused:
             find_logs(state, typed)
         assert refused.value.next == f"ucp logs {near}"
