@@ -87,6 +87,8 @@ def _item(decision: Decision) -> dict[str, Any]:
     landed = decision.status in ("promoted", "pr") and bool(note.changes)
     listed = _own(decision) if landed else decision.asked
     item = {"status": decision.status, "app": note.app, "env": note.env, **as_data(listed)}
+    if decision.held:
+        item["held"] = list(decision.held)
     for name, changes in (("kept", decision.kept), ("dropped", decision.dropped)):
         if changes:
             item[name] = as_data(changes)["images"]

@@ -17,7 +17,7 @@ from k8s_ucp.gitops.manifests.image_edit import NO_PIN, Pin
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.gates import ENVIRONMENTS_FILE, differing, earlier_environment
-from k8s_ucp.gitops.promotion.message import Change, PromotionNote, are_some
+from k8s_ucp.gitops.promotion.message import Change, PromotionNote, are_some, change_words
 from k8s_ucp.gitops.promotion.order import UNORDERED, Mark, Order
 from k8s_ucp.gitops.promotion.overlay import (
     EditedTip,
@@ -199,7 +199,9 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
     writes = written(overlay, pins, weighed.marks, contents)
     if not moved:
         note = replace(note, kind="mark")
-        return Decision("unchanged", note, weighed.asked, writes, f"{place} already has it")
+        same = [change for change in weighed.asked if change.old == change.new]
+        version = change_words(same, several=are_some(same, overlay.pins)) or "it"
+        return Decision("unchanged", note, weighed.asked, writes, f"{place} already has {version}")
     running = _running(base, intent, overlay, required, moved)
     places = overlay.places(pins)
     return Decision("promoted", note, weighed.asked, writes, required=running, places=places)

@@ -185,6 +185,7 @@ def test_rollback_holds_the_tag_and_history_lists_it(repository: AppRepository, 
 
     back = ucp("rollback", *stage, *repo, "-o", "json")
     assert (back.code, back.data["from"], back.data["to"]) == (0, "2", "1"), back.err
+    assert back.data["held"] == ["2"]
 
     release = f"ucp rollback echo {' '.join(repo)} --env stage --release-hold"
     assert f"stage: on hold: 2; release: {release}" in ucp("history", "echo", *repo).err

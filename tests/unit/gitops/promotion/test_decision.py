@@ -84,7 +84,8 @@ def test_expect_is_compare_and_set() -> None:
 
 
 def test_an_intent_that_is_already_met_is_not_a_conflict() -> None:
-    assert decide(shop(stage="2"), intent("2", expect="1")).status == "unchanged"
+    unchanged = decide(shop(stage="2"), intent("2", expect="1"))
+    assert (unchanged.status, unchanged.reason) == ("unchanged", "echo in stage already has 2")
 
 
 def test_promoting_from_an_environment_copies_its_tag() -> None:
