@@ -154,6 +154,14 @@ def _cluster(context: TopologyView, name: str) -> str:
     known = sorted(here | _in_clouds(context.topology)) if here else []
     if not known:
         raise UcpError(f"{context.topology.name} has no clusters", next="ucp start")
+    declared = [each.name for each in context.topology.spec.environments]
+    if stopped := next(
+        (each for each in declared if name in (each, context.topology.app_cluster(each))), None
+    ):
+        raise UsageError(
+            f"the cluster of {stopped} does not exist: it is stopped or not created yet",
+            next=f"ucp recreate --env {stopped}, or ucp status {stopped}",
+        )
     short = [each.removeprefix(f"{context.topology.name}-") for each in known]
     meant = nearest(name, [*known, *short]) or known[0]
     raise UsageError(

@@ -161,7 +161,9 @@ def refuse_app(topology: Topology, state: StateFolder, name: str) -> None:
     app = next((each for each in topology.spec.apps if each.name == name), None)
     if app is None or not topology.spec.environments:
         return
-    file = state.kubeconfig(topology.app_cluster(topology.spec.environments[0].name))
+    clusters = [topology.app_cluster(each.name) for each in topology.spec.environments]
+    files = [state.kubeconfig(each) for each in clusters]
+    file = next((each for each in files if each.exists()), files[0])  # not of a stopped one
     command = ["kubectl", "--kubeconfig", str(file), "-n", app.namespace or name, "get", "pods"]
     raise UsageError(
         f"{name} is an app: its pods' logs are in the clusters of its environments",

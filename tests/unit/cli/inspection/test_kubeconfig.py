@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from k8s_ucp.cli.inspection.kubeconfig import checked, renamed
+from k8s_ucp.cli.inspection.kubeconfig import _cluster, checked, renamed
 from k8s_ucp.clusters.user_contexts import merged
-from k8s_ucp.errors import UcpError
+from k8s_ucp.context import TopologyView
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.access.owners import source_in
 from k8s_ucp.reconciler.access.sources import kubeconfig_in
+from k8s_ucp.topology import default
 from tests.unit.reconciler.objects import AUTHORITY, kubeconfig_secret
 
 CONFIG = {
@@ -153,3 +156,16 @@ def test_the_kubeconfig_of_every_cloud_is_found(key: str) -> None:
     """DigitalOcean's provider writes it under another key."""
     assert kubeconfig_in({"data": {key: base64.b64encode(b"text").decode()}}) == b"text"
     assert kubeconfig_in({"data": {}}) == b""
+
+
+@pytest.mark.parametrize("name", ["stage", "demo-stage"])
+def test_the_cluster_of_a_stopped_environment_is_recreated_first(name: str) -> None:
+    provider = SimpleNamespace(names=lambda: ["demo-core", "demo-prod"])
+    topology = default("demo", ["stage", "prod"], [])
+    context = cast(
+        TopologyView, SimpleNamespace(topology=topology, providers={"embedded": provider})
+    )
+    assert _cluster(context, "prod") == "demo-prod"
+    with pytest.raises(UsageError, match="the cluster of stage does not exist") as refused:
+        _cluster(context, name)
+    assert "ucp recreate --env stage" in (refused.value.next or "")

@@ -82,9 +82,16 @@ def test_a_mistyped_component_suggests_the_nearest_log(tmp_path: Path) -> None:
 
 def test_the_logs_of_an_app_are_looked_for_with_kubectl(tmp_path: Path) -> None:
     state = Workspace.at(tmp_path).state("demo")
-    topology = default("demo", ["stage"], ["echo"])
+    topology = default("demo", ["stage", "prod"], ["echo"])
     refuse_app(topology, state, "argocd")
     with pytest.raises(UsageError, match="echo is an app") as refused:
         refuse_app(topology, state, "echo")
     file = state.kubeconfig("demo-stage")
     assert refused.value.next == f"kubectl --kubeconfig {file} -n echo get pods"
+
+    running = state.kubeconfig("demo-prod")
+    running.parent.mkdir(parents=True)
+    running.touch()
+    with pytest.raises(UsageError) as refused:
+        refuse_app(topology, state, "echo")
+    assert str(running) in (refused.value.next or "")
