@@ -67,7 +67,7 @@ class _State:
     def event(self, *, holds: bool = False) -> HistoryEvent | None:
         """The version changes of the commit; None if there are none.
 
-        holds: also a hold that was set, with the held versions, or released, without changes.
+        holds: also a hold that was set or released, with the versions that are there.
         """
         changes = tuple(
             Change(name, self.before.get(name, Pin()), pin)
@@ -81,8 +81,8 @@ class _State:
         if not changes:
             if entry is None or entry.kind not in ("hold", "release"):
                 return None
-            if entry.kind == "hold":
-                changes = tuple(Change(n, Pin(), pin) for n, pin in self.after.items() if pin)
+            # `to` of the newest event is what the environment has, also after these.
+            changes = tuple(Change(n, Pin(), pin) for n, pin in self.after.items() if pin)
         return HistoryEvent(
             commit=self.touch.commit,
             time=self.touch.time,

@@ -226,7 +226,7 @@ def test_hold_is_released(repository: AppRepository, ucp: Ucp) -> None:
 
     told = ucp("history", *stage, *repo, "-o", "json").data
     assert [(each["kind"], each["from"], each["to"]) for each in told] == [
-        ("hold", None, "2"), ("promote", "0.9.2", "2"), ("release", None, None),
+        ("hold", None, "2"), ("promote", "0.9.2", "2"), ("release", None, "0.9.2"),
         ("rollback", "1", "0.9.2"), ("promote", "0.9.2", "1"), ("edit", None, "0.9.2"),
     ]  # fmt: skip
 
