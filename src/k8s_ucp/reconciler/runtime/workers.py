@@ -72,8 +72,9 @@ class Workers:
             self._numbers += 1
             name = f"{self._name} {self._numbers}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
+            # Others see only threads that run: one that is not started can't be joined.
+            thread.start()
             self._threads.add(thread)
-        thread.start()
 
     def _leave(self) -> bool:
         """Whether this idle thread may end."""
