@@ -22,8 +22,8 @@ from k8s_ucp.board.security import BoardSession, Sessions
 from k8s_ucp.board.snapshot import Row, difference
 from k8s_ucp.bounded_server import BoundedServer
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import ADDRESS
 
-ADDRESS = "127.0.0.1"
 ALIVE_SECONDS = 15.0
 """Interval of keep-alive messages on a stream, which detect a closed page."""
 PATIENCE_SECONDS = 30.0

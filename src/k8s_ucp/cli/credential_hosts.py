@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from k8s_ucp.credentials import BadCredential, CredentialRef
 from k8s_ucp.git.repository import LOCAL_SECONDS, execute
 from k8s_ucp.gitops.promotion.ci import find_run
-from k8s_ucp.kube.kubeconfig import is_loopback
+from k8s_ucp.loopback import is_loopback
 
 _CREDENTIAL_SCHEMES = ("http", "https", "oci")
 """Over SSH the user's own keys are used."""

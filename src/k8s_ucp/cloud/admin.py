@@ -11,8 +11,8 @@ from typing import Any
 from k8s_ucp.cloud.faults import CloudFault, as_items, read_faults
 from k8s_ucp.cloud.ledger import CloudLedgerEntry
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import ADDRESS
 
-ADDRESS = "127.0.0.1"
 RESTART_SECONDS = 60.0
 SECONDS = 30.0
 """Long, because a reset waits for the call in progress."""

@@ -17,8 +17,7 @@ from k8s_ucp.cloud.keys import read_keys
 from k8s_ucp.cloud.server import LOG, SimulatedCloud, server_on, warm_up
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
-
-ADDRESS = "127.0.0.1"
+from k8s_ucp.loopback import ADDRESS
 
 
 def run(folder: Path, port: int) -> None:

@@ -20,9 +20,9 @@ from types import MappingProxyType
 
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder, make_private_folder, write_private_file
 
-ADDRESS = "127.0.0.1"
 LOWEST, HIGHEST = 20000, 65000
 NODE_PORTS = range(30000, 32768)
 """Kubernetes allocates these for Services of type NodePort, so they are not used."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import shlex
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 from k8s_ucp.clusters.user_kubeconfig import users_files
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.workspace import write_private_file
 
 WIDTH = 2**30
@@ -186,8 +186,7 @@ def _others(base: dict[str, Any], ours: dict[str, Any]) -> Iterator[str]:
 
 def _is_here(server: str) -> bool:
     try:
-        host = urlsplit(server).hostname or ""
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return is_loopback(urlsplit(server).hostname or "")
     except ValueError:
         return False
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.components.argocd_page import page
-from k8s_ucp.components.component import ADDRESS, Health, combine, get_page, probe
+from k8s_ucp.components.component import Health, combine, get_page, probe
 from k8s_ucp.components.host.certificates import Certificates
 from k8s_ucp.components.host.guarded_programs import write_helm, write_kustomize
 from k8s_ucp.components.host.machine import Host
@@ -23,6 +23,7 @@ from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
 

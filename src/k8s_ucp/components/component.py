@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, Protocol
 
-ADDRESS = "127.0.0.1"
+from k8s_ucp.loopback import ADDRESS
+
 PROBE_SECONDS = 1.0
 
 

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from k8s_ucp.components import crossplane
-from k8s_ucp.components.component import ADDRESS, HEALTHY, PROBE_SECONDS, Health
+from k8s_ucp.components.component import HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host import certificates
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.compositions.patch_and_transform import NAME as PATCH_AND_TRANSFORM
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import FUNCTION_REVISION, SECRET, Kube
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.names import PAUSED
 from k8s_ucp.workspace import write_private_file
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from k8s_ucp.aws.backing import SIMULATED, UNBACKED, BackedResource, BackingState
 from k8s_ucp.clusters.ports import Ports
-from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresServer
 from k8s_ucp.errors import NEXT_STEP, UcpError
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.managed.external import CloudFailed
 
 NAME = "databases"

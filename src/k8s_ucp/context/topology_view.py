@@ -17,15 +17,7 @@ from k8s_ucp.components.adoption import adopted_argocd
 from k8s_ucp.components.adoption.adopted import AdoptedComponent
 from k8s_ucp.components.argocd import ArgoCD
 from k8s_ucp.components.cloud import CloudComponent
-from k8s_ucp.components.component import (
-    ADDRESS,
-    Check,
-    Component,
-    Health,
-    HostComponent,
-    combine,
-    probe,
-)
+from k8s_ucp.components.component import Check, Component, Health, HostComponent, combine, probe
 from k8s_ucp.components.composition_functions import CompositionFunctions
 from k8s_ucp.components.crossplane import Crossplane
 from k8s_ucp.components.host import redis
@@ -39,6 +31,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceFiles
 from k8s_ucp.gitops.render.values.addons import leads_to_argocd, password_namespaces
 from k8s_ucp.kube import APPLICATION, SECRET, Kube, Object
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.names import ARGOCD_NAMESPACE, CLUSTERS_NAMESPACE
 from k8s_ucp.reconciler.backup.core_state import CoreState
 from k8s_ucp.reconciler.runtime.settings import CONTROLLERS, ON_MACHINES

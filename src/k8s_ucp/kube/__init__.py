@@ -43,7 +43,7 @@ from k8s_ucp.kube.kinds import (
     controller_reference,
     versions_in,
 )
-from k8s_ucp.kube.kubeconfig import current_context, is_loopback, read_kubeconfig
+from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
 
 __all__ = [
     "APPLICATION",
@@ -82,7 +82,6 @@ __all__ = [
     "Unreachable",
     "controller_reference",
     "current_context",
-    "is_loopback",
     "kinds_in",
     "read_kubeconfig",
     "versions_in",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,11 +70,3 @@ def proxy_of(cluster: Mapping[str, Any]) -> str | None:
             next="use an HTTP proxy, or remove proxy-url",
         )
     return str(url)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine's loopback."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import CRD, NAMESPACE, is_loopback
+from k8s_ucp.kube import CRD, NAMESPACE
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.names import CLUSTERS_NAMESPACE
 from k8s_ucp.preflight.adoption import AdoptedCore, opened_core
 from k8s_ucp.topology.parts import ADOPTABLE

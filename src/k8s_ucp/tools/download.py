@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from k8s_ucp.errors import DeadlineExceeded, UcpError, advise_space
+from k8s_ucp.loopback import is_loopback
 
 if TYPE_CHECKING:
     from requests import Response
@@ -321,7 +322,7 @@ def _answer(
 
 def _require_secure(at: str, asked: str, plain: bool) -> None:
     parts = urlsplit(at)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    local = is_loopback(parts.hostname or "")
     if parts.scheme == "https" or (parts.scheme == "http" and (local or plain)):
         return
     raise NotServed(f"{shown(asked)} redirects to {shown(at)}, which is not https", 302)

@@ -19,13 +19,13 @@ import pytest
 
 from k8s_ucp.aws.backing import BackedResource
 from k8s_ucp.clusters.ports import Ports
-from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.components.databases import Databases, choose, server_name
 from k8s_ucp.components.host import postgres
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.postgres import PostgresPrograms, PostgresRecord, verifier
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.supervisor_client import ProgramState
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.workspace import StateFolder
 

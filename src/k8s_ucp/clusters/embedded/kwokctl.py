@@ -17,9 +17,8 @@ from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import MARK, clean_pid_files
 from k8s_ucp.clusters.embedded.stages import write_stages
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import write_private_file
-
-ADDRESS = "127.0.0.1"
 
 
 def write_settings(folder: ClusterFolder, settings: Mapping[str, Any]) -> None:

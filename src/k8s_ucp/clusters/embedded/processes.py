@@ -15,11 +15,11 @@ from pathlib import Path
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.process import ProcessIdentity
 
 MARK = "UCP_CONTROL_PLANE"
 
-LOOPBACK = ("127.0.0.1", "::1")
 
 _EXECUTABLES = {"kwok-controller": "kwok"}
 """Names of executables that differ from the component's."""
@@ -48,13 +48,13 @@ def find_exposed(folder: ClusterFolder) -> str:
     found = [find_component(folder, each) for each in COMPONENTS]
     running = {each.pid: Path(each.executable).name for each in found if each}
     # One call for all, since each call reads every connection of this machine.
-    if all(address in LOOPBACK for address, _ in process.listeners(*running)):
+    if all(is_loopback(address) for address, _ in process.listeners(*running)):
         return ""
     return ", ".join(
         f"{name} listens on {address}:{port}"
         for pid, name in running.items()
         for address, port in process.listeners(pid)
-        if address not in LOOPBACK
+        if not is_loopback(address)
     )
 
 

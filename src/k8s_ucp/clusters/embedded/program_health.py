@@ -14,9 +14,9 @@ from pathlib import Path
 from k8s_ucp.cluster_provider import ProgramHealth
 from k8s_ucp.clusters.embedded import datastore
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, Record
-from k8s_ucp.clusters.embedded.kwokctl import ADDRESS
 from k8s_ucp.clusters.embedded.processes import find_component
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import ADDRESS
 
 SECONDS = 2.0
 _PATHS = {

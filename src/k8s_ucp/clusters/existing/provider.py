@@ -26,8 +26,9 @@ from k8s_ucp.clusters.existing import adoption
 from k8s_ucp.clusters.existing.adoption import AdoptionRecord, read_note, write_note
 from k8s_ucp.clusters.user_kubeconfig import UserKubeconfig
 from k8s_ucp.errors import DeadlineExceeded, UcpError, UsageError
-from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable, is_loopback
+from k8s_ucp.kube import NODE, Kube, KubeError, Unauthorized, Unreachable
 from k8s_ucp.locks import locked
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.names import DNS_LABEL
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.tools.toolbox import Toolbox

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from k8s_ucp.loopback import ADDRESS
+
 API = 6443
-LOOPBACK = "127.0.0.1"
 LONGEST_NAME = 63 - len("-control-plane")
 """The node is called `<cluster>-control-plane`, which must be a valid host name."""
 
@@ -48,7 +49,7 @@ def config_text(settings: KindSettings) -> str:
             {
                 "containerPort": inner,
                 "hostPort": outer,
-                "listenAddress": LOOPBACK,
+                "listenAddress": ADDRESS,
                 "protocol": "TCP",
             }
             for inner, outer in sorted(settings.ports.items())
@@ -58,7 +59,7 @@ def config_text(settings: KindSettings) -> str:
         "kind": "Cluster",
         "apiVersion": "kind.x-k8s.io/v1alpha4",
         "name": settings.name,
-        "networking": {"apiServerAddress": LOOPBACK, "apiServerPort": settings.api_port},
+        "networking": {"apiServerAddress": ADDRESS, "apiServerPort": settings.api_port},
         "nodes": [node],
     }
     if settings.cgroup == 1:

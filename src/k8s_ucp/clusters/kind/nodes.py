@@ -13,9 +13,10 @@ from typing import Any
 from k8s_ucp.cluster_provider import HTTP, HTTPS, ClusterState, Reach
 from k8s_ucp.clusters import api_server
 from k8s_ucp.clusters.container_engine import ContainerEngine, ContainerNode, mark_folder
-from k8s_ucp.clusters.kind.config import API, LOOPBACK, kubeconfig, node_name
+from k8s_ucp.clusters.kind.config import API, kubeconfig, node_name
 from k8s_ucp.errors import CommandFailed, ProgramMissing, UcpError
 from k8s_ucp.kube import NODE, Kind, Kube, KubeError
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import cache_folder
 
 NOTE = "/kind/k8s-ucp.json"
@@ -106,7 +107,7 @@ class KindNodes:
         admin, _ = self._admin(node)
         if reach is Reach.PODS:
             return kubeconfig(node.cluster, admin, f"https://{node_name(node.cluster)}:{API}")
-        host, port = node.ports.get(API, (LOOPBACK, API))
+        host, port = node.ports.get(API, (ADDRESS, API))
         return kubeconfig(node.cluster, admin, f"https://{host}:{port}")
 
     def is_made(self, cluster: str) -> bool:

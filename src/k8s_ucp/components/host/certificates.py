@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from k8s_ucp.clusters.certificate_signing import key_of, sign_authority, sign_program
-from k8s_ucp.components.component import ADDRESS
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 if TYPE_CHECKING:

@@ -25,9 +25,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from k8s_ucp import process
-from k8s_ucp.components.component import ADDRESS, PROBE_SECONDS
+from k8s_ucp.components.component import PROBE_SECONDS
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.workspace import make_private_folder, write_private_file
 
 SUPERUSER = "rdsadmin"

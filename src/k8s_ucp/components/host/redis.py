@@ -8,10 +8,11 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.components.component import ADDRESS, HEALTHY, PROBE_SECONDS, Health
+from k8s_ucp.components.component import HEALTHY, PROBE_SECONDS, Health
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.kube import kinds
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.names import ARGOCD_NAMESPACE
 from k8s_ucp.workspace import write_private_file
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 
 from k8s_ucp.components import argocd
-from k8s_ucp.components.component import ADDRESS
 from k8s_ucp.components.host import redis
 from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.pods.component import POD
 from k8s_ucp.kube import SECRET, Kube, Object
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.timestamps import parse_stamp
 
 FORWARD = "argocd-forward"

@@ -25,6 +25,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.environment import Credential
 from k8s_ucp.gitops.manifests.forms import ChartFile, Files, chart_file
 from k8s_ucp.gitops.manifests.helm import HelmFailed, call
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.process import RunningPrograms
 
 FETCH_SECONDS = 180.0
@@ -33,7 +34,6 @@ MOST_BYTES = 64_000_000
 MOST_UNPACKED = 2 * MOST_BYTES
 """Maximum size of its archive without compression."""
 _REFUSED = re.compile(r"\b40[13]\b|unauthorized|forbidden|denied", re.IGNORECASE)
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ChartRef:
     @property
     def plain(self) -> bool:
         """The registry is on this machine and is accessed over plain http."""
-        return self.oci and urlsplit(self.repository).hostname in _LOOPBACK
+        return self.oci and is_loopback(urlsplit(self.repository).hostname or "")
 
     def __str__(self) -> str:
         return f"{self.repository.rstrip('/')}/{self.name}"

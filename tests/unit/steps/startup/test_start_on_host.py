@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.clusters.ports import ADDRESS
 from k8s_ucp.components.crossplane import INIT_SECONDS
 from k8s_ucp.components.host.placement import HostPlacement
 from k8s_ucp.components.host.supervisor_client import ProgramState
@@ -17,6 +16,7 @@ from k8s_ucp.components.manifests import Manifest, read
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.waiting import Cancelled
 from k8s_ucp.errors import UcpError
+from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.steps.startup import start_on_host
 from k8s_ucp.steps.startup.start_on_host import initialised_by
 from k8s_ucp.topology import default

@@ -20,6 +20,7 @@ from urllib3.exceptions import HTTPError
 from k8s_ucp.clouds import CLOUDS, read_object
 from k8s_ucp.kube import SECRET, Kube, Unreachable
 from k8s_ucp.kube.limits import RequestLimits, bound, bounded
+from k8s_ucp.loopback import is_loopback
 from k8s_ucp.names import CROSSPLANE_NAMESPACE
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.runtime.clock import Clock
@@ -30,7 +31,6 @@ SECONDS = 10.0
 LARGEST = 1_000_000
 SPARE = 60.0
 """Cached tokens are not used in the last seconds of their lives."""
-_HERE = ("127.0.0.1", "localhost", "::1")
 
 
 class CloudAccess:
@@ -107,7 +107,7 @@ class CloudAccess:
     ) -> tuple[int, bytes]:
         """Send a request; returns status and content. Raises NoAccess (no TLS), Unreachable."""
         parts = urlsplit(url)
-        if parts.scheme != "https" and parts.hostname not in _HERE:
+        if parts.scheme != "https" and not is_loopback(parts.hostname or ""):
             raise NoAccess("CredentialsInvalid", f"{parts.hostname} requires TLS")
         limits = RequestLimits(time.monotonic() + SECONDS, LARGEST)
         try:
