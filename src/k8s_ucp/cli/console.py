@@ -320,8 +320,11 @@ _CUT = "..."
 
 
 def _cell(value: Any) -> str:
-    """A cell as one line of text; a hyphen if empty."""
-    return " ".join(str(value).split()) or "-" if value not in ("", None) else "-"
+    """A cell as one line of text; a hyphen if empty.
+
+    Control characters are spelled out before columns are measured, not when the table is printed.
+    """
+    return _visible(" ".join(str(value).split())) or "-" if value not in ("", None) else "-"
 
 
 def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:

@@ -31,6 +31,11 @@ def test_a_table_fits_the_terminal_and_its_widest_cells_are_truncated() -> None:
     assert "one two" in table(("a",), [["one\ntwo"]])
 
 
+def test_control_characters_in_a_table_are_spelled_out_before_columns_are_aligned() -> None:
+    lines = table(("name", "why"), [["a\x1b[2J", "x"], ["long-name", "y"]]).splitlines()
+    assert lines == ["NAME        WHY", r"a\x1b[2J    x", "long-name   y"]
+
+
 def test_without_a_terminal_a_step_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     view = PlainSteps(Console())
     step = StepRun("a", "Do it", StepState.RUNNING)
