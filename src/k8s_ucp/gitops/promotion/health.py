@@ -78,7 +78,7 @@ class HealthGate:
         reported, reported_at = ("", ""), start
         while True:
             found = self._look(name, pins)
-            now, state = self.clock(), found.reason
+            now, reason = self.clock(), found.reason
             if found.state == "open":
                 if well_since is None:
                     well_since = min(now, _seconds(found.since) or now)
@@ -95,9 +95,9 @@ class HealthGate:
                 well_since = None
             if found.state == "shut" or not soak or now - start > soak + self.patience:
                 return found
-            if (found.state, state) != reported or now - reported_at >= self.report_pause:
+            if (found.state, reason) != reported or now - reported_at >= self.report_pause:
                 self.report(f"{name}: {found.reason}")
-                reported, reported_at = (found.state, state), now
+                reported, reported_at = (found.state, reason), now
             self.sleep(self.pause)
 
     def _look(self, name: str, pins: Mapping[str, Pin]) -> ApplicationHealth:
