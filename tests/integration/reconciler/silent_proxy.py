@@ -17,6 +17,7 @@ class SilentProxy:
         self.port: int = self._listener.getsockname()[1]
         self._generation = 0
         self._deaf = False
+        self._closed = False
         self._sockets: list[socket.socket] = []
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -46,6 +47,7 @@ class SilentProxy:
     def __exit__(self, *_: object) -> None:
         # shutdown wakes threads blocked in accept or recv; close alone does not.
         with self._lock:
+            self._closed = True
             everything = [self._listener, *self._sockets]
         for each in everything:
             with contextlib.suppress(OSError):
@@ -59,8 +61,7 @@ class SilentProxy:
             except OSError:
                 return
             if self._deaf:
-                with self._lock:
-                    self._sockets.append(client)
+                self._keep(client)
                 continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
@@ -68,12 +69,20 @@ class SilentProxy:
                 # The server is down, so the client sees a closed connection.
                 client.close()
                 continue
-            with self._lock:
-                self._sockets += [client, server]
+            self._keep(client, server)
             for pair in ((client, server), (server, client)):
                 threading.Thread(
                     target=self._pump, args=(*pair, self._generation), daemon=True
                 ).start()
+
+    def _keep(self, *sockets: socket.socket) -> None:
+        """Close them with the proxy, at once if that was closed meanwhile."""
+        with self._lock:
+            self._sockets += sockets
+            closed = self._closed
+        if closed:
+            for each in sockets:
+                each.close()
 
     def _pump(self, source: socket.socket, sink: socket.socket, generation: int) -> None:
         with contextlib.suppress(OSError):
