@@ -11,7 +11,7 @@ import pytest
 
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing.imports.choices import proposed_flags
-from k8s_ucp.cli.editing.imports.source import builder, filler
+from k8s_ucp.cli.editing.imports.source import builder, filler, renderer
 from k8s_ucp.errors import UcpError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
@@ -517,6 +517,29 @@ spec:
     write(tmp_path / "theirs", {"apps/shop/app.yaml": "differences: [1]\n"})
     [refused] = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go)).refusals
     assert "its template can't be filled" in refused.reason and "kind" in refused.reason
+
+
+def test_chart_of_applications_is_rendered_for_the_pinned_kubernetes(
+    tmp_path: Path, toolbox: Toolbox
+) -> None:
+    """A build of helm from its sources has no version of its own to compare with."""
+    template = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web}
+spec:
+  source: {repoURL: cnoe://, path: apps/web}
+  destination: {namespace: '{{ .Values.space }}'}
+"""
+    files = {
+        "all/Chart.yaml": "{apiVersion: v2, name: all, version: 1.0.0, kubeVersion: '>=1.31.0'}\n",
+        "all/values.yaml": "space: front\n",
+        "all/templates/web.yaml": template,
+        "apps/web/web.yaml": DEPLOYMENT,
+    }
+    place = folder_place(write(tmp_path / "theirs", files))
+    render = renderer(place, lambda: toolbox.path("helm"))
+    assert "namespace: 'front'" in render("all", None)
 
 
 def test_many_environments_are_named_by_a_few_flags(

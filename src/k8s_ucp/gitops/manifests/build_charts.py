@@ -13,7 +13,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects, unlisted
-from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template, values_from
+from k8s_ucp.gitops.manifests.helm import HelmFailed, template, values_from
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
 RENDER_SECONDS = 60.0
@@ -68,7 +68,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
-    words = ["--namespace", namespace, "--include-crds", "--kube-version", KUBERNETES]
+    words = ["--namespace", namespace, "--include-crds"]
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):

@@ -9,7 +9,7 @@ from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.process import RunningPrograms, passed_on, run
 
 KUBERNETES = "1.35.0"
-"""Kubernetes version for rendering charts, since no cluster is queried."""
+"""Kubernetes version for which charts are rendered, since no cluster is queried."""
 _SHOWN = 6
 """Maximum number of lines of an error."""
 MEMORY = 1_000_000_000
@@ -36,7 +36,7 @@ def template(
 
     The names may come from others' repositories, and one option of helm runs a program.
     """
-    words = ["template", *options]
+    words = ["template", "--kube-version", KUBERNETES, *options]
     names = (release, chart)
     return call(helm, words, names, home=home, timeout=timeout, programs=programs)
 

@@ -17,7 +17,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.git.clones import fast_forward, make_clone
 from k8s_ucp.git.push_loop import push_until_accepted
 from k8s_ucp.git.repository import RefUpdate
-from k8s_ucp.gitops.manifests.helm import KUBERNETES, HelmFailed, template, values_from
+from k8s_ucp.gitops.manifests.helm import HelmFailed, template, values_from
 from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values import addons
 from k8s_ucp.gitops.render.values.addons import Addon
@@ -120,7 +120,7 @@ def _render(addon: Addon, place: _ChartRender, values: bytes, helm: Path, work: 
     words = [
         *(() if addon.oci else ("--repo", addon.repository)),
         *("--version", addon.version, "--namespace", addon.namespace),
-        *("--kube-version", KUBERNETES, "--include-crds", *values_from(file)),
+        *("--include-crds", *values_from(file)),
     ]
     for name, value in place.parameters:
         words += ["--set-string", f"{name}={value}"]
