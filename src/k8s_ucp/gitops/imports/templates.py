@@ -1,7 +1,8 @@
 """Template actions in texts, and manifests that a tool has to fill before they are objects. Pure.
 
 Skeletons of Backstage, projects of Kluctl and folders of cookiecutter look like manifests, since
-their placeholders are valid strings in YAML; so do templates with names such as <CLUSTER_NAME>.
+their placeholders are valid strings in YAML; so do templates with names such as <CLUSTER_NAME> or
+${CLUSTER_NAME}.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ _METADATA = re.compile(rb"^metadata:[ \t]*(?:#.*)?\r?\n((?:[ \t].*(?:\n|\Z))+)",
 _NAME = re.compile(rb"^[ \t]+name(?:space)?:[ \t]*(?P<value>.*)", re.MULTILINE)
 """Neither can match one text in two ways: with those, a search takes years in some manifests."""
 _IN_CAPITALS = re.compile(rb"<[A-Z][A-Z0-9_]+>")
+_VARIABLE = re.compile(rb"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+"""Of envsubst and of Flux, which leaves those that have no value."""
 _LONGEST = 60
 
 
@@ -72,7 +75,8 @@ def _placeholder(content: bytes) -> bytes | None:
 def refuse_unfilled(texts: Mapping[str, str]) -> None:
     """Raise NotImportable if a field of an Application is a placeholder. texts: by its field."""
     for field, text in texts.items():
-        if match := _IN_CAPITALS.search(text.encode(errors="replace")):
+        encoded = text.encode(errors="replace")
+        if match := _IN_CAPITALS.search(encoded) or _VARIABLE.search(encoded):
             raise NotImportable(
                 f"it is a template: its {field} has {match[0].decode()}",
                 "fill it with the tool that it is made for, then import the result",

@@ -73,11 +73,13 @@ def test_applications_with_placeholders_are_templates() -> None:
     sources: dict[str, dict[str, str]] = {
         "web": {"repoURL": "<GITOPS_REPO_URL>", "path": "web"},
         "api": {"path": "registry/<CLUSTER_NAME>/api"},
+        "jobs": {"repoURL": "${GIT_REPO}", "path": "jobs"},
     }
     there = found({f"{name}.yaml": application(name, each) for name, each in sources.items()})
     assert not there.findings
     assert refusal(there, "web").reason == "it is a template: its repoURL has <GITOPS_REPO_URL>"
     assert refusal(there, "api").reason == "it is a template: its path has <CLUSTER_NAME>"
+    assert refusal(there, "jobs").reason == "it is a template: its repoURL has ${GIT_REPO}"
 
 
 @pytest.mark.parametrize("text", ["{{ " + " " * 30_000, "{" * 30_000, "{{ a }}" + "{{" * 15_000])
