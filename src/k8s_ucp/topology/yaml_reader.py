@@ -32,6 +32,7 @@ _HINTS = {
     "<stream end>": "a bracket that begins here is not closed",
 }
 """What to correct, by a part of the parser's message."""
+_CONFLICT = "<<<<<<< "
 
 
 class BadYaml(ValueError):
@@ -90,7 +91,7 @@ def _read(text: str) -> Any:
             yaml_io.refuse_multiplied(_yaml().parse(text))
         return _yaml().load(text)
     except (YAMLError, ValueError) as error:
-        _refuse(error)
+        _refuse(error, text)
 
 
 @functools.lru_cache(maxsize=4)
@@ -99,7 +100,7 @@ def compose(text: str) -> Any:
     try:
         return _yaml().compose(text)
     except (YAMLError, ValueError) as error:
-        _refuse(error)
+        _refuse(error, text)
 
 
 def _yaml() -> YAML:
@@ -110,7 +111,9 @@ def _yaml() -> YAML:
     return yaml
 
 
-def _refuse(error: Exception) -> NoReturn:
+def _refuse(error: Exception, text: str) -> NoReturn:
+    if conflict := next((n for n, each in enumerate(text.splitlines(), 1) if _CONFLICT in each), 0):
+        raise BadYaml("a conflict of git begins here: keep one of its two sides", conflict)
     if isinstance(error, MarkedYAMLError):
         reason = (error.problem or "no YAML").splitlines()[0]
         # What is not closed is corrected where it begins; the parser finds it at the end.

@@ -202,6 +202,11 @@ WRONG = {
         "check the indentation; quote",
     ),
     "an open quote": ('spec:\n  domain: "a.org\n  core: {}\n', 5, "a quote that begins here"),
+    "a conflict": (
+        "spec:\n<<<<<<< HEAD\n  domain: a.org\n=======\n  domain: b.org\n>>>>>>> topic\n",
+        5,
+        "a conflict of git begins here",
+    ),
     "an open bracket": ("spec:\n  core: {\n  apps: []\n", 5, "a bracket that begins here"),
 }
 
