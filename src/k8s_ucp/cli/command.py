@@ -11,7 +11,7 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -81,10 +81,11 @@ class Invocation:
         rows: Sequence[Sequence[Any]],
         *,
         none: str = "",
+        spare: Container[str] = (),
     ) -> None:
         """Print data in the requested format; columns and rows: the same data as a table.
 
-        none: message instead of a table without rows.
+        none: message instead of a table without rows. spare: columns that a narrow terminal lacks.
         """
         from k8s_ucp.cli.console import table
 
@@ -94,7 +95,7 @@ class Invocation:
         elif none and not rows:
             console.say(none)
         else:
-            console.data(table(columns, rows, width=console.width))
+            console.data(table(columns, rows, width=console.width, spare=spare))
 
 
 def _refuse_unreadable(workspace: Workspace) -> None:

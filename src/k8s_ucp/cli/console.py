@@ -12,7 +12,7 @@ import shutil
 import sys
 import termios
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -292,19 +292,27 @@ _CLEAR = "\x1b[2J"
 
 
 def table(
-    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, width: int | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    width: int | None = None,
+    spare: Container[str] = (),
 ) -> str:
     """Lines with aligned columns, with the column names in capitals as header.
 
-    width: of the terminal; the widest cells are cut if a line would be longer.
+    width: of the terminal. If a line would be longer, empty columns are left out, then those named
+    in `spare`, and then the widest cells are cut.
     """
     lines = [
         [each.upper() for each in columns],
         *[[_cell(cell) for cell in row] for row in rows],
     ]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
     if width is not None:
-        widths = _fitting(widths, [len(each) for each in columns], width)
+        kept = _fitting_columns(lines, [each in spare for each in columns], width)
+        lines = [[line[place] for place in kept] for line in lines]
+    widths = _widths(lines)
+    if width is not None:
+        widths = _fitting(widths, [len(each) for each in lines[0]], width)
     return "\n".join(
         _GAP.join(
             _cut(cell, size).ljust(size) for cell, size in zip(line, widths, strict=True)
@@ -313,6 +321,29 @@ def table(
     )
 
 
+def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+
+
+def _fitting_columns(
+    lines: Sequence[Sequence[str]], spare: Sequence[bool], width: int
+) -> list[int]:
+    """Places of the columns that remain: empty ones go first, then spare ones, while it is needed.
+
+    lines: with the header.
+    """
+    widths = _widths(lines)
+    places = range(len(widths))
+    empty = [each for each in places if {line[each] for line in lines[1:]} == {_EMPTY}]
+    kept = list(places)
+    for each in (*empty, *(each for each in places if spare[each] and each not in empty)):
+        if sum(widths[place] + len(_GAP) for place in kept) - len(_GAP) <= width:
+            break
+        kept.remove(each)
+    return kept or list(places)
+
+
+_EMPTY = "-"
 _GAP = "   "
 _NARROWEST = 12
 """Minimum characters of a cell, whatever the terminal's width, so that names stay distinct."""
@@ -324,7 +355,7 @@ def _cell(value: Any) -> str:
 
     Control characters are spelled out before columns are measured, not when the table is printed.
     """
-    return _visible(" ".join(str(value).split())) or "-" if value not in ("", None) else "-"
+    return _visible(" ".join(str(value).split())) or _EMPTY if value not in ("", None) else _EMPTY
 
 
 def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[int]:

@@ -229,7 +229,8 @@ def show_plan(
     if costs:
         data["costs"] = [each.data() for each in costs]
     rows = [[each[name] for name in ("action", "object", "reason", "id")] for each in data["steps"]]
-    call.show_list(output, data, ("action", "object", "reason", "step"), rows)
+    columns = ("action", "object", "reason", "step")
+    call.show_list(output, data, columns, rows, spare=("step",))
     for each in context.notes:
         call.console.say(f"note: {each}")
     if output is Output.table:

@@ -31,6 +31,19 @@ def test_a_table_fits_the_terminal_and_its_widest_cells_are_truncated() -> None:
     assert "one two" in table(("a",), [["one\ntwo"]])
 
 
+def test_a_narrow_terminal_lacks_empty_columns_and_then_spare_ones() -> None:
+    columns = ("time", "from", "sequence", "commit")
+    rows = [["2026-11-29", "0.9.2", None, "0123456789ab"], ["2026-11-28", None, "", "ba9876543210"]]
+
+    def heads(width: int | None) -> list[str]:
+        return table(columns, rows, width=width, spare=("commit",)).splitlines()[0].split()
+
+    assert heads(None) == heads(44) == ["TIME", "FROM", "SEQUENCE", "COMMIT"]
+    assert heads(43) == heads(33) == ["TIME", "FROM", "COMMIT"]
+    assert heads(32) == ["TIME", "FROM"]
+    assert table(("a",), [[""]], width=0) == "A\n-"
+
+
 def test_control_characters_in_a_table_are_spelled_out_before_columns_are_aligned() -> None:
     lines = table(("name", "why"), [["a\x1b[2J", "x"], ["long-name", "y"]]).splitlines()
     assert lines == ["NAME        WHY", r"a\x1b[2J    x", "long-name   y"]

@@ -92,7 +92,7 @@ def _table(found: list[HistoryEvent], width: int | None) -> str:
             ]
         )
     columns = ["time", "environment", "what", "from", "to", "sequence", "by", "commit"]
-    return table(columns, rows, width=width)
+    return table(columns, rows, width=width, spare=("commit",))
 
 
 def _data(event: HistoryEvent) -> dict[str, Any]:
