@@ -355,9 +355,12 @@ def _write_usage_error(error: typer.TyperException, text: str, arguments: Sequen
     advice = _familiar(error, text, arguments) or _complete(error, text, arguments)
     if advice:  # a name that only looks alike is not what was meant: create, recreate
         text = text.partition(" Did you mean")[0].partition(" (Possible options")[0]
+        text = text.partition(" Choose from:")[0]
+        advice = placed(advice, _given)
     else:
         advice = _usage_advice(error, arguments)
-    _write_error(text, advice)
+    # The option parser's name for a number with limits.
+    _write_error(text.replace("a valid int range", "a valid number"), advice)
 
 
 def _familiar(error: typer.TyperException, text: str, arguments: Sequence[str]) -> str | None:

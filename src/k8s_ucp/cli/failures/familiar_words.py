@@ -11,7 +11,7 @@ COMMANDS: Mapping[str, str] = {
     "down": "stop",
     # The plan first: these delete more than their namesakes do elsewhere.
     **dict.fromkeys(["delete", "rm", "teardown", "uninstall"], "destroy --plan"),
-    **dict.fromkeys(["info", "list", "ls", "ps"], "status"),
+    **dict.fromkeys(["describe", "info", "list", "ls", "ps"], "status"),
     "plan": "start --plan",
     **dict.fromkeys(["lint", "test", "validate"], "check"),
     **dict.fromkeys(["dashboard", "ui"], "board"),
@@ -19,6 +19,9 @@ COMMANDS: Mapping[str, str] = {
     "cluster": "clusters",
     "version": "--version",
     "help": "--help",
+    "completion": "--install-completion",
+    "watch": "status --watch",
+    **dict.fromkeys(["restart", "sync"], "start"),
     "add": "app add",
     "import": "app import",
     **dict.fromkeys(["application", "applications", "apps"], "app list"),
@@ -49,6 +52,8 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     **dict.fromkeys(["--image-tag", "--newtag"], ("--tag",)),
     **dict.fromkeys(["-y", "--assume-yes", "--auto-approve", "--non-interactive"], ("--yes",)),
     **dict.fromkeys(["--format"], ("--output",)),
+    "--json": ("--output=json",),
+    "--yaml": ("--output=yaml",),
     **dict.fromkeys(["--tail"], ("--lines",)),
     **dict.fromkeys(["-w"], ("--watch",)),
     **dict.fromkeys(["--kustomize", "--folder", "--dir"], ("--path",)),
@@ -75,6 +80,8 @@ def correct_command(
     alone: the group lists things when it is called without a command.
     """
     if group == "ucp":
+        if word == "help" and (about := [each for each in arguments if each in known]):
+            return f"ucp {about[0]} --help"
         return f"ucp {COMMANDS[word]}" if word in COMMANDS else None
     ours = _first(SUBCOMMANDS, word, known)
     if not ours and alone and word in _LISTING:
@@ -98,7 +105,7 @@ def correct_option(arguments: Sequence[str], word: str, known: Container[str]) -
 
 
 def _first(table: Mapping[str, Sequence[str]], word: str, known: Container[str]) -> str | None:
-    return next((each for each in table.get(word, ()) if each in known), None)
+    return next((each for each in table.get(word, ()) if each.partition("=")[0] in known), None)
 
 
 def _replaced(arguments: Sequence[str], word: str, ours: str) -> str:

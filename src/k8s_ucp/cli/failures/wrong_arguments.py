@@ -54,9 +54,13 @@ def without_flag(
 
 
 def one_of(path: str, argument: Any, context: Any) -> str | None:
-    """The command with what a missing argument can be; None if that isn't known."""
-    found = _completions(argument, context)
-    return f"{path} {argument.make_metavar(context)}, one of: {', '.join(found)}" if found else None
+    """The command with the first value that a missing argument can have, and the other values.
+
+    None if they aren't known.
+    """
+    first, *others = _completions(argument, context) or [""]
+    more = f" (or: {', '.join(others)})" if others else ""
+    return f"{path} {shlex.quote(first)}{more}" if first else None
 
 
 def _completions(parameter: Any, context: Any) -> list[str]:

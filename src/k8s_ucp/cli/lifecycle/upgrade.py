@@ -74,11 +74,13 @@ def upgrade(
 
     from k8s_ucp import plans
     from k8s_ucp.steps.upgrading.parts import parts
+    from k8s_ucp.topology.problems import nearest
 
     known = [each.name for each in parts(topology)]
     if unknown := [each for each in names or () if known and each not in known]:
         raise UsageError(
-            f"{', '.join(unknown)} can't be upgraded by ucp", next=f"one of: {', '.join(known)}"
+            f"{', '.join(unknown)} can't be upgraded by ucp, but {', '.join(known)} can",
+            next=f"ucp upgrade {nearest(unknown[0], known) or known[0]}",
         )
     context = context_of(call, topology, read_topology(call.workspace.topology_file))
     context.upgrade.parts, context.upgrade.patience = frozenset(names or ()), float(wait)

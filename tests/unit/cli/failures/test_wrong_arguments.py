@@ -26,7 +26,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("rollback echo 0.9.3", "ucp rollback --help"),
         ("promote echo --env stage prod", "ucp promote --help"),
         ("promote echo nowhere", "ucp promote --help"),
-        ("history", "ucp history APP, one of: echo"),
+        ("history", "ucp history echo"),
+        ("claim new", "ucp claim new database (or: compute)"),
+        ("upgrade now", "ucp upgrade core"),
         ("team add", "ucp team add --help"),
         ("api render", "ucp api render --help"),
         ("app", "ucp app list"),
@@ -47,6 +49,20 @@ def test_the_advice_is_the_complete_command_where_that_is_evident(
 ) -> None:
     assert main.run(line.split()) == 2
     assert capsys.readouterr().err.endswith(f"\n  next: {advice}\n")
+
+
+def test_advice_works_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir("/")
+    assert main.run(["--workspace", str(tmp_path), "app"]) == 2
+    advice = f"ucp app list --workspace {tmp_path}"
+    assert capsys.readouterr().err == f"ucp: Missing command.\n  next: {advice}\n"
+
+
+def test_a_number_with_limits_is_called_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run("promote echo --env stage --tag 1 --sequence abc".split()) == 2
+    assert "'--sequence': 'abc' is not a valid number.\n" in capsys.readouterr().err
 
 
 def test_without_a_topology_the_advice_is_the_help(
