@@ -37,8 +37,8 @@ def require_allowed(
         if source not in _allowed(key):
             allow = shlex.join(["git", "config", "--global", "--add", key, source])
             raise BadCredential(
-                f"credential {name}: ucp.yaml sends {source if place.file else place} to {site}, "
-                "which you have not allowed so far",
+                f"credential {name}: this workspace sends {source if place.file else place} to "
+                f"{site}, which you have not allowed so far",
                 next=f"{allow} (once, if it is meant for this host)",
             )
 

@@ -12,6 +12,7 @@ from k8s_ucp.cli.app_sources import fetch_chart
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.credential_hosts import require_allowed
 from k8s_ucp.cli.git_credentials import credential_of
+from k8s_ucp.cli.main import run
 from k8s_ucp.credentials import BadCredential, CredentialRef
 from k8s_ucp.gitops.promotion.targets.chart import ChartMissing
 from k8s_ucp.topology import load
@@ -122,3 +123,20 @@ def test_a_topology_names_variable_and_host(
     found = credential_of(topology, workspace)
     assert found is not None
     assert found.password == "verysecret"
+
+
+def test_a_pull_request_does_not_send_a_file_that_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("UCP_FORGE_TOKEN", "GITEA_TOKEN", "FORGEJO_TOKEN", "UCP_FORGE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    secret = tmp_path / "secret"
+    secret.write_text("of-the-user")
+    secret.chmod(0o600)
+    workspace = tmp_path / "workspace"
+    (workspace / "creds").mkdir(parents=True)
+    (workspace / "creds/forge-token").symlink_to("../../secret")
+    repo = "https://gitea.example/a/apps.git"
+    words = ["promote", "web", "--env", "stage", "--tag", "1.2", "--pr", "--repo", repo]
+    assert run(["--workspace", str(workspace), *words]) == 1
+    assert f"{secret} to https://gitea.example," in capsys.readouterr().err

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.promotion.app_repository import app_repository
@@ -90,8 +91,16 @@ def _forge_of(
 ) -> Forge | None:
     if proposing is None:
         return None
-    site = find_site(repository.remote, proposing.forge, os.environ, call.workspace.credentials)
-    return open_forge(site)
+    workspace = call.workspace
+
+    def allow(file: Path, root: str) -> None:
+        from k8s_ucp.cli.credential_hosts import require_allowed
+        from k8s_ucp.credentials import CredentialRef
+
+        require_allowed(file.name, CredentialRef(file=file), workspace.root, [root])
+
+    kind = proposing.forge
+    return open_forge(find_site(repository.remote, kind, os.environ, workspace.credentials, allow))
 
 
 def _propose(

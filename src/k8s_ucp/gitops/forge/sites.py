@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -16,17 +16,23 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.forge.base import GITHUB_CLOUD, Forge, Site
+from k8s_ucp.workspace.files import read_regular_file
 
 KINDS = ("github", "gitlab", "gitea")
 
 
 def find_site(
-    url: str, kind: str, environment: Mapping[str, str], credentials: Path | None = None
+    url: str,
+    kind: str,
+    environment: Mapping[str, str],
+    credentials: Path | None = None,
+    allow: Callable[[Path, str], None] = lambda _file, _root: None,
 ) -> Site:
     """The forge of a repository's URL, and the token for it.
 
     kind: type of the forge; "" derives it from the host name and CI variables. credentials: the
-    folder with credential files. Raises UsageError if the type or the token is missing.
+    folder with credential files. allow: raises if the token in this file must not be sent to this
+    forge. Raises UsageError if the type or the token is missing.
     """
     root, path = _split(url)
     root = environment.get("UCP_FORGE_URL", "").rstrip("/") or root
@@ -38,7 +44,7 @@ def find_site(
             f"the type of the forge {redact(root)} is unknown",
             next="--forge github, --forge gitlab or --forge gitea",
         )
-    return Site(kind, root, path, _token(kind, root, environment, credentials))
+    return Site(kind, root, path, _token(kind, root, environment, credentials, allow))
 
 
 def open_forge(site: Site) -> Forge:
@@ -151,9 +157,16 @@ _TOKENS = {
 }
 
 TOKEN_FILE = "forge-token"  # noqa: S105 (a file's name)
+_TOKEN_BYTES = 64 * 1024
 
 
-def _token(kind: str, root: str, environment: Mapping[str, str], credentials: Path | None) -> str:
+def _token(
+    kind: str,
+    root: str,
+    environment: Mapping[str, str],
+    credentials: Path | None,
+    allow: Callable[[Path, str], None],
+) -> str:
     if environment.get(_OWN_TOKEN):
         return environment[_OWN_TOKEN]
     host = _host(root)
@@ -166,11 +179,8 @@ def _token(kind: str, root: str, environment: Mapping[str, str], credentials: Pa
                 other = other or name
     path = credentials / TOKEN_FILE if credentials else None
     if path and path.is_file():
-        if path.stat().st_mode & 0o077:
-            raise UsageError(
-                f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}"
-            )
-        return path.read_text(encoding="utf-8").strip()
+        allow(path, root)
+        return _from_file(path)
     if other:
         raise UsageError(
             f"{other} is not sent to {host}: nothing says that it is a token for that host",
@@ -181,6 +191,21 @@ def _token(kind: str, root: str, environment: Mapping[str, str], credentials: Pa
         f"pull requests on {kind} require a token",
         next=(f"set {' or '.join(names)}, or write the token to {path or 'creds/' + TOKEN_FILE}"),
     )
+
+
+def _from_file(path: Path) -> str:
+    """Never quotes the content, which may be another file's, by a link. Raises UsageError."""
+    if path.stat().st_mode & 0o077:
+        raise UsageError(f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}")
+    try:
+        text = read_regular_file(path, _TOKEN_BYTES).decode("utf-8-sig").strip()
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    if len(text.split()) != 1 or not text.isascii() or not text.isprintable():
+        raise UsageError(
+            f"{path} does not contain a valid token", next="write only the forge's token to it"
+        )
+    return text
 
 
 def _is_for(token: _Token, host: str, environment: Mapping[str, str]) -> bool:

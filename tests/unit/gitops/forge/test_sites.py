@@ -181,6 +181,15 @@ def test_a_token_file_must_be_private(tmp_path: Path) -> None:
     assert find_site("https://github.com/a/b", "", {}, tmp_path).token == "f1le"
 
 
+@pytest.mark.parametrize("content", [b"", b"two words", b"key\nvalue\n", b"\xff\xfe"])
+def test_only_a_token_is_sent_from_the_token_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "forge-token"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(UsageError, match="does not contain a valid token"):
+        find_site("https://github.com/a/b", "", {}, tmp_path)
+
+
 def test_merging_is_retried_until_the_forge_is_ready() -> None:
     tries: list[int] = []
 
