@@ -61,7 +61,7 @@ def test_advice_works_from_another_folder(
 
 
 def test_a_number_with_limits_is_called_a_number(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run("promote echo --env stage --tag 1 --sequence abc".split()) == 2
+    assert main.run(["promote", "echo", "--env", "stage", "--tag", "1", "--sequence", "abc"]) == 2
     assert "'--sequence': 'abc' is not a valid number.\n" in capsys.readouterr().err
 
 
