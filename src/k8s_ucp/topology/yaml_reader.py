@@ -32,7 +32,7 @@ _HINTS = {
     "<stream end>": "a bracket that begins here is not closed",
 }
 """What to correct, by a part of the parser's message."""
-_CONFLICT = "<<<<<<< "
+_CONFLICT = re.compile(r"^<<<<<<< ", re.MULTILINE)
 
 
 class BadYaml(ValueError):
@@ -112,8 +112,9 @@ def _yaml() -> YAML:
 
 
 def _refuse(error: Exception, text: str) -> NoReturn:
-    if conflict := next((n for n, each in enumerate(text.splitlines(), 1) if _CONFLICT in each), 0):
-        raise BadYaml("a conflict of git begins here: keep one of its two sides", conflict)
+    if conflict := _CONFLICT.search(text):
+        line = text.count("\n", 0, conflict.start()) + 1
+        raise BadYaml("a conflict of git begins here: keep one of its two sides", line)
     if isinstance(error, MarkedYAMLError):
         reason = (error.problem or "no YAML").splitlines()[0]
         # What is not closed is corrected where it begins; the parser finds it at the end.
