@@ -240,12 +240,19 @@ class LocalClustersController(Controller):
         )
 
     def _record_digest(self, item: Object, digest: str) -> None:
-        """Record the kubeconfig's digest where authors of Secrets can't write."""
+        """Record the kubeconfig's digest where authors of Secrets can't write.
+
+        Raises Conflict if another object has taken the name.
+        """
         metadata = item["metadata"]
         if (metadata.get("annotations") or {}).get(names.KUBECONFIG_DIGEST, "") == digest:
             return
-        change = {"metadata": {"annotations": {names.KUBECONFIG_DIGEST: digest or None}}}
-        self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
+        annotations = {names.KUBECONFIG_DIGEST: digest or None}
+        change = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
+        try:
+            self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
+        except Invalid as error:
+            raise Conflict(error.message, status=409) from error
 
     def _remove_finalizer(self, item: Object) -> None:
         """Remove our finalizer, whatever else changed. Raises Conflict if the finalizers did."""

@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 
 from k8s_ucp import names
+from k8s_ucp.cluster_provider import Reach
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.processes import find_own
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
-from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube
+from k8s_ucp.kube import DEPLOYMENT, LOCAL_CLUSTER, SECRET, Invalid, Kube, Object
 from k8s_ucp.process import ProcessIdentity, is_running
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.integration.reconciler.conftest import Planes
 from tests.integration.reconciler.world import (
     CLUSTERS,
     Clusters,
+    Standing,
     as_argo_cd,
     deployment,
     eventually,
@@ -116,6 +118,34 @@ def test_a_cluster_of_another_machine_is_left_alone(world: Clusters) -> None:
     world.delete()
     assert world.local_cluster() is None
     assert world.provider.deleted == []
+
+
+class Replacing(Standing):
+    """Another machine's LocalCluster takes the place of the first one that is looked up."""
+
+    def __init__(self, world: Clusters) -> None:
+        super().__init__(world.provider.configs)
+        self._world = world
+        self.successor: Object | None = None
+
+    def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
+        if not self.successor:
+            without = {"metadata": {"finalizers": None}}
+            self._world.core.patch(LOCAL_CLUSTER, name, CLUSTERS, without)
+            self._world.delete()
+            self.successor = self._world.declare(spec={"machine": "elsewhere"})
+        return super().kubeconfig(name, reach=reach)
+
+
+def test_a_successor_on_another_machine_is_left_alone(world: Clusters) -> None:
+    provider = Replacing(world)
+    world.start(provider=provider)
+    world.declare()
+    world.declare("prod")
+    world.await_registered("demo-prod")
+    time.sleep(1)
+    assert provider.successor
+    assert world.local_cluster() == provider.successor
 
 
 def test_a_declaration_with_the_name_of_the_core_is_refused(world: Clusters) -> None:
