@@ -7,6 +7,9 @@ SHELL := /bin/bash
 PYTHON ?= python3
 ARGS ?=
 WORKERS ?= 3
+# CI runs the slow tests too.
+SLOW ?=
+FAST := $(if $(SLOW),, and not slow)
 DURATIONS := --durations=30 --durations-min=5
 PIP := .venv/bin/python -m pip --disable-pip-version-check --quiet
 LOCK := .venv/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
@@ -40,15 +43,15 @@ install-tools: .venv/ready ## install the pinned programs into the user's cache
 
 install-cloud: .venv/ready-cloud ## install the packages of the simulated cloud
 
-test: .venv/ready-dev ## check the code, then run all tests against the real engines
+test: .venv/ready-dev ## check the code, then run the tests against the real engines (SLOW=1: the slow ones too)
 	@$(MAKE) --no-print-directory check
 	@.venv/bin/ucp tools install --source sources
 	@.venv/bin/ucp tools install helm argo-rollouts --source sources
-	@.venv/bin/python -m pytest -m "not soak and not kind" -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	@.venv/bin/python -m pytest -m "not soak and not kind$(FAST)" -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
 		$(DURATIONS) $(ARGS)
 
 test-kind: .venv/ready-dev ## run the tests with real kind clusters; skipped if Docker can't create any
-	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak" \
+	@tests/kind_machine.sh .venv/bin/python -m pytest -m "kind and not soak$(FAST)" \
 		-n 2 --dist loadfile --no-loadscope-reorder -p no:cacheprovider $(DURATIONS) $(ARGS)
 
 soak: .venv/ready-dev ## run the long test matrices; resumable; writes docs/evidence/

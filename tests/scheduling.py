@@ -45,8 +45,13 @@ CHAINS = (
 _PLACE_IN_CHAIN = {file: place for chain in CHAINS for place, file in enumerate(chain)}
 _FIRST = {file: chain[0] for chain in CHAINS for file in chain}
 
-_TOGETHER = ("tests/integration/reconciler/", "tests/contracts/test_managed_")
-"""Prefixes of files whose tests share control planes."""
+_TOGETHER = (
+    "tests/integration/reconciler/mirrors/",
+    "tests/integration/reconciler/registration/",
+    "tests/integration/reconciler/",
+    "tests/contracts/test_managed_",
+)
+"""Prefixes of files whose tests share control planes; the first that fits counts."""
 
 _ON_KIND_LAST = "tests/e2e/test_kind_environment.py"
 """It restarts Docker near its end, as the shared topology on kind does: both workers then wait for
@@ -59,6 +64,8 @@ LONG = (
     "tests/e2e/test_walkthroughs.py",
     "tests/integration/reconciler/",
     "tests/e2e/test_cloud.py",
+    "tests/integration/reconciler/registration/",
+    "tests/integration/reconciler/mirrors/",
     "tests/integration/cli/test_running_topology.py",
     "tests/e2e/test_existing_core.py",
     "tests/integration/gitops/promotion/test_kill.py",
@@ -78,8 +85,8 @@ def one_worker(nodeid: str) -> str:
     if _ON_KIND.search(nodeid):
         return "demo[kind]"
     file = nodeid.partition("::")[0]
-    together = [each for each in _TOGETHER if file.startswith(each)]
-    return together[0] if together else _FIRST.get(file, file)
+    together = next((each for each in _TOGETHER if file.startswith(each)), None)
+    return together or _FIRST.get(file, file)
 
 
 def place(nodeid: str, *, kind: bool, limited: bool = False) -> tuple[int, int]:

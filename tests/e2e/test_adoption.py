@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from k8s_ucp import names
 from k8s_ucp.components.adoption.adopted_argocd import FORMER_PROJECT, PROJECTS
 from k8s_ucp.components.ownership.ledger import Ledger
@@ -43,6 +45,7 @@ CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{w
 APP = "apps/echo/overlays/stage"
 
 
+@pytest.mark.slow
 def test_existing_argo_cd_and_crossplane_are_used_and_left_unchanged(
     world: Workbench, theirs: TheirCluster, git_host: HttpGit, toolbox: Toolbox, tmp_path: Path
 ) -> None:

@@ -31,6 +31,7 @@ OTHERS = "others"
 """Caller of the other owner's API calls in the ledger."""
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_eks_environments_keep_their_ids_and_leave_nothing_behind(world: Workbench) -> None:
     """Follows docs/walkthroughs/aws-without-an-account.md, with checks between its commands."""

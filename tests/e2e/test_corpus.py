@@ -49,6 +49,7 @@ def tried(demo: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @on_the_shared_topology
+@pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("shape", QUICK, ids=lambda each: each.name)
 def test_app_of_every_quick_shape_is_added_promoted_rolled_back_and_removed(

@@ -34,6 +34,7 @@ def assert_well(world: Workbench, provider: str) -> None:
     assert all(each["ready"] for each in status["components"])
 
 
+@pytest.mark.slow
 def test_existing_cluster_is_used_as_core_and_left_unchanged(
     world: Workbench, theirs: TheirCluster, git_host: HttpGit
 ) -> None:

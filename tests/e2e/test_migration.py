@@ -25,6 +25,7 @@ from tests.e2e.world import Workbench, until
 EDIT = "commonAnnotations: {edited: by-hand}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_running_workspace_of_an_earlier_version_is_taken_over(
     reader: Workbench, world: Workbench, tmp_path: Path

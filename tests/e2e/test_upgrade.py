@@ -70,6 +70,7 @@ def control_planes(world: Workbench) -> set[int]:
     return {each.pid for each in world.processes() if "UCP_CONTROL_PLANE" in each.environ()}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: Workbench) -> None:
@@ -104,6 +105,7 @@ def test_rehearsal_changes_nothing_and_reports_what_would_fail(demo: Workbench) 
     assert demo.uids() == ids
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_newer_ucp_upgrades_nothing_automatically_but_part_by_part_on_request(

@@ -6,6 +6,8 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, DEPLOYMENT, NAMESPACE, SECRET
 from tests.chart_servers import web_files
 from tests.e2e.pages import FOLDER, blocks, follow, healthy
@@ -27,6 +29,7 @@ def test_every_page_is_followed() -> None:
     assert sorted((*PAGES, *ELSEWHERE)) == sorted(each.stem for each in FOLDER.glob("*.md"))
 
 
+@pytest.mark.slow
 def test_page_everything_from_scratch_works(newcomer: Workbench) -> None:
     said = follow(newcomer, "everything-from-scratch")
     assert "no problems found" in said["ucp check"]
@@ -71,6 +74,7 @@ def test_page_a_new_service_with_a_database_works(reader: Workbench) -> None:
     assert not (reader.gitops / "apps" / "apps" / "orders").exists()
 
 
+@pytest.mark.slow
 def test_page_an_app_that_you_have_works(reader: Workbench) -> None:
     for path, text in web_files("1.2.3").items():
         file = reader.home / "charts" / "web" / path
@@ -100,6 +104,7 @@ def test_page_an_app_that_you_have_works(reader: Workbench) -> None:
     assert reader.kube("stage").find(DEPLOYMENT, "web", "web") is None
 
 
+@pytest.mark.slow
 def test_page_a_new_team_works(reader: Workbench) -> None:
     def is_at_work() -> None:
         # The team's own commits deploy it to the other environments.
@@ -119,6 +124,7 @@ def test_page_a_new_team_works(reader: Workbench) -> None:
         until("the namespace is gone", lambda kube=kube: not kube.find(NAMESPACE, "team-shop"))
 
 
+@pytest.mark.slow
 def test_page_private_registry_credentials_works(reader: Workbench, toolbox: Toolbox) -> None:
     brought, used, changed, back = blocks("private-registry-credentials")
 
