@@ -76,8 +76,7 @@ class Rehearsal:
         _copying_provider(context, original, _running(context, original)).copy(
             original.cluster, folder, COPY, timeout=COPY_SECONDS
         )
-        # On a slow machine a controller may end itself, and nothing else restarts it.
-        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0, restart=True)
+        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0)
 
     def _record(self, context: StartContext, report: Report) -> None:
         for part in chosen(context):
@@ -114,9 +113,7 @@ class Rehearsal:
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.upgrade.patience))
             seconds = min(context.upgrade.patience, CLUSTER_SECONDS)
-            self._await_health(
-                context, report, seconds=seconds, steady=STEADY_SECONDS, restart=False
-            )
+            self._await_health(context, report, seconds=seconds, steady=STEADY_SECONDS)
         except Cancelled:
             raise
         except UcpError as error:
@@ -171,17 +168,12 @@ class Rehearsal:
         self.findings.warnings = sorted({*self.findings.warnings, *kube.warnings})
 
     def _await_health(
-        self,
-        context: StartContext,
-        report: Report,
-        *,
-        seconds: float,
-        steady: float,
-        restart: bool,
+        self, context: StartContext, report: Report, *, seconds: float, steady: float
     ) -> None:
         """Wait until all programs of the copy are healthy, and steady.
 
-        restart: start again those that have ended. Raises DeadlineExceeded, UcpError.
+        On a slow machine a controller may end itself. The copy has no process monitor, so this
+        starts it again. Raises DeadlineExceeded, UcpError.
         """
         lasting, provider = Steadiness(), _elsewhere(context)
 
@@ -191,7 +183,7 @@ class Rehearsal:
                 f"{name}: {each.message}" for name, each in states.items() if each.message
             ]:
                 lasting.end()
-                if restart and not all(each.run for each in states.values()):
+                if not all(each.run for each in states.values()):
                     provider.start(COPY)
                 return "; ".join(wrong)
             runs = {name: each.run for name, each in states.items()}
