@@ -307,12 +307,10 @@ def table(
         [each.upper() for each in columns],
         *[[_cell(cell) for cell in row] for row in rows],
     ]
-    if width is not None:
-        kept = _fitting_columns(lines, [each in spare for each in columns], width)
-        lines = [[line[place] for place in kept] for line in lines]
-    widths = _widths(lines)
-    if width is not None:
-        widths = _fitting(widths, [len(each) for each in lines[0]], width)
+    limit = sys.maxsize if width is None else width
+    kept = _fitting_columns(lines, [each in spare for each in columns], limit)
+    lines = [[line[place] for place in kept] for line in lines]
+    widths = _fitting(_widths(lines), [len(each) for each in lines[0]], limit)
     return "\n".join(
         _GAP.join(
             _cut(cell, size).ljust(size) for cell, size in zip(line, widths, strict=True)
