@@ -84,11 +84,11 @@ def forget(
         forced_deregistration.undo(context.kube, name)
         call.console.say(f"{name} can be registered again; `ucp status` shows its state.")
         return
+    # Before the question: a name that is not registered is refused.
+    existing = forced_deregistration.registration_of(context.kube, name)
     if not yes:
-        # Refuse a name that is not registered before asking.
-        forced_deregistration.registration_of(context.kube, name)
         _confirm(name)
-    existing = forced_deregistration.forget(context.kube, name)
+    forced_deregistration.forget(context.kube, existing)
 
     def look() -> str:
         found = context.kube.find(SECRET, existing.name, names.ARGOCD_NAMESPACE)

@@ -32,18 +32,16 @@ def registration_of(kube: Kube, cluster: str) -> Registration:
     return known[cluster]
 
 
-def forget(kube: Kube, cluster: str, by: str = PERSON) -> Registration:
+def forget(kube: Kube, registration: Registration, by: str = PERSON) -> None:
     """Annotate owner and cluster Secret, so that the reconciler drains and deregisters the cluster.
 
-    by: PERSON or TEARDOWN. Returns the registration. Raises KubeError, UcpError.
+    by: PERSON or TEARDOWN. Raises KubeError, UcpError.
     """
-    found = registration_of(kube, cluster)
-    if found.owner:
+    if registration.owner:
         # The owner first: otherwise the cluster could be registered again after its deregistration.
-        _mark(kube, found.owner, by)
+        _annotate(kube, registration.owner, by)
     change = {"metadata": {"annotations": {names.FORGET: "true"}}}
-    kube.patch(SECRET, found.name, names.ARGOCD_NAMESPACE, change)
-    return found
+    kube.patch(SECRET, registration.name, names.ARGOCD_NAMESPACE, change)
 
 
 def undo_teardown(kube: Kube) -> list[str]:
@@ -53,15 +51,15 @@ def undo_teardown(kube: Kube) -> list[str]:
     clusters |= {e["owner"]["name"].removesuffix("-kubeconfig") for e in read_notes(kube).values()}
     found = []
     for cluster in sorted(clusters):
-        marked = [_mark(kube, each, None, of=TEARDOWN) for each in _owners(kube, cluster)]
-        found += [cluster] if any(marked) else []
+        removed = [_annotate(kube, each, None, of=TEARDOWN) for each in _owners(kube, cluster)]
+        found += [cluster] if any(removed) else []
     return found
 
 
 def undo(kube: Kube, cluster: str) -> None:
     """Remove the annotation from the cluster's owner. Raises UcpError if there is none."""
     for owner in _owners(kube, cluster):
-        if _mark(kube, owner, None):
+        if _annotate(kube, owner, None):
             return
     raise UcpError(
         f"cluster {cluster} was not deregistered with `ucp clusters forget`", next="ucp doctor"
@@ -83,7 +81,7 @@ def _owners(kube: Kube, cluster: str) -> list[OwnerRef]:
     ]
 
 
-def _mark(kube: Kube, owner: OwnerRef, value: str | None, *, of: str | None = None) -> bool:
+def _annotate(kube: Kube, owner: OwnerRef, value: str | None, *, of: str | None = None) -> bool:
     """Set or remove the annotation; False if there is no such object, or nothing to remove.
 
     value: None removes it. of: remove it only if it has this value. An existing one isn't changed.
@@ -92,10 +90,10 @@ def _mark(kube: Kube, owner: OwnerRef, value: str | None, *, of: str | None = No
         kind = kube.kind_of(owner.api_version, owner.kind)
         namespace = owner.namespace if kind.namespaced else None
         found: Object = kube.get(kind, owner.name, namespace)
-        mark = (found["metadata"].get("annotations") or {}).get(names.FORGET)
-        if value is None and (mark is None or of not in (None, mark)):
+        present = (found["metadata"].get("annotations") or {}).get(names.FORGET)
+        if value is None and (present is None or of not in (None, present)):
             return False
-        if value is not None and mark is not None:
+        if value is not None and present is not None:
             return True
         change = {"metadata": {"annotations": {names.FORGET: value}}}
         kube.patch(kind, owner.name, namespace, change)

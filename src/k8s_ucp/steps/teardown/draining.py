@@ -81,9 +81,9 @@ def _preview_drain(context: StartContext) -> Iterator[PlannedChange]:
 
 @step("Drain and deregister the environments", preview=_preview_drain)
 def drain_environments(context: StartContext, report: Report) -> None:
-    for cluster in sorted(registered(context.kube)):
+    for cluster, registration in sorted(registered(context.kube).items()):
         report(cluster)
-        forget(context.kube, cluster, TEARDOWN)
+        forget(context.kube, registration, TEARDOWN)
 
     def look() -> tuple[str, Sequence[Object]]:
         clusters = registered(context.kube)

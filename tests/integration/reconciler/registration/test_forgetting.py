@@ -23,11 +23,16 @@ from tests.integration.reconciler.world import Clusters, as_argo_cd, eventually
 pytestmark = pytest.mark.engines
 
 
+def forget(world: Clusters, cluster: str, by: str = forced_deregistration.PERSON) -> None:
+    registration = forced_deregistration.registration_of(world.core, cluster)
+    forced_deregistration.forget(world.core, registration, by)
+
+
 def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world: Clusters) -> None:
     world.start()
     world.declare()
     before = world.await_registered()
-    forced_deregistration.forget(world.core, "demo-stage")
+    forget(world, "demo-stage")
     eventually(lambda: world.cluster_secret() is None, "deregistration")
     world.await_condition(names.REGISTERED, "False", "Forgotten")
     # The declaration and the cluster still exist; our identities are deleted.
@@ -57,7 +62,7 @@ def test_a_forgotten_cluster_stays_deregistered_until_forgetting_is_undone(world
     assert forced_deregistration.undo_teardown(world.core) == [], "a person's word counts"
     forced_deregistration.undo(world.core, "demo-stage")
     world.await_registered()
-    forced_deregistration.forget(world.core, "demo-stage", forced_deregistration.TEARDOWN)
+    forget(world, "demo-stage", forced_deregistration.TEARDOWN)
     eventually(lambda: world.cluster_secret() is None, "deregistration by a teardown")
     assert forced_deregistration.undo_teardown(world.core) == ["demo-stage"]
     world.await_registered()
@@ -70,7 +75,7 @@ def test_an_unreachable_cluster_can_be_forgotten(world: Clusters, planes: Planes
     planes.provider.stop("demo-prod")
     try:
         world.await_condition(names.REACHABLE, "False", None, "demo-prod")
-        forced_deregistration.forget(world.core, "demo-prod")
+        forget(world, "demo-prod")
         eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
     finally:
         planes.provider.start("demo-prod")
@@ -81,7 +86,7 @@ def test_a_cluster_of_a_labeled_secret_can_be_forgotten(world: Clusters) -> None
     labels = {names.ENVIRONMENT: "prod", names.KUBECONFIG_LABEL: ""}
     kubeconfig_secret(world, "demo-prod-kubeconfig", "crossplane-system", labels=labels)
     eventually(lambda: world.cluster_secret("demo-prod"), "the registration")
-    forced_deregistration.forget(world.core, "demo-prod")
+    forget(world, "demo-prod")
     eventually(lambda: world.cluster_secret("demo-prod") is None, "deregistration")
     time.sleep(1)
     assert world.cluster_secret("demo-prod") is None
@@ -107,6 +112,6 @@ def test_unknown_and_foreign_clusters_cannot_be_forgotten(world: Clusters) -> No
     world.await_registered()
     for name in ("other", "mine"):
         with pytest.raises(UcpError, match="registered: demo-stage"):
-            forced_deregistration.forget(world.core, name)
+            forget(world, name)
     with pytest.raises(UcpError, match="cluster demo-stage was not deregistered"):
         forced_deregistration.undo(world.core, "demo-stage")
