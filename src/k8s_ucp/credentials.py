@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from k8s_ucp.clouds import CLOUDS, CredentialForm, read_object
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, ProgramMissing, UcpError
 from k8s_ucp.process import run
 from k8s_ucp.redaction import HIDDEN
+from k8s_ucp.workspace.files import ExposedFile, read_private_text
 
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
@@ -135,27 +135,16 @@ def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialFor
         # A shared ucp.yaml could otherwise name any file of whoever runs it.
         raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
     try:
-        mode = file.stat().st_mode
-        if stat.S_IMODE(mode) & 0o077:
-            raise BadCredential(
-                f"the credential of {cloud}: other users can read {file}",
-                next=f"chmod 600 '{file}'",
-            )
-        if not stat.S_ISREG(mode):
-            raise _bad(cloud, place, "it is not a file", form)
-        with file.open("rb") as stream:
-            data = stream.read(MAXIMUM_BYTES + 1)
+        return read_private_text(file, MAXIMUM_BYTES)
+    except ExposedFile as error:
+        what = f"the credential of {cloud}: {error.message}"
+        raise BadCredential(what, next=error.next) from None
     except FileNotFoundError:
         raise _bad(cloud, place, "the file does not exist", form) from None
     except OSError as error:
         raise _bad(cloud, place, f"it can't be read: {error.strerror}", form) from None
-    if len(data) > MAXIMUM_BYTES:
-        raise _bad(cloud, place, f"it is longer than {MAXIMUM_BYTES} bytes", form)
-    try:
-        # Editors on other systems write a byte order mark.
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise _bad(cloud, place, "it is not valid UTF-8", form) from None
+    except ValueError as error:
+        raise _bad(cloud, place, str(error), form) from None
 
 
 def _from_onepassword(cloud: str, reference: str) -> str:

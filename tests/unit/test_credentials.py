@@ -126,7 +126,7 @@ def test_invalid_credential_files_are_refused(tmp_path: Path) -> None:
         load("gcp", CredentialRef(file=tmp_path / "nothing"))
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
-    with pytest.raises(BadCredential, match="it is not a file"):
+    with pytest.raises(BadCredential, match="it is not a regular file"):
         load("gcp", CredentialRef(file=folder))
     with pytest.raises(BadCredential, match="longer than"):
         load("gcp", private(tmp_path / "long", SECRET * 2000))

@@ -76,6 +76,29 @@ def read_regular_file(path: Path, most: int) -> bytes:
         return stream.read(most)
 
 
+class ExposedFile(UcpError):
+    """A file with a secret that other users can read."""
+
+
+def read_private_text(path: Path, most: int) -> str:
+    """The text of a file with a secret, of at most `most` bytes.
+
+    Raises ExposedFile, OSError, or ValueError with a reason that does not quote the content.
+    """
+    if path.stat().st_mode & 0o077:
+        raise ExposedFile(
+            f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}"
+        )
+    data = read_regular_file(path, most + 1)
+    if len(data) > most:
+        raise ValueError(f"it is longer than {most} bytes")
+    try:
+        # Editors on other systems write a byte order mark.
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError("it is not valid UTF-8") from None
+
+
 def _write_through(path: Path, text: str) -> None:
     """Write a new file and sync to disk: one renamed without can be empty after a power loss."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)

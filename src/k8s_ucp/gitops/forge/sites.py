@@ -7,7 +7,6 @@ extra `forges`.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from k8s_ucp.errors import UsageError
 from k8s_ucp.git.failures import redact
 from k8s_ucp.gitops.forge.base import GITHUB_CLOUD, Forge, Site
-from k8s_ucp.workspace.files import read_regular_file
+from k8s_ucp.workspace.files import ExposedFile, read_private_text
 
 KINDS = ("github", "gitlab", "gitea")
 
@@ -195,11 +194,11 @@ def _token(
 
 def _from_file(path: Path) -> str:
     """Never quotes the content, which may be another file's, by a link. Raises UsageError."""
-    if path.stat().st_mode & 0o077:
-        raise UsageError(f"other users can read {path}", next=f"chmod 600 {shlex.quote(str(path))}")
     try:
-        text = read_regular_file(path, _TOKEN_BYTES).decode("utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError):
+        text = read_private_text(path, _TOKEN_BYTES).strip()
+    except ExposedFile as error:
+        raise UsageError(error.message, next=error.next) from None
+    except (OSError, ValueError):
         text = ""
     if len(text.split()) != 1 or not text.isascii() or not text.isprintable():
         raise UsageError(
