@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from k8s_ucp.cluster_provider import ClusterRequest, Seed
-from k8s_ucp.clusters.embedded import api_server, datastore, kwokctl, programs, stages
+from k8s_ucp.clusters.embedded import (
+    api_server,
+    datastore,
+    definition_edits,
+    kwokctl,
+    programs,
+    stages,
+)
 from k8s_ucp.clusters.embedded.cached import default_objects, definition
 from k8s_ucp.clusters.embedded.cached.definition import Particulars
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, PORTS, ClusterFolder, Record
@@ -77,7 +84,7 @@ class ControlPlaneLifecycle:
         Returns its record. Raises UcpError if it was never created completely.
         """
         record = existing(folder)
-        former = definition.relocate(folder)
+        former = definition_edits.relocate(folder)
         if former and not former.exists():
             self._ports.release(str(former))
         record = self.with_own_ports(folder, record)
@@ -87,7 +94,7 @@ class ControlPlaneLifecycle:
             kinds = api_server.gateway_kinds(config)
             if kinds and stages.outdated(folder, kinds):
                 api_server.wait_described(folder, config, kinds, until)
-        end_components(folder, kwokctl.update(folder, kinds))
+        end_components(folder, definition_edits.update(folder, kinds))
         if down := find_down(folder):
             record = self._link_programs(folder, record)
             clean_pid_files(folder)
@@ -111,7 +118,7 @@ class ControlPlaneLifecycle:
         ports = self._ports.reserve(str(folder.root), names, known=record.ports)
         if ports == record.ports:
             return record
-        definition.renumber(folder, record.ports, ports)
+        definition_edits.renumber(folder, record.ports, ports)
         folder.write_record(Record(record.version, ports))
         return existing(folder)
 

@@ -86,6 +86,11 @@ class ClusterFolder:
         """kwokctl's files of the cluster; also the working folder of its processes."""
         return self.kwok / "clusters" / self.name
 
+    @property
+    def definition(self) -> Path:
+        """kwokctl's list of the cluster's components, with their arguments."""
+        return self.home / "kwok.yaml"
+
     def pid_file(self, component: str) -> Path:
         return self.home / "pids" / f"{component}.pid"
 

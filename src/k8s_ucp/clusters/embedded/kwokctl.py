@@ -7,8 +7,7 @@ starts processes and returns at once; provider.py waits for them, which is cheap
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +90,14 @@ def _patches(folder: ClusterFolder, token: str, gogc: int) -> list[dict[str, Any
         },
         {
             "name": "kube-controller-manager",
-            "extraArgs": [*_replaced(_LONG_GRACE), *_added({**_FEWER, **_COUNTING})],
+            "extraArgs": [*_replaced(_LONG_GRACE), *_added({**FEWER_CONTROLLERS, **_COUNTING})],
             "extraEnvs": _collecting(_MANAGER_GOGC),
         },
-        {"name": "kube-apiserver", "extraArgs": _added(_HERE), "extraEnvs": _collecting(gogc)},
+        {
+            "name": "kube-apiserver",
+            "extraArgs": _added(LOOPBACK_ONLY),
+            "extraEnvs": _collecting(gogc),
+        },
     ]
 
 
@@ -139,7 +142,9 @@ _OFF = (
     "persistentvolume-attach-detach-controller",
     "validatingadmissionpolicy-status-controller",
 )
-_FEWER: Mapping[str, str] = {"controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])}
+FEWER_CONTROLLERS: Mapping[str, str] = {
+    "controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])
+}
 
 # A quota that is as new as the kinds that it counts rejects them until its next resync: by default
 # that can take five minutes, in which the teams of a new topology could create no claims.
@@ -152,7 +157,10 @@ _KWOK_GOGC, _MANAGER_GOGC, _ETCD_GOGC = 25, 50, 50
 # The API server listens on loopback only, so it would look for another address to advertise, and
 # exit on a machine without a network. A loopback address can't be an endpoint of the Service
 # `kubernetes`; simulated pods don't need one.
-_HERE: Mapping[str, str] = {"advertise-address": ADDRESS, "endpoint-reconciler-type": "none"}
+LOOPBACK_ONLY: Mapping[str, str] = {
+    "advertise-address": ADDRESS,
+    "endpoint-reconciler-type": "none",
+}
 
 
 def _serving(folder: ClusterFolder) -> dict[str, str]:
@@ -197,57 +205,6 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
     """
     clean_pid_files(folder)
     _call(folder, "start", [], timeout)
-
-
-def set_version(folder: ClusterFolder, before: str, after: str) -> None:
-    """Set the Kubernetes version in kwokctl's definition. before, after: with "v"."""
-    file = folder.home / "kwok.yaml"
-    found = text = file.read_text("utf-8")
-    for old, new in ((before, after), (before.removeprefix("v"), after.removeprefix("v"))):
-        text = re.sub(rf"(?m)^( *(kubeVersion|version): ){re.escape(old)}$", rf"\g<1>{new}", text)
-    if text != found:
-        write_private_file(file, text)
-
-
-def update(folder: ClusterFolder, kinds: Collection[str] | None) -> list[str]:
-    """Update a cluster's settings for its kinds, or if an older version of ucp created it.
-
-    kinds: of the Gateway API; None if the API server can't be asked. Returns the components that
-    must be restarted.
-    """
-    changed = ["kwok-controller"] if write_stages(folder, kinds) else []
-    file = folder.home / "kwok.yaml"
-    try:
-        text = file.read_text("utf-8")
-    except FileNotFoundError:
-        return changed
-    after = updated(text, folder)
-    if after != text:
-        write_private_file(file, after)
-        changed = sorted({*changed, *_differing(text, after)})
-    return changed
-
-
-def _differing(before: str, after: str) -> list[str]:
-    """Components whose parts of the definition differ."""
-    from k8s_ucp import yaml_io
-
-    def components(text: str) -> dict[str, Any]:
-        documents = (each for each in yaml_io.load_all(text) if each)
-        return {each["name"]: each for one in documents for each in one.get("components", ())}
-
-    old, new = components(before), components(after)
-    return [name for name in new if new[name] != old.get(name)]
-
-
-def updated(text: str, folder: ClusterFolder) -> str:
-    """kwokctl's definition of a cluster with the arguments that this version of ucp sets."""
-    # Only the API server has the first argument; only the controller manager has the second.
-    for after, arguments in (("etcd-prefix", _HERE), ("node-monitor-grace-period", _FEWER)):
-        missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]
-        more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)
-        text = re.sub(rf"^( *- )'?--{after}=.*$", rf"\g<0>{more}", text, count=1, flags=re.M)
-    return text.replace(f"--config={folder.home / 'kwok.yaml'}", f"--config={folder.stages}")
 
 
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:

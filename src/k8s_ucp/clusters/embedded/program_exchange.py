@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from k8s_ucp.clusters.embedded import kwokctl, programs
+from k8s_ucp.clusters.embedded import definition_edits, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.embedded.processes import end_all
 from k8s_ucp.errors import UcpError
@@ -99,7 +99,7 @@ def repair(folder: ClusterFolder) -> None:
 
 def note_version(folder: ClusterFolder, before: str, after: str) -> None:
     """Record the Kubernetes version that a cluster runs from now on; both with "v"."""
-    kwokctl.set_version(folder, before, after)
+    definition_edits.set_version(folder, before, after)
     record = folder.record()
     if record and record.version != after:
         folder.write_record(Record(after, record.ports))

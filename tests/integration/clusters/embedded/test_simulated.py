@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from k8s_ucp.cluster_provider import ClusterRequest
-from k8s_ucp.clusters.embedded import api_server, kwokctl
+from k8s_ucp.clusters.embedded import api_server, definition_edits
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.provider import EmbeddedProvider
 from k8s_ucp.inspect.pods.problems import ask_pods, reason_and_pods
@@ -336,7 +336,7 @@ def test_objects_of_every_common_kind_become_healthy_or_fail_as_annotated(
 
     # A rerun finds nothing to change; then nodes are added.
     assert not provider.state("one").outdated
-    assert kwokctl.update(folder, None) == []
+    assert definition_edits.update(folder, None) == []
     provider.create(ClusterRequest("one", parameters={"nodes": "5"}), quiet)
     eventually(lambda: ready(kube) == 5, lambda: ready(kube))
     eventually(

@@ -5,29 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ruamel.yaml import YAML
-
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder
-from k8s_ucp.clusters.embedded.kwokctl import explain, settings, update, updated
+from k8s_ucp.clusters.embedded.kwokctl import explain, settings
 from k8s_ucp.clusters.embedded.programs import RUN
 
 PROGRAM_PATHS = {each: Path("/tools") / each for each in (*RUN, "true")}
-
-OLDER = """components:
-- args:
-  - --etcd-prefix=/registry
-  - --etcd-servers=unix://client.sock
-  name: kube-apiserver
-- args:
-  - --node-monitor-grace-period=87600h0m0s
-  name: kube-controller-manager
-- args:
-  - --config=/my files/one/.kwok/clusters/one/kwok.yaml
-  name: kwok-controller
----
-kind: KwokctlResource
-"""
-"""A definition that an older version wrote."""
 
 
 def told() -> dict[str, object]:
@@ -59,19 +41,6 @@ def test_etcd_listens_on_unix_sockets_only() -> None:
     assert text.count("unix://peer.sock") == 3
 
 
-def test_a_cluster_of_an_older_ucp_gets_the_current_arguments_and_stages() -> None:
-    folder = ClusterFolder(Path("/my files"), "one")
-    text = updated(OLDER, folder)
-    definition = next(iter(YAML(typ="safe").load_all(text)))
-    arguments = {each["name"]: each["args"] for each in definition["components"]}
-    assert "--advertise-address=127.0.0.1" in arguments["kube-apiserver"]
-    assert "--etcd-servers=unix://client.sock" in arguments["kube-apiserver"]
-    off = arguments["kube-controller-manager"][1]
-    assert off.startswith("--controllers=*,-horizontal-pod-autoscaler-controller,")
-    assert arguments["kwok-controller"] == ["--config=/my files/one/stages.yaml"]
-    assert updated(text, folder) == text
-
-
 def test_errors_are_extracted_from_the_log() -> None:
     lines = [
         {"level": "INFO", "msg": "Cluster is creating"},
@@ -100,18 +69,3 @@ def test_etcd_elects_itself_within_a_quarter_of_a_second() -> None:
         if each["key"] in ("election-timeout", "heartbeat-interval")
     }
     assert 5 * given["heartbeat-interval"] <= given["election-timeout"] <= 250
-
-
-def test_components_changed_by_an_update_are_restarted(tmp_path: Path) -> None:
-    """A changed argument of the API server, too: otherwise it would come with some later start."""
-    folder = ClusterFolder(tmp_path, "one")
-    folder.home.mkdir(parents=True)
-    definition = folder.home / "kwok.yaml"
-    older = OLDER.replace("/my files", str(tmp_path))
-    definition.write_text(older)
-    assert update(folder, None) == ["kube-apiserver", "kube-controller-manager", "kwok-controller"]
-    assert update(folder, None) == []
-    definition.write_text(
-        updated(older, folder).replace("  - '--advertise-address=127.0.0.1'\n", "")
-    )
-    assert update(folder, None) == ["kube-apiserver"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from k8s_ucp.clusters.embedded import kwokctl
+from k8s_ucp.clusters.embedded import definition_edits
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.clusters.embedded.stages import outdated, stages
 
@@ -68,19 +68,19 @@ def test_a_pod_either_completes_or_fails() -> None:
 def test_stages_are_written_only_when_they_changed(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path, "one")
     folder.root.mkdir()
-    assert kwokctl.update(folder, set()) == ["kwok-controller"]
-    assert kwokctl.update(folder, set()) == []
+    assert definition_edits.update(folder, set()) == ["kwok-controller"]
+    assert definition_edits.update(folder, set()) == []
 
 
 def test_gateway_api_kinds_are_simulated_only_where_they_are_installed(tmp_path: Path) -> None:
     """kwok exits if a stage names a kind that the API server doesn't serve."""
     folder = ClusterFolder(tmp_path, "one")
     folder.root.mkdir()
-    kwokctl.update(folder, set())
+    definition_edits.update(folder, set())
     assert "gateway.networking" not in folder.stages.read_text()
     brought = {"Gateway", "HTTPRoute", "BackendTLSPolicy"}
     assert outdated(folder, brought)
-    kwokctl.update(folder, brought)
+    definition_edits.update(folder, brought)
     played = {
         each["spec"]["resourceRef"]["kind"]
         for each in YAML(typ="safe").load_all(folder.stages.read_text())

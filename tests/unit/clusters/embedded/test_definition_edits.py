@@ -1,4 +1,4 @@
-"""A cluster whose folder was moved or copied."""
+"""The definition of a cluster that was moved, copied, or created by an older version."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ import shutil
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
-from k8s_ucp.clusters.embedded.cached.definition import relocate, renumber
+from k8s_ucp.clusters.embedded.definition_edits import relocate, renumber, update, updated
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
 from k8s_ucp.errors import UcpError
+
+OLDER = """components:
+- args:
+  - --etcd-prefix=/registry
+  - --etcd-servers=unix://client.sock
+  name: kube-apiserver
+- args:
+  - --node-monitor-grace-period=87600h0m0s
+  name: kube-controller-manager
+- args:
+  - --config=/my files/one/.kwok/clusters/one/kwok.yaml
+  name: kwok-controller
+---
+kind: KwokctlResource
+"""
+"""A definition that an older version wrote."""
 
 
 def defined(clusters: Path) -> ClusterFolder:
@@ -119,3 +136,31 @@ def test_path_that_yaml_would_quote_is_refused(tmp_path: Path) -> None:
 
 def test_nothing_changes_without_a_definition(tmp_path: Path) -> None:
     assert not relocate(ClusterFolder(tmp_path, "one"))
+
+
+def test_a_cluster_of_an_older_ucp_gets_the_current_arguments_and_stages() -> None:
+    folder = ClusterFolder(Path("/my files"), "one")
+    text = updated(OLDER, folder)
+    definition = next(iter(YAML(typ="safe").load_all(text)))
+    arguments = {each["name"]: each["args"] for each in definition["components"]}
+    assert "--advertise-address=127.0.0.1" in arguments["kube-apiserver"]
+    assert "--etcd-servers=unix://client.sock" in arguments["kube-apiserver"]
+    off = arguments["kube-controller-manager"][1]
+    assert off.startswith("--controllers=*,-horizontal-pod-autoscaler-controller,")
+    assert arguments["kwok-controller"] == ["--config=/my files/one/stages.yaml"]
+    assert updated(text, folder) == text
+
+
+def test_components_changed_by_an_update_are_restarted(tmp_path: Path) -> None:
+    """A changed argument of the API server, too: otherwise it would come with some later start."""
+    folder = ClusterFolder(tmp_path, "one")
+    folder.home.mkdir(parents=True)
+    definition = folder.home / "kwok.yaml"
+    older = OLDER.replace("/my files", str(tmp_path))
+    definition.write_text(older)
+    assert update(folder, None) == ["kube-apiserver", "kube-controller-manager", "kwok-controller"]
+    assert update(folder, None) == []
+    definition.write_text(
+        updated(older, folder).replace("  - '--advertise-address=127.0.0.1'\n", "")
+    )
+    assert update(folder, None) == ["kube-apiserver"]
