@@ -26,10 +26,10 @@ from k8s_ucp.steps.upgrading.parts import (
     provider_of,
     target_versions,
 )
-from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, overlooked
+from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, not_refreshed
 from k8s_ucp.topology import Topology
 
-STEADY_SECONDS = 5.0
+STABLE_SECONDS = 5.0
 """How long everything has to stay healthy: a program that crashes is up for a moment."""
 SHOWN = 5
 
@@ -43,13 +43,13 @@ class HealthObservation:
     programs: Mapping[str, ProgramHealth]
     """Of control planes: `kube-scheduler of demo-core` -> state."""
 
-    def data(self) -> Status:
+    def summary(self) -> Status:
         """The result of `status.summarize`, with the programs."""
-        found = status.summarize(self.topology, self.snapshot)
-        found["programs"] = [
+        summary = status.summarize(self.topology, self.snapshot)
+        summary["programs"] = [
             {"name": name, "ready": not each.message} for name, each in self.programs.items()
         ]
-        return found
+        return summary
 
     def reasons(self) -> dict[str, str]:
         """Why something is not healthy, by its name."""
@@ -57,16 +57,16 @@ class HealthObservation:
         return {**status.reasons(self.snapshot), **of_programs}
 
     def runs(self, names: Collection[str]) -> dict[str, str]:
-        """Current runs of the programs that count, by name. names: result of `healthy`."""
+        """Current runs of the programs that count, by name. names: result of `healthy_names`."""
         return {name: p.run for name, p in self.programs.items() if f"program {name}" in names}
 
 
 def observe(context: StartContext) -> HealthObservation:
     """Read the state of everything that counts."""
-    return HealthObservation(context.topology, collect(context), programs(context))
+    return HealthObservation(context.topology, take_snapshot(context), program_health(context))
 
 
-def programs(context: StartContext) -> dict[str, ProgramHealth]:
+def program_health(context: StartContext) -> dict[str, ProgramHealth]:
     """All programs of the control planes that ucp upgrades, queried in parallel."""
     clusters = [each for each in parts(context.topology) if each.cluster]
 
@@ -78,7 +78,7 @@ def programs(context: StartContext) -> dict[str, ProgramHealth]:
         return {name: state for found in pool.map(ask, clusters) for name, state in found.items()}
 
 
-def collect(context: StartContext) -> ClusterSnapshot:
+def take_snapshot(context: StartContext) -> ClusterSnapshot:
     """Query clusters, components and objects."""
     names = [argocd.NAME, crossplane.NAME, reconciler.NAME]
     names += [cloud.NAME] if context.simulates_cloud else []
@@ -91,40 +91,43 @@ def collect(context: StartContext) -> ClusterSnapshot:
     )
 
 
-def healthy(data: Status) -> set[str]:
-    """What is healthy now, by the names in messages. data: of `HealthObservation.data`."""
+def healthy_names(summary: Status) -> set[str]:
+    """What is healthy now, by the names in messages. summary: of `HealthObservation`."""
     rows: list[tuple[str, bool]] = [
-        (f"core cluster {data['core']['name']}", data["core"]["ready"]),
-        *((f"component {each['name']}", each["ready"]) for each in data["components"]),
-        *((f"mirror {each['name']}", each["ready"]) for each in data["mirrors"]),
-        *((f"program {each['name']}", each["ready"]) for each in data["programs"]),
+        (f"core cluster {summary['core']['name']}", summary["core"]["ready"]),
+        *((f"component {each['name']}", each["ready"]) for each in summary["components"]),
+        *((f"mirror {each['name']}", each["ready"]) for each in summary["mirrors"]),
+        *((f"program {each['name']}", each["ready"]) for each in summary["programs"]),
     ]
-    for each in data["environments"]:
+    for each in summary["environments"]:
         cluster = each["cluster"]
         up = cluster["ready"] and cluster["registered"] and cluster["reachable"]
         rows.append((f"environment {each['name']}", up))
-    for each in data["applications"]:
+    for each in summary["applications"]:
         settled = (each["sync"], each["health"]) == ("Synced", "Healthy")
         rows.append((f"application {each['name']}", settled))
-    for each in data["claims"]:
+    for each in summary["claims"]:
         name = "/".join(filter(None, (each["namespace"], each["name"])))
         rows.append((f"claim {each['kind']} {name}", each["ready"]))
     return {name for name, ready in rows if ready}
 
 
 def no_longer_healthy(
-    before: Collection[str], data: Status, why: Mapping[str, str], old: Collection[str] = ()
+    before: Collection[str],
+    summary: Status,
+    reasons: Mapping[str, str],
+    stale: Collection[str] = (),
 ) -> list[str]:
     """What was healthy and isn't now, with reasons.
 
-    why: reasons by name of the objects. old: Applications that Argo CD has not compared again yet.
+    reasons: by name of the objects. stale: Applications that Argo CD has not compared again yet.
     """
-    now = healthy(data) - {f"application {name}" for name in old}
+    now = healthy_names(summary) - {f"application {name}" for name in stale}
     found = []
     for name in sorted(set(before) - now):
         kind, _, short = name.partition(" ")
-        reason = why.get(name) or why.get(short) or why.get(f"{kind} {short}", "")
-        if kind == "application" and short in old and not reason:
+        reason = reasons.get(name) or reasons.get(short) or reasons.get(f"{kind} {short}", "")
+        if kind == "application" and short in stale and not reason:
             reason = "not refreshed yet"
         found.append(f"{name}{f': {reason}' if reason else ' is not healthy'}")
     return found
@@ -139,14 +142,14 @@ def _preview_health(_: StartContext) -> Iterator[PlannedChange]:
 
 
 @dataclass
-class Steadiness:
+class StabilityTimer:
     """How long everything has been healthy, with the same runs of the same programs."""
 
     _since: float | None = None
     _runs: Mapping[str, str] = field(default_factory=dict)
 
-    def end(self) -> None:
-        """Something isn't healthy."""
+    def reset(self) -> None:
+        """Something is not healthy."""
         self._since = None
 
     def seconds(self, runs: Mapping[str, str], now: float) -> float:
@@ -159,7 +162,7 @@ class Steadiness:
 @step("Record what is healthy", preview=_preview_health)
 def record_health(context: StartContext, report: Report) -> None:
     """An upgrade must keep this healthy; what is unhealthy already does not matter."""
-    before = frozenset(healthy(observe(context).data()))
+    before = frozenset(healthy_names(observe(context).summary()))
     context.upgrade.healthy_before = before
     aimed = {
         tool: version for part in chosen(context) for tool, version in target_versions(part).items()
@@ -170,22 +173,22 @@ def record_health(context: StartContext, report: Report) -> None:
 
 
 def await_previous_health(context: StartContext, report: Report) -> None:
-    """Wait until everything is as healthy as before, and steady. Raises DeadlineExceeded."""
-    again = RefreshRequests(context.kube, context.topology.spec.core.adopt)
-    steady, before = Steadiness(), context.upgrade.healthy_before
+    """Wait until everything is as healthy as before, and stable. Raises DeadlineExceeded."""
+    refreshes = RefreshRequests(context.kube, context.topology.spec.core.adopt)
+    stable, before = StabilityTimer(), context.upgrade.healthy_before
 
     def look() -> str:
-        seen = observe(context)
-        items: Sequence[Object] = seen.snapshot.applications
-        old = overlooked(items, since=context.argocd_since)
-        missing = no_longer_healthy(before, seen.data(), seen.reasons(), old)
+        current = observe(context)
+        items: Sequence[Object] = current.snapshot.applications
+        stale = not_refreshed(items, since=context.argocd_since)
+        missing = no_longer_healthy(before, current.summary(), current.reasons(), stale)
         if missing:
-            again.ask(items, since=context.argocd_since)
-            steady.end()
+            refreshes.ask(items, since=context.argocd_since)
+            stable.reset()
             more = f"; and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
             return "; ".join(missing[:SHOWN]) + more
-        lasted = steady.seconds(seen.runs(before), time.monotonic())
-        return "" if lasted >= STEADY_SECONDS else f"healthy for {lasted:.0f} s"
+        lasted = stable.seconds(current.runs(before), time.monotonic())
+        return "" if lasted >= STABLE_SECONDS else f"healthy for {lasted:.0f} s"
 
     context.wait(
         f"{context.topology.name} as healthy as before",

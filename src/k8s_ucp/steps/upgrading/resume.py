@@ -8,7 +8,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.journal import RunRecord
 from k8s_ucp.engine.pipeline import Report, Step
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.steps.upgrading.health import await_previous_health, healthy, observe
+from k8s_ucp.steps.upgrading.health import await_previous_health, healthy_names, observe
 from k8s_ucp.steps.upgrading.interrupted import PartialUpgrade, ResumeDecision, decide
 from k8s_ucp.steps.upgrading.parts import (
     BACK,
@@ -78,7 +78,7 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     report("it is rolled back")
     take_back(context, part, context.toolbox, report)
     context.upgrade.healthy_before = context.upgrade.healthy_before or frozenset(
-        healthy(observe(context).data())
+        healthy_names(observe(context).summary())
     )
     await_previous_health(context, report)
     context.journal.keep(**{BACK: part.name})

@@ -53,12 +53,12 @@ class RefreshRequests:
             )
 
 
-def overlooked(items: Iterable[Object], *, since: float) -> set[str]:
+def not_refreshed(items: Iterable[Object], *, since: float) -> set[str]:
     """Names of Applications that Argo CD, started at `since`, has not compared with git since."""
     return {
         each["metadata"]["name"]
         for each in items
-        if _looked_at(each.get("status") or {}) < math.floor(since)
+        if _compared_at(each.get("status") or {}) < math.floor(since)
     }
 
 
@@ -85,7 +85,7 @@ def unanswered(
     }
     return [
         name
-        for name in sorted(unknown | overlooked(items, since=since) | {*behind})
+        for name in sorted(unknown | not_refreshed(items, since=since) | {*behind})
         if now - asked.get(name, -math.inf) >= ASK_AGAIN
     ]
 
@@ -113,6 +113,6 @@ def failed_sets(items: Iterable[Object], asked: Mapping[str, float], *, now: flo
     ]
 
 
-def _looked_at(status: Object) -> float:
+def _compared_at(status: Object) -> float:
     """Time of Argo CD's last comparison, in whole seconds since the epoch."""
     return parse_stamp(status.get("reconciledAt")) or 0.0

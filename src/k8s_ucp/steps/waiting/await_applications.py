@@ -27,7 +27,7 @@ from k8s_ucp.inspect.pods.problems import (
 )
 from k8s_ucp.kube import APP_PROJECT, APPLICATION, APPLICATION_SET, Kube, KubeError, Object
 from k8s_ucp.names import ARGOCD_NAMESPACE
-from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, find_behind, overlooked
+from k8s_ucp.steps.waiting.argocd_refresh import RefreshRequests, find_behind, not_refreshed
 from k8s_ucp.steps.waiting.await_environments import pulls_images, running_environments
 from k8s_ucp.sync_status import sync_of
 
@@ -206,13 +206,13 @@ def not_yet(
     since: seconds since the epoch; Argo CD's earlier comparisons don't count.
     """
     by_name = {each["metadata"]["name"]: each for each in items}
-    waiting = overlooked(items, since=since)
+    stale = not_refreshed(items, since=since)
     missing = [f"{name}: not created yet" for name in wanted if name not in by_name]
     for name, item in sorted(by_name.items()):
         if not is_settled(item):
             reason = reason_and_pods(item, pods)
             missing.append(f"{name}: {sync_of(item)}, {health_of(item)}{reason and f' ({reason})'}")
-        elif name in waiting:
+        elif name in stale:
             missing.append(f"{name}: not refreshed since the start")
     return missing
 

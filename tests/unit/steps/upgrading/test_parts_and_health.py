@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from k8s_ucp.steps.upgrading.health import Steadiness, healthy, no_longer_healthy
+from k8s_ucp.steps.upgrading.health import StabilityTimer, healthy_names, no_longer_healthy
 from k8s_ucp.steps.upgrading.parts import not_upgraded, numbers, parts
 from tests.unit.gitops.topologies import demo, on_clouds
 
@@ -48,18 +48,18 @@ def status(**changed: Any) -> dict[str, Any]:
 
 def test_parts_unhealthy_before_the_upgrade_do_not_block_it() -> None:
     sick = status(applications=[{"name": "echo-stage", "sync": "OutOfSync", "health": "Degraded"}])
-    assert no_longer_healthy(healthy(sick), sick, {}) == []
-    assert no_longer_healthy(healthy(status()), status(), {}) == []
+    assert no_longer_healthy(healthy_names(sick), sick, {}) == []
+    assert no_longer_healthy(healthy_names(status()), status(), {}) == []
 
 
 def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
-    before = healthy(status())
+    before = healthy_names(status())
     gone = status(applications=[], claims=[])
     assert no_longer_healthy(before, gone, {"echo-stage": "no cluster"}) == [
         "application echo-stage: no cluster",
         "claim Postgres shop/db is not healthy",
     ]
-    assert no_longer_healthy(before, status(), {}, old=["echo-stage"]) == [
+    assert no_longer_healthy(before, status(), {}, stale=["echo-stage"]) == [
         "application echo-stage: not refreshed yet"
     ]
 
@@ -67,16 +67,16 @@ def test_parts_that_became_unhealthy_are_reported_with_their_reason() -> None:
 def test_a_stopped_control_plane_program_is_unhealthy() -> None:
     ended = status(programs=[{"name": "kube-scheduler of demo-core", "ready": False}])
     why = {"program kube-scheduler of demo-core": "not running"}
-    assert no_longer_healthy(healthy(status()), ended, why) == [
+    assert no_longer_healthy(healthy_names(status()), ended, why) == [
         "program kube-scheduler of demo-core: not running"
     ]
 
 
-def test_a_crash_looping_program_is_never_steady() -> None:
-    steady = Steadiness()
-    assert [steady.seconds({"kube-scheduler": run}, now) for now, run in enumerate("112")] == [
+def test_a_crash_looping_program_never_stable() -> None:
+    timer = StabilityTimer()
+    assert [timer.seconds({"kube-scheduler": run}, now) for now, run in enumerate("112")] == [
         *(0, 1, 0)
     ]
-    assert steady.seconds({"kube-scheduler": "2"}, 9.0) == 7
-    steady.end()
-    assert steady.seconds({"kube-scheduler": "2"}, 10.0) == 0
+    assert timer.seconds({"kube-scheduler": "2"}, 9.0) == 7
+    timer.reset()
+    assert timer.seconds({"kube-scheduler": "2"}, 10.0) == 0

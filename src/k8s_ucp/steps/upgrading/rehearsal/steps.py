@@ -22,7 +22,7 @@ from k8s_ucp.kube import CRD, Kube
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.preparation.tools_and_images import find_entries
 from k8s_ucp.steps.upgrading.checks import kubernetes_findings, newer_kinds
-from k8s_ucp.steps.upgrading.health import STEADY_SECONDS, Steadiness
+from k8s_ucp.steps.upgrading.health import STABLE_SECONDS, StabilityTimer
 from k8s_ucp.steps.upgrading.parts import (
     CLUSTER_TOOLS,
     CORE,
@@ -76,7 +76,7 @@ class Rehearsal:
         _copying_provider(context, original, _running(context, original)).copy(
             original.cluster, folder, COPY, timeout=COPY_SECONDS
         )
-        self._await_health(context, report, seconds=SETTLE_SECONDS, steady=0.0)
+        self._await_health(context, report, seconds=SETTLE_SECONDS, stable=0.0)
 
     def _record(self, context: StartContext, report: Report) -> None:
         for part in chosen(context):
@@ -113,7 +113,7 @@ class Rehearsal:
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.upgrade.patience))
             seconds = min(context.upgrade.patience, CLUSTER_SECONDS)
-            self._await_health(context, report, seconds=seconds, steady=STEADY_SECONDS)
+            self._await_health(context, report, seconds=seconds, stable=STABLE_SECONDS)
         except Cancelled:
             raise
         except UcpError as error:
@@ -168,27 +168,27 @@ class Rehearsal:
         self.findings.warnings = sorted({*self.findings.warnings, *kube.warnings})
 
     def _await_health(
-        self, context: StartContext, report: Report, *, seconds: float, steady: float
+        self, context: StartContext, report: Report, *, seconds: float, stable: float
     ) -> None:
-        """Wait until all programs of the copy are healthy, and steady.
+        """Wait until all programs of the copy are healthy, and stable.
 
         On a slow machine a controller may end itself. The copy has no process monitor, so this
         starts it again. Raises DeadlineExceeded, UcpError.
         """
-        lasting, provider = Steadiness(), _elsewhere(context)
+        timer, provider = StabilityTimer(), _elsewhere(context)
 
         def look() -> str:
             states = provider.programs(COPY)
             if wrong := [
                 f"{name}: {each.message}" for name, each in states.items() if each.message
             ]:
-                lasting.end()
+                timer.reset()
                 if not all(each.run for each in states.values()):
                     provider.start(COPY)
                 return "; ".join(wrong)
             runs = {name: each.run for name, each in states.items()}
-            lasted = lasting.seconds(runs, time.monotonic())
-            return "" if lasted >= steady else f"healthy for {lasted:.0f} s"
+            lasted = timer.seconds(runs, time.monotonic())
+            return "" if lasted >= stable else f"healthy for {lasted:.0f} s"
 
         context.wait("a healthy copy of the core", look, report, seconds=seconds, pause=0.5)
 
