@@ -144,7 +144,7 @@ def made_with(
         return kube
     manifests.apply_all(kube, kinds)
     manifests.wait_served(kube, kinds)
-    stored = provider.stored_kinds(name)
+    stored = provider.stored_crds(name)
     if settled(stored, {each.name for each in kinds}):
         seeds.keep(cache, key, Seed(digest, stored))
     return kube

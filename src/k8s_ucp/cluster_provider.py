@@ -194,8 +194,8 @@ class Seed:
 
     digest: str
     """Of the manifests from which they were applied originally."""
-    kinds: Mapping[str, str]
-    """CRDs by name, in the format of the datastore."""
+    crds: Mapping[str, str]
+    """By name, in the format of the datastore."""
 
 
 @dataclass(frozen=True)
@@ -364,5 +364,5 @@ class SeedTaker(ClusterProvider, Protocol):
     def seeded_with(self, name: str) -> str:
         """Digest of the complete seed that a cluster was created with; empty if there was none."""
 
-    def stored_kinds(self, name: str) -> Mapping[str, str]:
+    def stored_crds(self, name: str) -> Mapping[str, str]:
         """A running cluster's CRDs by name, in the format of a seed. Raises UcpError."""

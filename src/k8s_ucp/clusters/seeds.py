@@ -34,12 +34,12 @@ def find(cache: Path, key: str) -> Seed | None:
     """The seed of that key; None if there is no valid file of this user."""
     if not (found := _read(cache, key)):
         return None
-    digest, kinds = found
+    digest, crds = found
     try:
-        valid = all(_is_kind(name, json.loads(text)) for name, text in kinds.items())
+        valid = all(_is_crd(name, json.loads(text)) for name, text in crds.items())
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
-    return Seed(digest, kinds) if valid else None
+    return Seed(digest, crds) if valid else None
 
 
 def find_objects(cache: Path, key: str) -> Mapping[str, str] | None:
@@ -50,7 +50,7 @@ def find_objects(cache: Path, key: str) -> Mapping[str, str] | None:
 
 def keep(cache: Path, key: str, seed: Seed) -> None:
     """Write a seed, unless another process is writing one. Raises OSError."""
-    _write(cache, key, seed.digest, dict(seed.kinds))
+    _write(cache, key, seed.digest, dict(seed.crds))
 
 
 def keep_objects(cache: Path, key: str, objects: Mapping[str, str]) -> None:
@@ -108,7 +108,7 @@ def prune(cache: Path, needed: Collection[str]) -> list[str]:
     return [str(each.relative_to(cache)) for each in unused]
 
 
-def _is_kind(name: str, content: Mapping[str, Any]) -> bool:
+def _is_crd(name: str, content: Mapping[str, Any]) -> bool:
     """Whether it is a CRD, in any version. One unreadable object breaks the list of all CRDs."""
     found = content["apiVersion"].partition("/")[0], content["kind"], content["metadata"]["name"]
     return found == (_GROUP, CRD.kind, name)

@@ -194,5 +194,5 @@ def _write_seed(folder: ClusterFolder, seed: Seed) -> None:
     CRDs that are written later it handles like applied ones. Without the note, all are applied.
     """
     with contextlib.suppress(UcpError):
-        datastore.write_kinds(folder.home, seed.kinds)
+        datastore.write_crds(folder.home, seed.crds)
         write_private_file(folder.seed_note, seed.digest)

@@ -20,7 +20,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError
 
-KINDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
+CRDS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 """Prefix of the keys under which the API server stores CRDs, by name, as JSON."""
 SECONDS = 10.0
 PAUSE = 0.01
@@ -32,10 +32,10 @@ PAGE_KEYS = 200
 """Keys per response."""
 
 
-def read_kinds(home: Path) -> dict[str, str]:
+def read_crds(home: Path) -> dict[str, str]:
     """CRDs of a running cluster by name. home: working folder of its etcd. Raises UcpError."""
-    found = read(home, [KINDS])
-    return {key.removeprefix(KINDS): _plain(value) for key, value in found.items()}
+    found = read(home, [CRDS])
+    return {key.removeprefix(CRDS): _decoded(value) for key, value in found.items()}
 
 
 def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
@@ -47,15 +47,17 @@ def read(home: Path, prefixes: Iterable[str]) -> dict[str, str]:
     with contextlib.closing(_connected(home)) as connection:
         for prefix in prefixes:
             end = prefix.removesuffix("/") + "0"  # The character after the slash.
-            response = _ask(connection, "range", {"key": _coded(prefix), "range_end": _coded(end)})
+            response = _ask(
+                connection, "range", {"key": _encoded(prefix), "range_end": _encoded(end)}
+            )
             for each in response.get("kvs", []):
-                found[_plain(each["key"])] = each["value"]
+                found[_decoded(each["key"])] = each["value"]
     return found
 
 
-def write_kinds(home: Path, kinds: Mapping[str, str]) -> None:
-    """Write CRDs, as returned by `read_kinds`, as soon as etcd responds. Raises UcpError."""
-    write(home, {f"{KINDS}{name}": _coded(text) for name, text in kinds.items()})
+def write_crds(home: Path, crds: Mapping[str, str]) -> None:
+    """Write CRDs, as returned by `read_crds`, as soon as etcd responds. Raises UcpError."""
+    write(home, {f"{CRDS}{name}": _encoded(text) for name, text in crds.items()})
 
 
 def write(home: Path, values: Mapping[str, str], *, absent: bool = False) -> None:
@@ -70,11 +72,16 @@ def write(home: Path, values: Mapping[str, str], *, absent: bool = False) -> Non
 
 
 def _put(key: str, value: str, absent: bool) -> dict[str, Any]:
-    put = {"requestPut": {"key": _coded(key), "value": value}}
+    put = {"requestPut": {"key": _encoded(key), "value": value}}
     if not absent:
         return put
-    never_made = {"key": _coded(key), "target": "CREATE", "result": "EQUAL", "createRevision": "0"}
-    return {"requestTxn": {"compare": [never_made], "success": [put]}}
+    missing = {
+        "key": _encoded(key),
+        "target": "CREATE",
+        "result": "EQUAL",
+        "createRevision": "0",
+    }
+    return {"requestTxn": {"compare": [missing], "success": [put]}}
 
 
 def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, str]]:
@@ -82,25 +89,25 @@ def read_pages(home: Path, *, without: Collection[str]) -> Iterator[dict[str, st
 
     without: prefixes of keys to leave out. Raises UcpError.
     """
-    left_out, start, revision = tuple(without), _coded("\0"), "0"
+    left_out, start, revision = tuple(without), _encoded("\0"), "0"
     with contextlib.closing(_connected(home)) as connection:
         while start:
             asked = {"key": start, "range_end": _ALL, "limit": PAGE_KEYS, "revision": revision}
             found = _ask(connection, "range", asked)
             # Later pages are read at the same revision, whatever has been written since.
             revision = found["header"]["revision"]
-            pairs = {_plain(each["key"]): each.get("value", "") for each in found.get("kvs", [])}
-            start = _coded(f"{max(pairs)}\0") if found.get("more") and pairs else ""
+            pairs = {_decoded(each["key"]): each.get("value", "") for each in found.get("kvs", [])}
+            start = _encoded(f"{max(pairs)}\0") if found.get("more") and pairs else ""
             yield {key: value for key, value in pairs.items() if not key.startswith(left_out)}
 
 
 def clear(home: Path) -> None:
     """Delete all keys of an etcd. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
-        _ask(connection, "deleterange", {"key": _coded("\0"), "range_end": _ALL})
+        _ask(connection, "deleterange", {"key": _encoded("\0"), "range_end": _ALL})
 
 
-def trouble(home: Path) -> str:
+def health_problem(home: Path) -> str:
     """Why etcd is unhealthy, by its own health check; empty if it is healthy. Raises UcpError."""
     with contextlib.closing(_connected(home)) as connection:
         try:
@@ -125,8 +132,8 @@ def _batches(values: Mapping[str, str]) -> Iterator[dict[str, str]]:
         yield batch
 
 
-def _plain(coded: str) -> str:
-    return base64.b64decode(coded).decode()
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode()
 
 
 class _SocketConnection(HTTPConnection):
@@ -174,9 +181,9 @@ def _ask(connection: HTTPConnection, what: str, body: Mapping[str, Any]) -> dict
     return answer
 
 
-def _coded(text: str) -> str:
+def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-_ALL = _coded("\0")
+_ALL = _encoded("\0")
 """As the end of a range: up to the last key."""

@@ -71,7 +71,7 @@ def updated(text: str, folder: ClusterFolder) -> str:
     # Only the API server has the first argument; only the controller manager has the second.
     for after, arguments in (
         ("etcd-prefix", kwokctl.LOOPBACK_ONLY),
-        ("node-monitor-grace-period", kwokctl.FEWER_CONTROLLERS),
+        ("node-monitor-grace-period", kwokctl.ENABLED_CONTROLLERS),
     ):
         missing = [name for name in arguments if not re.search(rf"^ *- '?--{name}=", text, re.M)]
         more = "".join(rf"\n\g<1>'--{name}={arguments[name]}'" for name in missing)

@@ -13,7 +13,7 @@ from typing import Any
 
 from k8s_ucp import process
 from k8s_ucp.clusters.embedded.folder import ClusterFolder
-from k8s_ucp.clusters.embedded.processes import MARK, clean_pid_files
+from k8s_ucp.clusters.embedded.processes import FOLDER_VARIABLE, clean_pid_files
 from k8s_ucp.clusters.embedded.stages import write_stages
 from k8s_ucp.errors import CommandFailed, DeadlineExceeded, UcpError
 from k8s_ucp.loopback import ADDRESS
@@ -71,32 +71,35 @@ def settings(
 def _patches(folder: ClusterFolder, token: str, gogc: int) -> list[dict[str, Any]]:
     """Arguments and variables that kwokctl has no options for, by component."""
     return [
-        *({"name": name, "extraArgs": _replaced(each)} for name, each in _SOCKETS.items()),
+        *({"name": name, "extraArgs": _overridden_args(each)} for name, each in _SOCKETS.items()),
         {
             "name": "etcd",
-            "extraArgs": _added(
-                {**_NO_FOLLOWERS, **_QUICK_ELECTION, "initial-cluster-token": token}
+            "extraArgs": _extra_args(
+                {**_SINGLE_MEMBER, **_QUICK_ELECTION, "initial-cluster-token": token}
             ),
-            "extraEnvs": _collecting(_ETCD_GOGC),
+            "extraEnvs": _gogc(_ETCD_GOGC),
         },
         *(
-            {"name": name, "extraArgs": _added({**_ALONE, **_serving(folder)})}
+            {"name": name, "extraArgs": _extra_args({**_NO_LEADER_ELECTION, **_serving(folder)})}
             for name in _CONTROLLERS
         ),
         {
             "name": "kwok-controller",
-            "extraArgs": _replaced({**_NO_LEASE, "config": str(folder.stages)}),
-            "extraEnvs": _collecting(_KWOK_GOGC),
+            "extraArgs": _overridden_args({**_NO_NODE_LEASES, "config": str(folder.stages)}),
+            "extraEnvs": _gogc(_KWOK_GOGC),
         },
         {
             "name": "kube-controller-manager",
-            "extraArgs": [*_replaced(_LONG_GRACE), *_added({**FEWER_CONTROLLERS, **_COUNTING})],
-            "extraEnvs": _collecting(_MANAGER_GOGC),
+            "extraArgs": [
+                *_overridden_args(_NODE_GRACE),
+                *_extra_args({**ENABLED_CONTROLLERS, **_QUOTA_RESYNC}),
+            ],
+            "extraEnvs": _gogc(_MANAGER_GOGC),
         },
         {
             "name": "kube-apiserver",
-            "extraArgs": _added(LOOPBACK_ONLY),
-            "extraEnvs": _collecting(gogc),
+            "extraArgs": _extra_args(LOOPBACK_ONLY),
+            "extraEnvs": _gogc(gogc),
         },
     ]
 
@@ -117,7 +120,7 @@ _SOCKETS: Mapping[str, Mapping[str, str]] = {
 }
 
 # etcd would keep its last 5000 writes in memory, CRDs included, for members that lag behind.
-_NO_FOLLOWERS: Mapping[str, str] = {"snapshot-catchup-entries": "100"}
+_SINGLE_MEMBER: Mapping[str, str] = {"snapshot-catchup-entries": "100"}
 
 # A lone member, too, elects itself after a random part of the election timeout: up to a second by
 # default, in which the API server waits. Milliseconds; etcd requires a ratio of five.
@@ -126,29 +129,29 @@ _QUICK_ELECTION: Mapping[str, str] = {"heartbeat-interval": "50", "election-time
 # There is one replica of each: leader election would cost seconds at the start and constant writes,
 # and both would exit if etcd is unavailable for a moment.
 _CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
-_ALONE: Mapping[str, str] = {"leader-elect": "false"}
+_NO_LEADER_ELECTION: Mapping[str, str] = {"leader-elect": "false"}
 
 # A node's lease lasts 200 s longer than the kwok that held it, and the next kwok has another
 # identity: no new pod would become Ready for so long after a restart. Without leases, kwok updates
 # a node only every ten minutes, so the grace period of the controller manager must be longer.
-_NO_LEASE: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
-_LONG_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
+_NO_NODE_LEASES: Mapping[str, str] = {"node-lease-duration-seconds": "0"}
+_NODE_GRACE: Mapping[str, str] = {"node-monitor-grace-period": "87600h0m0s"}
 
 # Without metrics the first would report every autoscaler as broken; a stage sets their status. No
 # kubelet attaches volumes. Nobody reads the warnings of the policies' type check, which takes 7
 # MiB.
-_OFF = (
+_DISABLED_CONTROLLERS = (
     "horizontal-pod-autoscaler-controller",
     "persistentvolume-attach-detach-controller",
     "validatingadmissionpolicy-status-controller",
 )
-FEWER_CONTROLLERS: Mapping[str, str] = {
-    "controllers": ",".join(["*", *(f"-{each}" for each in _OFF)])
+ENABLED_CONTROLLERS: Mapping[str, str] = {
+    "controllers": ",".join(["*", *(f"-{each}" for each in _DISABLED_CONTROLLERS)])
 }
 
 # A quota that is as new as the kinds that it counts rejects them until its next resync: by default
 # that can take five minutes, in which the teams of a new topology could create no claims.
-_COUNTING: Mapping[str, str] = {"resource-quota-sync-period": "15s"}
+_QUOTA_RESYNC: Mapping[str, str] = {"resource-quota-sync-period": "15s"}
 
 # kwok caches the whole API group of each kind that it simulates, and none of the three has much to
 # do: a lower GOGC keeps their memory with the stages as low as without.
@@ -164,7 +167,7 @@ LOOPBACK_ONLY: Mapping[str, str] = {
 
 
 def _serving(folder: ClusterFolder) -> dict[str, str]:
-    """Serving certificate for controllers, which else create two RSA keys at start: 0.1 s of CPU.
+    """Serving certificate of the controllers, which otherwise create keys at start: 0.1 s of CPU.
 
     kwokctl passes the same to the API server and kwok.
     """
@@ -174,22 +177,22 @@ def _serving(folder: ClusterFolder) -> dict[str, str]:
     }
 
 
-def _added(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
+def _extra_args(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
     return [{"key": key, "value": value} for key, value in arguments.items()]
 
 
-def _replaced(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
-    return [{**each, "override": True} for each in _added(arguments)]
+def _overridden_args(arguments: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{**each, "override": True} for each in _extra_args(arguments)]
 
 
-def _collecting(gogc: int) -> list[dict[str, str]]:
+def _gogc(gogc: int) -> list[dict[str, str]]:
     return [{"name": "GOGC", "value": str(gogc)}]
 
 
 def create(folder: ClusterFolder, *, defined: bool, timeout: float) -> None:
     """Start the processes of a new cluster. Raises UcpError, DeadlineExceeded.
 
-    defined: its definition is written already; otherwise kwokctl creates it from the settings.
+    defined: its definition is already written; otherwise kwokctl creates it from the settings.
     """
     write_stages(folder, kinds=())
     if defined:
@@ -210,10 +213,10 @@ def start(folder: ClusterFolder, *, timeout: float) -> None:
 def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float) -> None:
     # Nothing of the user's environment, which may contain secrets that the processes would inherit.
     # An empty PATH keeps kwokctl from using a kubectl that it finds there.
-    environment = {MARK: str(folder.root), "HOME": str(folder.root), "PATH": ""}
+    environment = {FOLDER_VARIABLE: str(folder.root), "HOME": str(folder.root), "PATH": ""}
     kwokctl = [str(folder.kwokctl), verb, "cluster", "--name", folder.name, *arguments]
     try:
-        process.run([*_PRIVATELY, *kwokctl], timeout=timeout, env=environment, cwd=folder.root)
+        process.run([*_PRIVATE_UMASK, *kwokctl], timeout=timeout, env=environment, cwd=folder.root)
     except DeadlineExceeded as error:
         what = f"`kwokctl {verb} cluster` of {folder.name}"
         raise DeadlineExceeded(what, timeout, error.last_state) from error
@@ -223,7 +226,7 @@ def _call(folder: ClusterFolder, verb: str, arguments: list[str], timeout: float
         ) from error
 
 
-_PRIVATELY = ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"')
+_PRIVATE_UMASK = ("/bin/sh", "-c", 'umask 077; exec "$0" "$@"')
 """Makes keys, logs and sockets private; kwokctl and etcd would give access to the group."""
 
 

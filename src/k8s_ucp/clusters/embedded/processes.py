@@ -18,8 +18,8 @@ from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder
 from k8s_ucp.loopback import is_loopback
 from k8s_ucp.process import ProcessIdentity
 
-MARK = "UCP_CONTROL_PLANE"
-
+FOLDER_VARIABLE = "UCP_CONTROL_PLANE"
+"""Names the cluster's folder in the environment of its processes."""
 
 _EXECUTABLES = {"kwok-controller": "kwok"}
 """Names of executables that differ from the component's."""
@@ -40,7 +40,7 @@ def find_component(folder: ClusterFolder, component: str) -> ProcessIdentity | N
     identity = process.identify(pid) if pid else None
     if identity is None or not _runs(folder, component, identity):
         return None
-    return identity if process.is_marked(identity.pid, MARK, str(folder.root)) else None
+    return identity if process.is_marked(identity.pid, FOLDER_VARIABLE, str(folder.root)) else None
 
 
 def find_exposed(folder: ClusterFolder) -> str:
@@ -111,13 +111,15 @@ def keep_log(folder: ClusterFolder, component: str) -> None:
 
 def _marked(folder: ClusterFolder) -> list[ProcessIdentity]:
     """Processes that were started for this folder, wherever it was then."""
-    return [each for each, _ in process.marked((MARK, None)) if _belongs(folder, each.pid)]
+    return [
+        each for each, _ in process.marked((FOLDER_VARIABLE, None)) if _belongs(folder, each.pid)
+    ]
 
 
 def _belongs(folder: ClusterFolder, pid: int) -> bool:
     works_here = process.works_in(pid, folder.root, folder.home)
     if works_here is None:
-        return process.is_marked(pid, MARK, str(folder.root))
+        return process.is_marked(pid, FOLDER_VARIABLE, str(folder.root))
     return works_here
 
 

@@ -46,7 +46,7 @@ def _state(folder: ClusterFolder, record: Record, component: str) -> ProgramHeal
 
 def _datastore(home: Path) -> str:
     try:
-        return datastore.trouble(home)
+        return datastore.health_problem(home)
     except UcpError as error:
         return error.message
 

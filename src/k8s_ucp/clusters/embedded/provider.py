@@ -311,9 +311,9 @@ class EmbeddedProvider:
         except (FileNotFoundError, NotADirectoryError):
             return ""
 
-    def stored_kinds(self, name: str) -> Mapping[str, str]:
+    def stored_crds(self, name: str) -> Mapping[str, str]:
         """A running cluster's CRDs by name, in the format of a seed. Raises UcpError."""
-        return datastore.read_kinds(self._folder(name).home)
+        return datastore.read_crds(self._folder(name).home)
 
     def elsewhere(self, folder: Path) -> EmbeddedProvider:
         """A provider with the same programs, for clusters in another folder."""

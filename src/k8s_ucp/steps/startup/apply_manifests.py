@@ -38,7 +38,7 @@ from k8s_ucp.names import (
     OURS,
     ROOT_APPLICATION,
 )
-from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_kinds
+from k8s_ucp.steps.startup.seed import is_seeded, keep_seed, platform_crds
 
 APPLIED = "k8s-ucp-applied"
 """ConfigMap in the clusters' namespace with a digest of the last applied manifests, by step."""
@@ -74,7 +74,7 @@ def _foundation(
         from k8s_ucp.aws.installation import manifests
 
         kinds += [written(each, "the cloud on this machine") for each in manifests()]
-        kinds += platform_kinds(context)
+        kinds += platform_crds(context)
     settings = read_marked(
         context,
         _only(

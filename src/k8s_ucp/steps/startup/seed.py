@@ -52,29 +52,29 @@ def find_seed(context: StartContext) -> Seed | None:
     return seeds.find(cache_folder(), _key_of(context))
 
 
-def is_seeded(context: StartContext, kinds: Sequence[Manifest]) -> bool:
+def is_seeded(context: StartContext, crds: Sequence[Manifest]) -> bool:
     """Whether the core cluster was created with exactly these CRDs."""
     if not context.provider.info.takes_seed:
         return False
     provider = cast(SeedTaker, context.provider)
-    return provider.seeded_with(context.topology.core_cluster) == digest(kinds)
+    return provider.seeded_with(context.topology.core_cluster) == digest(crds)
 
 
-def keep_seed(context: StartContext, kinds: Sequence[Manifest]) -> None:
+def keep_seed(context: StartContext, crds: Sequence[Manifest]) -> None:
     """Keep the CRDs that were just applied, before anyone else writes to the core.
 
     Not if people changed them in the repository, since other topologies would get them.
     """
-    if not context.provider.info.takes_seed or _edited(context, kinds):
+    if not context.provider.info.takes_seed or _edited(context, crds):
         return
     provider = cast(SeedTaker, context.provider)
     with contextlib.suppress(UcpError, OSError):  # A missing seed only makes later starts slower.
-        stored = provider.stored_kinds(context.topology.core_cluster)
-        if settled(stored, {each.name for each in kinds}):
-            seeds.keep(cache_folder(), _key_of(context), Seed(digest(kinds), stored))
+        stored = provider.stored_crds(context.topology.core_cluster)
+        if settled(stored, {each.name for each in crds}):
+            seeds.keep(cache_folder(), _key_of(context), Seed(digest(crds), stored))
 
 
-def platform_kinds(context: StartContext) -> list[Manifest]:
+def platform_crds(context: StartContext) -> list[Manifest]:
     """The platform's own CRDs, as Crossplane generates them from the definitions in the repository.
 
     A CRD that is added once Argo CD runs makes it read the whole API again, three times.
@@ -83,10 +83,10 @@ def platform_kinds(context: StartContext) -> list[Manifest]:
     core = context.published.core
     rendered, current = core.clone.read(RENDERED, "api"), core.read("api")
     same = {path: text for path, text in current.items() if rendered.get(path) == text}
-    return _kinds_of(same)
+    return _crds_of(same)
 
 
-def _kinds_of(files: Mapping[str, bytes]) -> list[Manifest]:
+def _crds_of(files: Mapping[str, bytes]) -> list[Manifest]:
     definitions = {each: text for each, text in files.items() if each.endswith(DEFINITION)}
     return [
         written(composite_kind(yaml_io.load(text.decode())), path)
@@ -120,10 +120,10 @@ def settled(stored: Mapping[str, str], names: Collection[str]) -> bool:
     )
 
 
-def _is_settled(kind: Mapping[str, Any]) -> bool:
-    metadata = kind["metadata"]
+def _is_settled(crd: Mapping[str, Any]) -> bool:
+    metadata = crd["metadata"]
     conditions = {
-        each["type"]: each["status"] for each in kind.get("status", {}).get("conditions") or ()
+        each["type"]: each["status"] for each in crd.get("status", {}).get("conditions") or ()
     }
     return (
         conditions.get("Established") == "True"
@@ -132,11 +132,11 @@ def _is_settled(kind: Mapping[str, Any]) -> bool:
     )
 
 
-def _edited(context: StartContext, kinds: Sequence[Manifest]) -> bool:
+def _edited(context: StartContext, crds: Sequence[Manifest]) -> bool:
     core = context.published.core
     rendered, current = core.clone.read(RENDERED, "platform", "api"), core.read("platform", "api")
-    files = current.keys() & {each.source for each in kinds}
-    # Changed definitions are not among `kinds`.
+    files = current.keys() & {each.source for each in crds}
+    # Changed definitions are not among `crds`.
     files |= {each for each in rendered if each.endswith(DEFINITION)}
     return any(current.get(each) != rendered.get(each) for each in files)
 
@@ -173,12 +173,12 @@ def key(toolbox: Toolbox, *, simulated: bool) -> str:
 
 def _simulated() -> bytes:
     """The CRDs of simulated clouds, and those of the platform that are composed there."""
-    from k8s_ucp.aws.crds import crds
+    from k8s_ucp.aws import crds
 
     folder = templates_folder() / "core"
     files = {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted((folder / "api").rglob(f"*{DEFINITION}"))
     }
-    platform = [each.text for each in _kinds_of(files)]
-    return json.dumps([crds(), platform], sort_keys=True).encode()
+    platform = [each.text for each in _crds_of(files)]
+    return json.dumps([crds.crds(), platform], sort_keys=True).encode()

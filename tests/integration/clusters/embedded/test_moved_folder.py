@@ -11,7 +11,7 @@ import pytest
 
 from k8s_ucp.clusters.embedded.control_plane import ControlPlaneLifecycle
 from k8s_ucp.clusters.embedded.folder import PORTS, ClusterFolder, Record
-from k8s_ucp.clusters.embedded.processes import MARK, end_all, find_own
+from k8s_ucp.clusters.embedded.processes import FOLDER_VARIABLE, end_all, find_own
 from k8s_ucp.clusters.ports import Ports
 from k8s_ucp.process import ProcessIdentity, is_running, spawn, terminate
 
@@ -28,7 +28,7 @@ def etcd(tmp_path: Path) -> Path:
 @contextmanager
 def started(etcd: Path, folder: ClusterFolder) -> Iterator[ProcessIdentity]:
     folder.home.mkdir(parents=True)
-    environment = {MARK: str(folder.root)}
+    environment = {FOLDER_VARIABLE: str(folder.root)}
     found = spawn([etcd, "300"], env=environment, cwd=folder.home, log=folder.root / "log")
     try:
         yield found

@@ -104,7 +104,7 @@ def test_seed_provides_crds_but_no_identity_of_its_cluster(
     assert provider.seeded_with("first") == ""
     apply_all(first, kinds)
     wait_served(first, kinds)
-    stored = provider.stored_kinds("first")
+    stored = provider.stored_crds("first")
     assert settled(stored, names)
     seeds.keep(tmp_path, "key", Seed(digest(kinds), stored))
     seed = seeds.find(tmp_path, "key")
@@ -119,7 +119,7 @@ def test_seed_provides_crds_but_no_identity_of_its_cluster(
         assert before.keys() == names
         apply_all(kube, kinds)
         assert versions(kube) == before
-        assert dict(provider.stored_kinds(name)) == dict(stored)
+        assert dict(provider.stored_crds(name)) == dict(stored)
     found = [
         identity(kube, ClusterFolder(planes.folder(), name))
         for name, kube in (("first", first), ("one", one), ("other", other))

@@ -132,7 +132,7 @@ def test_a_seed_is_cached_unless_users_changed_its_manifests(
     clone = SimpleNamespace(read=lambda ref, *under: files)
     context: Any = SimpleNamespace(
         provider=SimpleNamespace(
-            info=SimpleNamespace(takes_seed=True), stored_kinds=lambda name: stored(WELL, OURS)
+            info=SimpleNamespace(takes_seed=True), stored_crds=lambda name: stored(WELL, OURS)
         ),
         published=SimpleNamespace(
             core=SimpleNamespace(clone=clone, read=lambda *under: files | edited)
