@@ -55,7 +55,7 @@ _NAME = re.compile(r"(?!AKIA|ASIA)[A-Z_][A-Z0-9_]{0,47}")
 """Valid names of variables, but not the beginnings of cloud keys and forge tokens."""
 
 
-def place_of(topology: Topology, workspace: Workspace, name: str) -> CredentialRef:
+def credential_ref(topology: Topology, workspace: Workspace, name: str) -> CredentialRef:
     """Source of a credential. name: of a cloud, or as given in `spec.git`."""
     source = getattr(topology.spec.credentials, name, None)
     if source is not None and source.env:
@@ -93,23 +93,23 @@ def exposed_files(folder: Path) -> list[Path]:
     return [each for each in credential_files(folder) if each.stat().st_mode & 0o077]
 
 
-def load(cloud: str, place: CredentialRef) -> str:
+def load(cloud: str, ref: CredentialRef) -> str:
     """The credential in the format of Crossplane's provider. Raises BadCredential."""
-    return _load(cloud, place, CLOUDS[cloud].credential)
+    return _load(cloud, ref, CLOUDS[cloud].credential)
 
 
-def load_login(name: str, place: CredentialRef) -> tuple[str, str]:
+def load_login(name: str, ref: CredentialRef) -> tuple[str, str]:
     """(user name, or empty; password or token). Raises BadCredential."""
-    login = json.loads(_load(name, place, _LOGIN))
+    login = json.loads(_load(name, ref, _LOGIN))
     return login["username"], login["password"]
 
 
-def _load(name: str, place: CredentialRef, form: CredentialForm) -> str:
-    text = _read(name, place, form)
+def _load(name: str, ref: CredentialRef, form: CredentialForm) -> str:
+    text = _read(name, ref, form)
     try:
         return form.normalise(text)
     except ValueError as error:
-        raise _bad(name, place, str(error), form) from None
+        raise _bad(name, ref, str(error), form) from None
 
 
 def expected(cloud: str) -> str:
@@ -117,34 +117,34 @@ def expected(cloud: str) -> str:
     return CLOUDS[cloud].credential.expected
 
 
-def _read(cloud: str, place: CredentialRef, form: CredentialForm) -> str:
-    if place.variable:
-        text = os.environ.get(place.variable, "")
-    elif place.reference:
-        text = _from_onepassword(cloud, place.reference)
+def _read(cloud: str, ref: CredentialRef, form: CredentialForm) -> str:
+    if ref.variable:
+        text = os.environ.get(ref.variable, "")
+    elif ref.reference:
+        text = _from_onepassword(cloud, ref.reference)
     else:
-        assert place.file
-        text = _from_file(cloud, place, place.file, form)
+        assert ref.file
+        text = _from_file(cloud, ref, ref.file, form)
     if not text.strip():
-        raise _bad(cloud, place, "it does not exist", form)
+        raise _bad(cloud, ref, "it does not exist", form)
     return text
 
 
-def _from_file(cloud: str, place: CredentialRef, file: Path, form: CredentialForm) -> str:
+def _from_file(cloud: str, ref: CredentialRef, file: Path, form: CredentialForm) -> str:
     if ".." in file.parts:
         # A shared ucp.yaml could otherwise name any file of whoever runs it.
-        raise _bad(cloud, place, "its path contains '..' and may leave the workspace", form)
+        raise _bad(cloud, ref, "its path contains '..' and may leave the workspace", form)
     try:
         return read_private_text(file, MAXIMUM_BYTES)
     except ExposedFile as error:
         what = f"the credential of {cloud}: {error.message}"
         raise BadCredential(what, next=error.next) from None
     except FileNotFoundError:
-        raise _bad(cloud, place, "the file does not exist", form) from None
+        raise _bad(cloud, ref, "the file does not exist", form) from None
     except OSError as error:
-        raise _bad(cloud, place, f"it can't be read: {error.strerror}", form) from None
+        raise _bad(cloud, ref, f"it can't be read: {error.strerror}", form) from None
     except ValueError as error:
-        raise _bad(cloud, place, str(error), form) from None
+        raise _bad(cloud, ref, str(error), form) from None
 
 
 def _from_onepassword(cloud: str, reference: str) -> str:
@@ -162,13 +162,13 @@ def _from_onepassword(cloud: str, reference: str) -> str:
         raise BadCredential(f"{what}: {ended}", next=f"op read '{reference}'") from None
 
 
-def _bad(cloud: str, place: CredentialRef, why: str, form: CredentialForm) -> BadCredential:
-    if place.file:
-        advice = f"write it to this file (chmod 600 '{place.file}'), or set another source"
+def _bad(cloud: str, ref: CredentialRef, why: str, form: CredentialForm) -> BadCredential:
+    if ref.file:
+        advice = f"write it to this file (chmod 600 '{ref.file}'), or set another source"
     else:
         advice = "set the variable, or set another source"
     return BadCredential(
-        f"invalid credential of {cloud} in {place}: {why}; expected {form.expected}",
+        f"invalid credential of {cloud} in {ref}: {why}; expected {form.expected}",
         next=f"{advice} in spec.credentials.{cloud} of ucp.yaml",
     )
 

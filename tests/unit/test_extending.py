@@ -78,7 +78,7 @@ def test_a_cloud_and_its_cluster_provider_need_one_row_each(
     assert "name: nimbus-creds" in files["providers/nimbus/config.yaml"]
     assert "kubernetes.nimbus.m.crossplane.io" in files["platform/reconciler/access.yaml"]
     assert cluster_provider("kubernetes.nimbus.m.crossplane.io/v1", "Cluster") == "nke"
-    assert credentials.place_of(found, Workspace.at(templates), "nimbus").variable == "NIMBUS"
+    assert credentials.credential_ref(found, Workspace.at(templates), "nimbus").variable == "NIMBUS"
     assert credentials.expected("nimbus") == "JSON with key"
 
 

@@ -77,10 +77,10 @@ def fetch_chart(call: Invocation, missing: ChartMissing, *, own: bool) -> ChartC
     topology = load(topology_file) if topology_file.is_file() else None
     if topology and not own:
         _require_allowed_chart(call, missing, topology)
-    place, credential, digest = _chart_of(call, missing, topology)
+    chart, credential, digest = _chart_of(call, missing, topology)
     files = pull(
         pinned_helm(call, topology),
-        place,
+        chart,
         missing.version,
         cache_folder(),
         credential,
@@ -89,7 +89,7 @@ def fetch_chart(call: Invocation, missing: ChartMissing, *, own: bool) -> ChartC
     found = chart_file(files)
     if (found.name, found.version) != (missing.chart, missing.version):
         raise UcpError(
-            f"{place} {missing.version} is the chart {found.name} {found.version}",
+            f"{chart} {missing.version} is the chart {found.name} {found.version}",
             next=f"use its exact version; the app {missing.app} has the chart {missing.chart}",
         )
     return ChartContent(missing.version, files)
@@ -101,13 +101,13 @@ def _require_allowed_chart(call: Invocation, missing: ChartMissing, topology: To
     The job of a service promotes in the folder of a merge request, which may contain a ucp.yaml.
     """
     from k8s_ucp.cli.credential_hosts import require_allowed
-    from k8s_ucp.credentials import place_of
+    from k8s_ucp.credentials import credential_ref
 
     for app in topology.spec.apps:
         if app.name == missing.app and app.chart and app.chart.auth:
-            place = place_of(topology, call.workspace, app.chart.auth)
+            ref = credential_ref(topology, call.workspace, app.chart.auth)
             urls = [app.chart.repo]
-            require_allowed(app.chart.auth, place, call.workspace.root, urls, in_ci=True)
+            require_allowed(app.chart.auth, ref, call.workspace.root, urls, in_ci=True)
 
 
 def _chart_of(
@@ -122,9 +122,9 @@ def _chart_of(
     if topology:
         for app in topology.spec.apps:
             if app.name == missing.app and app.chart:
-                place = ChartRef(app.chart.repo, app.chart.name)
+                chart = ChartRef(app.chart.repo, app.chart.name)
                 digest = app.chart.digest if app.chart.version == missing.version else None
-                return place, credential_for(call, topology, app), digest
+                return chart, credential_for(call, topology, app), digest
     raise UcpError(
         missing.message,
         next=f"name its repository in {config_file(missing.app)}: "

@@ -23,13 +23,13 @@ _CREDENTIAL_SCHEMES = ("http", "https", "oci")
 
 
 def require_allowed(
-    name: str, place: CredentialRef, workspace: Path, urls: Sequence[str], *, in_ci: bool = False
+    name: str, ref: CredentialRef, workspace: Path, urls: Sequence[str], *, in_ci: bool = False
 ) -> None:
     """Refuse a credential for hosts that the user hasn't allowed to get it. Raises BadCredential.
 
     In a CI job nobody can be asked, and its variables are those that the job needs. in_ci: even so.
     """
-    source = outside_source(place, workspace)
+    source = outside_source(ref, workspace)
     if source is None or (not in_ci and is_ci_job()):
         return
     for site in dict.fromkeys(filter(None, map(site_of, urls))):
@@ -37,20 +37,20 @@ def require_allowed(
         if source not in _allowed(key):
             allow = shlex.join(["git", "config", "--global", "--add", key, source])
             raise BadCredential(
-                f"credential {name}: this workspace sends {source if place.file else place} to "
+                f"credential {name}: this workspace sends {source if ref.file else ref} to "
                 f"{site}, which you have not allowed so far",
                 next=f"{allow} (once, if it is meant for this host)",
             )
 
 
-def outside_source(place: CredentialRef, workspace: Path) -> str | None:
+def outside_source(ref: CredentialRef, workspace: Path) -> str | None:
     """The source as written in the settings; None for files in the workspace.
 
     A symbolic link that came with the workspace may lead to any file of the user.
     """
-    if place.file is None:
-        return place.variable or place.reference
-    file = place.file.resolve()
+    if ref.file is None:
+        return ref.variable or ref.reference
+    file = ref.file.resolve()
     return None if file.is_relative_to(workspace.resolve()) else str(file)
 
 

@@ -62,9 +62,9 @@ def named_credential(name: str, topology: Topology, workspace: Workspace, *urls:
     Raises BadCredential.
     """
     from k8s_ucp.cli.credential_hosts import require_allowed
-    from k8s_ucp.credentials import load_login, place_of
+    from k8s_ucp.credentials import credential_ref, load_login
 
-    place = place_of(topology, workspace, name)
-    require_allowed(name, place, workspace.root, urls)
-    username, password = load_login(name, place)
+    ref = credential_ref(topology, workspace, name)
+    require_allowed(name, ref, workspace.root, urls)
+    username, password = load_login(name, ref)
     return Credential(username or ANY_USER, password)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from k8s_ucp.context import StartContext, TopologyView
-from k8s_ucp.credentials import all_files, load, place_of
+from k8s_ucp.credentials import all_files, credential_ref, load
 from k8s_ucp.errors import UcpError, some_of
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import Repository
@@ -22,7 +22,7 @@ from k8s_ucp.reconciler.backup.backup_key import BadKey, load_key, missing
 def check_cloud_credentials(context: StartContext) -> None:
     """Check that each cloud in use has a well-formed credential; others are not read."""
     for cloud in clouds_with_accounts(context.topology):
-        load(cloud, place_of(context.topology, context.workspace, cloud))
+        load(cloud, credential_ref(context.topology, context.workspace, cloud))
 
 
 def check_tracked_credentials(view: TopologyView) -> None:

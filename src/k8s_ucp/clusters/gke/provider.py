@@ -28,7 +28,7 @@ from k8s_ucp.clusters.gke.settings import (
     is_zone,
     place,
 )
-from k8s_ucp.credentials import load, place_of
+from k8s_ucp.credentials import credential_ref, load
 from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.kube import Kube, KubeError
 from k8s_ucp.locks import locked
@@ -340,6 +340,6 @@ def make(workspace: Workspace, topology: Topology, _: Toolbox | None) -> GkeProv
     return GkeProvider(
         workspace.state(topology.name).root / PROVIDERS["gke"].state_folder,
         owner=workspace.machine_id(topology.name),
-        key=lambda: load("gcp", place_of(topology, workspace, "gcp")),
+        key=lambda: load("gcp", credential_ref(topology, workspace, "gcp")),
         project=gcp.project if gcp else None,
     )

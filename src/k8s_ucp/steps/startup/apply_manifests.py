@@ -24,7 +24,7 @@ from k8s_ucp.components.manifests import (
 from k8s_ucp.components.ownership.tracking import keepers, tracked
 from k8s_ucp.components.pods import argocd_pods
 from k8s_ucp.context import StartContext, persistent
-from k8s_ucp.credentials import load, place_of
+from k8s_ucp.credentials import credential_ref, load
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded
@@ -201,7 +201,7 @@ def apply_credentials(context: StartContext, report: Report) -> None:
     if context.simulates_cloud:
         context.kube.apply(configuration())
     for cloud in clouds_with_accounts(context.topology):
-        text = load(cloud, place_of(context.topology, context.workspace, cloud))
+        text = load(cloud, credential_ref(context.topology, context.workspace, cloud))
         report(cloud)
         secret = SECRET.object(
             CLOUDS[cloud].secret,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from k8s_ucp.components.watcher import WRITERS
 from k8s_ucp.context import StartContext
-from k8s_ucp.credentials import place_of
+from k8s_ucp.credentials import credential_ref
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
@@ -80,7 +80,7 @@ def take_fence(context: StartContext, report: Report) -> None:
 def _credential(context: StartContext) -> tuple[str, str] | None:
     """The credential, if the guard can read it; it doesn't have the caller's variables."""
     name = context.topology.spec.git.auth
-    file = place_of(context.topology, context.workspace, name).file if name else None
+    file = credential_ref(context.topology, context.workspace, name).file if name else None
     return (name, str(file)) if name and file else None
 
 

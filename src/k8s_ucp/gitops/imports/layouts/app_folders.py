@@ -11,7 +11,7 @@ from collections.abc import Collection
 from k8s_ucp.gitops.imports.findings import PARENTS, named_by
 
 
-def place_of(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
+def app_and_environment(folder: str, environments: Collection[str]) -> tuple[str, str | None]:
     """(folder of the app, environment) of a folder; the environment of a base is "base"."""
     segments = [each for each in folder.split("/") if each]
     for at, each in enumerate(segments):

@@ -9,7 +9,7 @@ from shlex import quote
 
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.findings import PARENTS, DiscoveredApp, RefusedApp
-from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
+from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
 from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.forms import chart_file
 from k8s_ucp.gitops.manifests.reachable import join
@@ -29,11 +29,11 @@ def find_charts(
     """of_values: environments to recognise in names of values files."""
     by_app: dict[str, list[str]] = {}
     for folder in sorted(filter(tree.is_searched, tree.charts - tree.app_charts)):
-        app, environment = place_of(folder, environments)
+        app, environment = app_and_environment(folder, environments)
         by_app.setdefault(app if environment not in (None, "base") else folder, []).append(folder)
     for app, folders in sorted(by_app.items()):
         folder = folders[0]
-        environment = place_of(folder, environments)[1]
+        environment = app_and_environment(folder, environments)[1]
         if folder != app and environment != "base":
             yield RefusedApp(
                 name_of(app, title),

@@ -12,7 +12,7 @@ from k8s_ucp.gitops.imports.beside_applications import (
     objects_of_kustomizations,
 )
 from k8s_ucp.gitops.imports.findings import DEFAULT, DiscoveredApp, NotImportable, RefusedApp
-from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
+from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree
@@ -102,12 +102,12 @@ def _groups(
             taken.setdefault(other, []).append(each)
     groups: dict[str, _Group] = {}
     for each in folders:
-        app, environment = place_of(each, environments)
+        app, environment = app_and_environment(each, environments)
         group = groups.setdefault(app, _Group())
         if each in lists:
             continue
         takers = taken.get(each, [])
-        of_app = [place_of(taker, environments)[0] == app for taker in takers]
+        of_app = [app_and_environment(taker, environments)[0] == app for taker in takers]
         if environment == "base" or (environment is None and (any(of_app) or not takers)):
             group.base = group.base if environment is None and group.base is not None else each
             group.whole = each if environment is None else group.whole
@@ -139,12 +139,12 @@ def _only_lists(
     found = tree.taken_in(folder)
     if not isinstance(listed, list) or not found or len(found) != len(listed):
         return False
-    app, environment = place_of(folder, environments)
+    app, environment = app_and_environment(folder, environments)
     way |= {folder}
     lists = [
         each for each in found if each not in way and _only_lists(tree, each, environments, way)
     ]
-    places = {place_of(each, environments) for each in found if each not in lists}
+    places = {app_and_environment(each, environments) for each in found if each not in lists}
     if any(each[0] == app for each in places):
         return False
     if not places:

@@ -12,7 +12,7 @@ from k8s_ucp.gitops.imports.beside_applications import (
     objects_in,
 )
 from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable, RefusedApp
-from k8s_ucp.gitops.imports.layouts.app_folders import name_of, place_of
+from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
 from k8s_ucp.gitops.imports.layouts.jsonnet import may_be_objects
 from k8s_ucp.gitops.imports.templates import refuse_templates
 from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid, is_application
@@ -35,7 +35,7 @@ def find_manifests(
     folders, broken = _folders(tree)
     groups: dict[str, dict[str | None, str]] = {}
     for folder in sorted(_tops(tree, folders)):
-        app, environment = place_of(folder, environments)
+        app, environment = app_and_environment(folder, environments)
         groups.setdefault(app, {})[environment] = folder
     for app, found in sorted(groups.items()):
         alone = found.keys() <= {None, "base"}
