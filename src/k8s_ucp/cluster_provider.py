@@ -316,8 +316,8 @@ class InterruptedUpgrade:
 
     before: Mapping[str, str]
     now: Mapping[str, str]
-    exchanged: bool
-    """Whether all programs were exchanged and may have run; if not, the next start undoes it."""
+    replaced: bool
+    """Whether all programs were replaced and may have run; if not, the next start undoes it."""
 
 
 class UpgradingProvider(ClusterProvider, Protocol):

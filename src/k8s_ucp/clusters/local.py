@@ -19,7 +19,7 @@ from k8s_ucp.cluster_provider import (
     CopyingProvider,
     Network,
 )
-from k8s_ucp.clusters.embedded import program_exchange, programs
+from k8s_ucp.clusters.embedded import program_upgrade, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError
 from k8s_ucp.providers import PROVIDERS, local_providers
@@ -68,7 +68,7 @@ def linked_entries(state: StateFolder) -> set[str]:
         folder = ClusterFolder(state.clusters, name)
         found.update(programs.entries(folder).values())
         with contextlib.suppress(UcpError):
-            before = program_exchange.noted(folder)
+            before = program_upgrade.read_record(folder)
             found.update(before.entries.values() if before else ())
     return found
 

@@ -31,7 +31,7 @@ class Toolbox:
         """Tool -> version without "v"."""
         return {tool: version_of(tool, entry) for tool, entry in self.entries.items()}
 
-    def exchanged(self, tools: Collection[str], other: Toolbox) -> Toolbox:
+    def with_tools(self, tools: Collection[str], other: Toolbox) -> Toolbox:
         """A toolbox with these tools from another one."""
         from k8s_ucp.tools.catalogue import CATALOGUE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.clusters.embedded import program_exchange, programs
+from k8s_ucp.clusters.embedded import program_upgrade, programs
 from k8s_ucp.clusters.embedded.folder import ClusterFolder, Record
 from k8s_ucp.clusters.local import linked_entries
 from k8s_ucp.errors import UsageError
@@ -88,7 +88,7 @@ def test_entries_of_a_cluster_upgraded_on_its_own_are_kept_too(state: StateFolde
     (folder.home / "bin").mkdir(parents=True)
     older, newer = (cache_folder() / f"etcd-3.{each}.0-e" / "bin" / "etcd" for each in (6, 7))
     programs.link(folder, {"etcd": older})
-    program_exchange.note_before(folder, Record("v1.35.4", {}), "v1.36.0")
+    program_upgrade.begin_record(folder, Record("v1.35.4", {}), "v1.36.0")
     programs.link(folder, {"etcd": newer})
     found = [linked_entries(each) for each in states(cache_folder())]
     assert found == [{"etcd-3.6.0-e", "etcd-3.7.0-e"}]
@@ -113,11 +113,11 @@ def test_a_corrupt_versions_file_keeps_no_version(state: StateFolder) -> None:
         assert read_kept(demo(), state) == {}
 
 
-def test_only_the_named_tools_are_exchanged() -> None:
+def test_only_the_named_tools_are_replaced() -> None:
     old = Toolbox({"argocd": Path("/old")}, {"argocd": Path("/m")}, {"argocd": "argocd-3.5.6-a"})
     new = Toolbox({"argocd": Path("/new")}, {"argocd": Path("/n")}, {"argocd": "argocd-3.5.7-b"})
-    assert old.exchanged(["crossplane"], new) == old
-    assert old.exchanged(["argocd"], new) == new
+    assert old.with_tools(["crossplane"], new) == old
+    assert old.with_tools(["argocd"], new) == new
     assert new.versions == {"argocd": "3.5.7"}
 
 

@@ -29,7 +29,7 @@ from k8s_ucp.clusters.embedded.processes import (
     find_down,
     find_exposed,
 )
-from k8s_ucp.clusters.embedded.program_exchange import note_version
+from k8s_ucp.clusters.embedded.program_upgrade import set_version
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, refuse_taken
@@ -165,7 +165,7 @@ class ControlPlaneLifecycle:
             paths = self.paths()
             programs.link(folder, {name: paths[name] for name in dangling})
         if "kube-apiserver" in dangling:
-            note_version(folder, record.version, self.tag())
+            set_version(folder, record.version, self.tag())
             return existing(folder)
         return record
 

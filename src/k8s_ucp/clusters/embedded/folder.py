@@ -124,7 +124,7 @@ class ClusterFolder:
         return self.root / "etcd-before"
 
     @property
-    def upgrade_note(self) -> Path:
+    def upgrade_record(self) -> Path:
         """The programs from before an upgrade, kept until the cluster is known to be healthy."""
         return self.root / "upgrade.json"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from k8s_ucp.clusters.embedded import kwokctl
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.clusters.embedded.processes import find_component, find_down
-from k8s_ucp.clusters.embedded.program_exchange import repair
+from k8s_ucp.clusters.embedded.program_upgrade import repair
 from k8s_ucp.errors import UcpError
 from k8s_ucp.locks import locked_now
 

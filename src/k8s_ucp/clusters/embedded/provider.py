@@ -25,7 +25,7 @@ from k8s_ucp.cluster_provider import (
     Report,
 )
 from k8s_ucp.clusters.api_server import not_ready
-from k8s_ucp.clusters.embedded import api_server, datastore, program_exchange, programs, stages
+from k8s_ucp.clusters.embedded import api_server, datastore, program_upgrade, programs, stages
 from k8s_ucp.clusters.embedded.control_plane import (
     ControlPlaneLifecycle,
     admin_config,
@@ -40,8 +40,8 @@ from k8s_ucp.clusters.embedded.processes import (
     find_exposed,
     find_own,
 )
-from k8s_ucp.clusters.embedded.program_exchange import CLOSING_SECONDS, ExchangePhase, repair
 from k8s_ucp.clusters.embedded.program_health import program_states
+from k8s_ucp.clusters.embedded.program_upgrade import CLOSING_SECONDS, UpgradePhase, repair
 from k8s_ucp.clusters.embedded.programs import ProgramPaths
 from k8s_ucp.clusters.embedded.settings import Parameters
 from k8s_ucp.clusters.ports import Ports, default_registry
@@ -252,11 +252,11 @@ class EmbeddedProvider:
     def interrupted_upgrade(self, name: str) -> InterruptedUpgrade | None:
         """The upgrade that was not completed; None if there is none. Raises UcpError."""
         folder = self._folder(name)
-        before = program_exchange.noted(folder)
+        before = program_upgrade.read_record(folder)
         if before is None:
             return None
-        exchanged = before.phase is ExchangePhase.EXCHANGED
-        return InterruptedUpgrade(before.entries, programs.entries(folder), exchanged=exchanged)
+        replaced = before.phase is UpgradePhase.REPLACED
+        return InterruptedUpgrade(before.entries, programs.entries(folder), replaced=replaced)
 
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with the programs of this provider and its own data.
@@ -269,7 +269,7 @@ class EmbeddedProvider:
         version = self._lifecycle.tag()
         with self._locked(folder, timeout):
             repair(folder)
-            program_exchange.exchange(folder, existing(folder), paths, version)
+            program_upgrade.replace_programs(folder, existing(folder), paths, version)
             self._lifecycle.start(folder, until)
 
     def roll_back(self, name: str, *, timeout: float = 120) -> None:
@@ -280,7 +280,7 @@ class EmbeddedProvider:
         until = time.monotonic() + timeout
         folder = self._folder(name)
         with self._locked(folder, timeout):
-            if not program_exchange.undo(folder):
+            if not program_upgrade.request_rollback(folder):
                 return
             repair(folder)
             self._lifecycle.start(folder, until)
@@ -289,7 +289,7 @@ class EmbeddedProvider:
         """Close an upgrade whose cluster is healthy; it can't be rolled back then."""
         folder = self._folder(name)
         with self._locked(folder, CLOSING_SECONDS):
-            program_exchange.forget_before(folder)
+            program_upgrade.delete_record(folder)
 
     def kubeconfig(self, name: str, *, reach: Reach = Reach.MACHINE) -> dict[str, Any]:
         """An admin kubeconfig with certificates inlined. Raises UcpError if there is none.

@@ -129,7 +129,7 @@ def newer_kinds(context: StartContext, part: UpgradePart) -> list[Manifest]:
     """CRDs of a component's newer version; none if that isn't installed."""
     if part.tools[0] not in context.upgrade.pins.modules:
         return []
-    toolbox = context.toolbox.exchanged(part.tools, context.upgrade.pins)
+    toolbox = context.toolbox.with_tools(part.tools, context.upgrade.pins)
     files = engine_manifests(context.topology, toolbox).get(part.name, {})
     return [each for each in read(files) if each.is_crd]
 

@@ -33,7 +33,7 @@ class PartialUpgrade:
     """As recorded: the versions for a rollback."""
     now: Versions
     """Versions that the interrupted run gave it; of a component, those that it aimed at."""
-    exchanged: bool
+    replaced: bool
     """The newer programs may have run; otherwise any start uses the old ones."""
     stays: bool
     """A start keeps what it runs now (clusters), instead of rolling it back (components)."""
@@ -41,9 +41,9 @@ class PartialUpgrade:
 
 def decide(found: PartialUpgrade | None, target_versions: Versions) -> ResumeDecision:
     """Decide what to do with a part. target_versions: the versions of this ucp."""
-    if found is None or (found.exchanged and found.now == found.before):
+    if found is None or (found.replaced and found.now == found.before):
         return ResumeDecision.NOTHING
-    if not found.exchanged:
+    if not found.replaced:
         return ResumeDecision.ROLL_BACK
     if is_newer(target_versions, found.before) and not any_newer(found.now, target_versions):
         return ResumeDecision.RESUME

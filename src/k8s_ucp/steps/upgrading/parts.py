@@ -145,7 +145,7 @@ def partial_upgrade(
         if found is None:
             return None
         before, now = versions(found.before), versions(found.now)
-        return PartialUpgrade(before, now, exchanged=found.exchanged, stays=True)
+        return PartialUpgrade(before, now, replaced=found.replaced, stays=True)
     if run is None or run.data.get(BACK) == part.name:
         return None
     states = {each.get("id"): each["state"] for each in run.steps}
@@ -156,7 +156,7 @@ def partial_upgrade(
     aimed: Mapping[str, str] = run.data.get(AIMED) or {}
     before = {tool: kept[tool] for tool in part.tools if tool in kept}
     now = {tool: aimed.get(tool, version) for tool, version in before.items()}
-    return PartialUpgrade(before, now, exchanged=True, stays=False)
+    return PartialUpgrade(before, now, replaced=True, stays=False)
 
 
 def target_versions(part: UpgradePart) -> dict[str, str]:

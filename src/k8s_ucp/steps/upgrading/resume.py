@@ -20,7 +20,7 @@ from k8s_ucp.steps.upgrading.parts import (
     parts,
     target_versions,
 )
-from k8s_ucp.steps.upgrading.upgrade import move, take_back
+from k8s_ucp.steps.upgrading.upgrade import roll_back_part, upgrade_or_roll_back
 
 
 def interrupted_parts(context: StartContext, run: RunRecord | None) -> list[str]:
@@ -73,10 +73,10 @@ def _resume(context: StartContext, part: UpgradePart, report: Report) -> None:
     if decision is ResumeDecision.RESUME:
         report("the upgrade continues")
         context.upgrade.healthy_before = context.upgrade.healthy_before or _own_health(part)
-        move(context, part, moves(context, part), report)
+        upgrade_or_roll_back(context, part, moves(context, part), report)
         return
     report("it is rolled back")
-    take_back(context, part, context.toolbox, report)
+    roll_back_part(context, part, context.toolbox, report)
     context.upgrade.healthy_before = context.upgrade.healthy_before or frozenset(
         healthy_names(observe(context).summary())
     )

@@ -147,10 +147,12 @@ def leave_others(_: StartContext, __: Report) -> None:
 
 def _upgrade(context: StartContext, part: UpgradePart, report: Report) -> None:
     if moved := moves(context, part):
-        move(context, part, moved, report)
+        upgrade_or_roll_back(context, part, moved, report)
 
 
-def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report: Report) -> None:
+def upgrade_or_roll_back(
+    context: StartContext, part: UpgradePart, moved: Sequence[Move], report: Report
+) -> None:
     """Upgrade a part to this ucp's versions, and check that everything is as healthy as before.
 
     If not, roll it back and raise UcpError. moved: may be empty after an interruption.
@@ -159,17 +161,19 @@ def move(context: StartContext, part: UpgradePart, moved: Sequence[Move], report
     report(changes)
     before = context.toolbox
     try:
-        _exchange(context, part, before.exchanged(part.tools, context.upgrade.pins), moved, report)
+        _start_part(
+            context, part, before.with_tools(part.tools, context.upgrade.pins), moved, report
+        )
         await_previous_health(context, report)
     except Cancelled:
         raise
     except UcpError as error:
-        _go_back(context, part, before, moved, report, error)
+        _roll_back(context, part, before, moved, report, error)
     _settle(context, part)
     context.upgrade.changes.append(f"{part.name}: {changes}")
 
 
-def _exchange(
+def _start_part(
     context: StartContext,
     part: UpgradePart,
     toolbox: Toolbox,
@@ -199,7 +203,7 @@ def _run_with(
     STARTS[part.name].run(context, report)
 
 
-def _go_back(
+def _roll_back(
     context: StartContext,
     part: UpgradePart,
     before: Toolbox,
@@ -214,7 +218,7 @@ def _go_back(
     logs = f"ucp logs {part.name}" if not part.cluster else "ucp doctor"
     failed = f"{part.title} is not as healthy as before: {error.message}"
     try:
-        take_back(context, part, before, report)
+        roll_back_part(context, part, before, report)
         await_previous_health(context, report)
     except UcpError as second:
         raise UcpError(
@@ -227,7 +231,9 @@ def _go_back(
     ) from error
 
 
-def take_back(context: StartContext, part: UpgradePart, before: Toolbox, report: Report) -> None:
+def roll_back_part(
+    context: StartContext, part: UpgradePart, before: Toolbox, report: Report
+) -> None:
     """Start a part as it was before. before: toolbox for components. Raises UcpError."""
     if part.cluster:
         provider_of(context, part, before).roll_back(part.cluster)
@@ -243,7 +249,7 @@ def _settle(context: StartContext, part: UpgradePart) -> None:
         clusters = [each for each in parts(topology) if each.cluster]
         # New clusters get the old versions until all existing ones are upgraded.
         if not any(moves(context, each) for each in clusters):
-            toolbox = toolbox.exchanged(CLUSTER_TOOLS, context.upgrade.pins)
+            toolbox = toolbox.with_tools(CLUSTER_TOOLS, context.upgrade.pins)
     context.toolbox = toolbox
     context.settle_runtime()
     write_kept(topology, context.state, toolbox)

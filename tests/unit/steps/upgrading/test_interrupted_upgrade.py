@@ -18,9 +18,9 @@ NEWEST = {"kubernetes": "1.36.0", "etcd": "3.7.0"}
 
 
 def half(
-    before: Versions, now: Versions, *, exchanged: bool = True, stays: bool = True
+    before: Versions, now: Versions, *, replaced: bool = True, stays: bool = True
 ) -> PartialUpgrade:
-    return PartialUpgrade(before, now, exchanged=exchanged, stays=stays)
+    return PartialUpgrade(before, now, replaced=replaced, stays=stays)
 
 
 def test_a_part_that_was_not_interrupted_needs_nothing() -> None:
@@ -39,7 +39,7 @@ def test_an_interrupted_upgrade_continues_to_the_versions_of_this_ucp(
 
 def test_a_part_is_rolled_back_if_no_newer_program_has_run() -> None:
     for now in (OLD, NEW, {"kubernetes": "1.34.9", "etcd": "3.7.0"}):
-        assert decide(half(OLD, now, exchanged=False), NEW) is ResumeDecision.ROLL_BACK
+        assert decide(half(OLD, now, replaced=False), NEW) is ResumeDecision.ROLL_BACK
 
 
 def test_an_older_ucp_continues_a_newer_cluster_and_rolls_a_component_back() -> None:

@@ -108,7 +108,7 @@ class Rehearsal:
                 for each in uses
                 if not each.is_removed_in(after)
             ]
-        toolbox = _running(context, part).exchanged(CLUSTER_TOOLS, context.upgrade.pins)
+        toolbox = _running(context, part).with_tools(CLUSTER_TOOLS, context.upgrade.pins)
         newer = _copying_provider(context, part, toolbox).elsewhere(context.state.copies)
         try:
             newer.upgrade(COPY, timeout=min(CLUSTER_SECONDS, context.upgrade.patience))
@@ -254,7 +254,7 @@ def _core(context: StartContext) -> UpgradePart:
 def _running(context: StartContext, part: UpgradePart) -> Toolbox:
     """A toolbox with the programs that the real core runs."""
     entries = provider_of(context, part).entries(part.cluster)
-    return context.toolbox.exchanged(CLUSTER_TOOLS, find_entries(context, entries))
+    return context.toolbox.with_tools(CLUSTER_TOOLS, find_entries(context, entries))
 
 
 def _copying_provider(

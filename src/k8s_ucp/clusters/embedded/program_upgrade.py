@@ -1,8 +1,8 @@
-"""The exchange of a cluster's programs for newer ones, and the way back.
+"""Upgrades the programs of a cluster, and rolls an upgrade back.
 
 The previous programs are recorded first, so that an upgrade can be rolled back if the cluster is
 unhealthy with the new ones, or if it was interrupted. Every start of a cluster first repairs an
-interrupted exchange (`repair`), under the cluster's lock: no control plane runs with programs of
+interrupted upgrade (`repair`), under the cluster's lock: no control plane runs with programs of
 two versions, and no etcd while its data is being restored. Imports little, because the process
 monitor uses it.
 """
@@ -30,27 +30,27 @@ _PARTIAL, _ASIDE = "etcd-before.partial", "etcd-after"
 """Beside the copy of the data: a copy in progress, and the data that the copy replaces."""
 
 
-class ExchangePhase(StrEnum):
-    """Progress of an exchange; tells what an interrupted one has left."""
+class UpgradePhase(StrEnum):
+    """Progress of an upgrade; tells what an interrupted one has left."""
 
     BEGUN = "begun"
     """Links may be of both versions; none of the newer programs has run."""
-    EXCHANGED = "exchanged"
+    REPLACED = "exchanged"
     """The newer programs may run, but the cluster is not yet known to be healthy with them."""
-    RETURNING = "returning"
+    ROLLING_BACK = "returning"
     """Rollback: the cluster gets its old programs back, and its old data if it was copied."""
 
 
 @dataclass(frozen=True)
-class Noted:
-    """The programs of a cluster before the exchange in progress, and its target version."""
+class UpgradeRecord:
+    """The programs of a cluster before the upgrade in progress, and its target version."""
 
     version: str
     """Kubernetes version with "v", like `newer`."""
     newer: str
     paths: Mapping[str, Path]
     """The previous programs, by the names of the links."""
-    phase: ExchangePhase
+    phase: UpgradePhase
 
     @property
     def entries(self) -> dict[str, str]:
@@ -59,45 +59,47 @@ class Noted:
         return {tool: path.parent.parent.name for tool, path in found if path}
 
 
-def exchange(folder: ClusterFolder, record: Record, paths: Mapping[str, Path], newer: str) -> None:
+def replace_programs(
+    folder: ClusterFolder, record: Record, paths: Mapping[str, Path], newer: str
+) -> None:
     """End a cluster's processes, and give it these programs; its next start runs them.
 
-    newer: their Kubernetes version, with "v". It stays open until `forget_before` completes it, or
-    `undo` and a repair reverse it. Raises UcpError.
+    newer: their Kubernetes version, with "v". The upgrade is in progress until `delete_record`
+    completes it, or `request_rollback` and `repair` reverse it. Raises UcpError.
     """
-    note_before(folder, record, newer)
+    begin_record(folder, record, newer)
     end_all(folder, grace=CLOSING_SECONDS)
     copy_data(folder, paths["etcd"])
     programs.link(folder, paths)
-    note_version(folder, record.version, newer)
-    note_phase(folder, ExchangePhase.EXCHANGED)
+    set_version(folder, record.version, newer)
+    set_phase(folder, UpgradePhase.REPLACED)
 
 
-def undo(folder: ClusterFolder) -> bool:
-    """Let the next repair give the cluster its previous programs; False if nothing is open."""
-    before = noted(folder)
-    if before and before.phase is ExchangePhase.EXCHANGED:
-        note_phase(folder, ExchangePhase.RETURNING)
+def request_rollback(folder: ClusterFolder) -> bool:
+    """Let the next repair give the cluster its previous programs; False if there is no upgrade."""
+    before = read_record(folder)
+    if before and before.phase is UpgradePhase.REPLACED:
+        set_phase(folder, UpgradePhase.ROLLING_BACK)
     return before is not None
 
 
 def repair(folder: ClusterFolder) -> None:
-    """Undo an exchange that was interrupted before any newer program ran; complete a rollback.
+    """Revert an upgrade that was interrupted before any newer program ran; complete a rollback.
 
-    An exchange that came further is left to `ucp upgrade`. Raises UcpError.
+    An upgrade that came further is left to `ucp upgrade`. Raises UcpError.
     """
-    before = noted(folder)
-    if before is None or before.phase is ExchangePhase.EXCHANGED:
+    before = read_record(folder)
+    if before is None or before.phase is UpgradePhase.REPLACED:
         return
-    if before.phase is ExchangePhase.RETURNING:
+    if before.phase is UpgradePhase.ROLLING_BACK:
         end_all(folder, grace=CLOSING_SECONDS)
-        put_data_back(folder)
+        restore_data(folder)
     programs.link(folder, before.paths)
-    note_version(folder, before.newer, before.version)
-    forget_before(folder)
+    set_version(folder, before.newer, before.version)
+    delete_record(folder)
 
 
-def note_version(folder: ClusterFolder, before: str, after: str) -> None:
+def set_version(folder: ClusterFolder, before: str, after: str) -> None:
     """Record the Kubernetes version that a cluster runs from now on; both with "v"."""
     definition_edits.set_version(folder, before, after)
     record = folder.record()
@@ -105,14 +107,14 @@ def note_version(folder: ClusterFolder, before: str, after: str) -> None:
         folder.write_record(Record(after, record.ports))
 
 
-def note_before(folder: ClusterFolder, record: Record, newer: str) -> None:
-    """Record a cluster's programs before the exchange; an earlier note is kept.
+def begin_record(folder: ClusterFolder, record: Record, newer: str) -> None:
+    """Record a cluster's programs before the upgrade; an earlier record is kept.
 
     newer: the Kubernetes version that it gets. Raises UcpError.
     """
-    if folder.upgrade_note.exists():
+    if folder.upgrade_record.exists():
         return
-    # Left by an earlier exchange, if `forget_before` was interrupted: a rollback of this one would
+    # Left by an earlier upgrade, if `delete_record` was interrupted: a rollback of this one would
     # put the old data back.
     for copy in _copies(folder):
         try:
@@ -125,40 +127,45 @@ def note_before(folder: ClusterFolder, record: Record, newer: str) -> None:
             ) from error
     links = programs.links(folder)
     found = {name: link.readlink() for name, link in links.items() if link.is_symlink()}
-    _write(folder, Noted(record.version, newer, found, ExchangePhase.BEGUN))
+    _write(folder, UpgradeRecord(record.version, newer, found, UpgradePhase.BEGUN))
 
 
-def note_phase(folder: ClusterFolder, phase: ExchangePhase) -> None:
-    """Record the progress of the exchange."""
-    if before := noted(folder):
+def set_phase(folder: ClusterFolder, phase: UpgradePhase) -> None:
+    """Record the progress of the upgrade."""
+    if before := read_record(folder):
         _write(folder, replace(before, phase=phase))
 
 
-def _write(folder: ClusterFolder, note: Noted) -> None:
-    links = {name: str(path) for name, path in note.paths.items()}
-    content = {"version": note.version, "newer": note.newer, "links": links, "phase": note.phase}
-    write_private_file(folder.upgrade_note, json.dumps(content, indent=1) + "\n")
+def _write(folder: ClusterFolder, record: UpgradeRecord) -> None:
+    links = {name: str(path) for name, path in record.paths.items()}
+    content = {
+        "version": record.version,
+        "newer": record.newer,
+        "links": links,
+        "phase": record.phase,
+    }
+    write_private_file(folder.upgrade_record, json.dumps(content, indent=1) + "\n")
 
 
-def noted(folder: ClusterFolder) -> Noted | None:
-    """The note of the exchange in progress; None if there is none.
+def read_record(folder: ClusterFolder) -> UpgradeRecord | None:
+    """The record of the upgrade in progress; None if there is none.
 
-    Raises UcpError if the note can't be read.
+    Raises UcpError if it can't be read.
     """
     try:
-        found = json.loads(folder.upgrade_note.read_text("utf-8"))
-        return Noted(
+        found = json.loads(folder.upgrade_record.read_text("utf-8"))
+        return UpgradeRecord(
             version=found["version"],
             newer=found["newer"],
             paths={name: Path(path) for name, path in found["links"].items()},
-            phase=ExchangePhase(found["phase"]),
+            phase=UpgradePhase(found["phase"]),
         )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UcpError(
-            f"the upgrade record of cluster {folder.name} is corrupt: {folder.upgrade_note}",
-            next=f"if the cluster is healthy, delete it: rm '{folder.upgrade_note}'",
+            f"the upgrade record of cluster {folder.name} is corrupt: {folder.upgrade_record}",
+            next=f"if the cluster is healthy, delete it: rm '{folder.upgrade_record}'",
         ) from error
 
 
@@ -184,7 +191,7 @@ def copy_data(folder: ClusterFolder, etcd: Path) -> None:
         ) from error
 
 
-def put_data_back(folder: ClusterFolder) -> None:
+def restore_data(folder: ClusterFolder) -> None:
     """Replace the data with the copy, if there is one; the processes must have ended.
 
     Safe to repeat after an interruption at any point: the data is never a mix of both.
@@ -198,16 +205,16 @@ def put_data_back(folder: ClusterFolder) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def forget_before(folder: ClusterFolder) -> None:
-    """Delete the note and the copies once the exchange is complete; rollback ends with them."""
-    # The note first: without its copy of the data, an upgrade could not be rolled back.
-    folder.upgrade_note.unlink(missing_ok=True)
+def delete_record(folder: ClusterFolder) -> None:
+    """Delete the record and the copies: the upgrade is complete, and can't be rolled back."""
+    # The record first: without its copy of the data, an upgrade could not be rolled back.
+    folder.upgrade_record.unlink(missing_ok=True)
     for copy in _copies(folder):
         shutil.rmtree(copy, ignore_errors=True)
 
 
 def _copies(folder: ClusterFolder) -> Iterator[Path]:
-    """Folders with etcd's data that an exchange creates."""
+    """Folders with etcd's data that an upgrade creates."""
     return (folder.root / name for name in (folder.data_copy.name, _PARTIAL, _ASIDE))
 
 
