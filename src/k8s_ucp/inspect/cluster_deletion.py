@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from k8s_ucp import names
 from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.crossplane_objects import environment_resources
 from k8s_ucp.inspect.resource_conditions import last_error
-from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, Object, annotations_of
 from k8s_ucp.names import PAUSED
 from k8s_ucp.providers import PROVIDERS
 
@@ -80,7 +80,7 @@ def to_hold(resources: Sequence[Object]) -> list[Object]:
     return [
         each
         for each in resources
-        if not is_of_cluster_service(each) and PAUSED not in _annotations(each)
+        if not is_of_cluster_service(each) and PAUSED not in annotations_of(each)
     ]
 
 
@@ -93,16 +93,12 @@ def to_release(left: Sequence[Object]) -> list[Object]:
     """Those that were held, once no cluster is left."""
     if any(map(is_of_cluster_service, left)):
         return []
-    return [each for each in left if names.HELD in _annotations(each)]
+    return [each for each in left if names.HELD in annotations_of(each)]
 
 
 def is_of_cluster_service(item: Object) -> bool:
     """A cluster in a cloud or a part of it, but not its network or a role."""
     return str(item["apiVersion"]).partition("/")[0] in _CLUSTER_GROUPS
-
-
-def _annotations(item: Object) -> Mapping[str, str]:
-    return item["metadata"].get("annotations") or {}
 
 
 def in_words(item: Object) -> str:
@@ -139,7 +135,7 @@ _WAITING = "waits for the cluster"
 
 def _state(item: Object) -> str:
     leaving = "deletionTimestamp" in item["metadata"]
-    if names.HELD in _annotations(item):
+    if names.HELD in annotations_of(item):
         return _WAITING
     return last_error(item) or (_LEAVING if leaving else _UNTOUCHED)
 

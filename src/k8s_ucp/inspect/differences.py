@@ -15,7 +15,7 @@ from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import health_of, is_settled
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.status import environment_of
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, labels_of
 from k8s_ucp.names import APP
 from k8s_ucp.sync_status import sync_of
 from k8s_ucp.topology import Topology
@@ -129,8 +129,7 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
     running = {
         (str(app), environment): each
         for each in seen.applications
-        if (app := (each["metadata"].get("labels") or {}).get(APP))
-        and (environment := environment_of(each))
+        if (app := labels_of(each).get(APP)) and (environment := environment_of(each))
     }
     overlays = {
         (app, env): pins for app, found in committed.versions.items() for env, pins in found.items()
@@ -204,7 +203,7 @@ def _deployed(application: Object | None) -> str:
 def _others(seen: ClusterSnapshot) -> Iterator[Difference]:
     """Applications of the platform that are not settled."""
     for each in seen.applications:
-        if not (each["metadata"].get("labels") or {}).get(APP) and not is_settled(each):
+        if not labels_of(each).get(APP) and not is_settled(each):
             name = f"Application {each['metadata']['name']}"
             yield Difference(name, "", "declared", _deployed(each), "ucp doctor")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from k8s_ucp.gitops.render.values.permissions import namespaces_of
 from k8s_ucp.inspect.status import environment_of
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, labels_of
 from k8s_ucp.names import APP
 from k8s_ucp.redaction import without_secrets
 from k8s_ucp.topology import Topology
@@ -80,7 +80,7 @@ class Places:
         spec = topology.spec
         owners = {}
         for each in applications:
-            app = str((each["metadata"].get("labels") or {}).get(APP, ""))
+            app = labels_of(each).get(APP, "")
             owners[each["metadata"]["name"]] = (app, environment_of(each))
         return cls(
             topology.core_cluster,

@@ -14,7 +14,7 @@ from k8s_ucp.inspect.crossplane_objects import is_ready, references_of
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
 from k8s_ucp.inspect.pods.problems import reason_and_pods
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of, labels_of
 from k8s_ucp.providers import DEFAULT, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.sync_status import sync_of
@@ -156,7 +156,7 @@ def _environments(topology: Topology, seen: ClusterSnapshot) -> list[dict[str, A
 
 
 def _application(item: Object) -> dict[str, Any]:
-    labels = item["metadata"].get("labels") or {}
+    labels = labels_of(item)
     status = item.get("status") or {}
     return {
         "name": item["metadata"]["name"],
@@ -273,11 +273,11 @@ def notes_are_old(seen: ClusterSnapshot) -> bool:
 
 def environment_of(item: Object) -> str:
     """The environment in an object's label; "" if it has none."""
-    return str((item["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""))
+    return labels_of(item).get(names.ENVIRONMENT, "")
 
 
 def _annotation(item: Object | None, name: str) -> str | None:
-    return (item["metadata"].get("annotations") or {}).get(name) if item else None
+    return annotations_of(item).get(name) if item else None
 
 
 def _by_name(items: Sequence[Object]) -> list[Object]:

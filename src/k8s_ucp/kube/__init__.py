@@ -40,7 +40,9 @@ from k8s_ucp.kube.kinds import (
     SYNCER,
     Kind,
     Object,
+    annotations_of,
     controller_reference,
+    labels_of,
     versions_in,
 )
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
@@ -80,9 +82,11 @@ __all__ = [
     "TokenSource",
     "Unauthorized",
     "Unreachable",
+    "annotations_of",
     "controller_reference",
     "current_context",
     "kinds_in",
+    "labels_of",
     "read_kubeconfig",
     "versions_in",
 ]

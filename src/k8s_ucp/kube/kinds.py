@@ -50,6 +50,16 @@ def versions_in(group: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([group["preferredVersion"]["groupVersion"], *others]))
 
 
+def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
+    """An object's labels; empty if it has none."""
+    return item["metadata"].get("labels") or {}
+
+
+def annotations_of(item: Mapping[str, Any]) -> Mapping[str, str]:
+    """An object's annotations; empty if it has none."""
+    return item["metadata"].get("annotations") or {}
+
+
 def controller_reference(item: Object) -> Object:
     """An entry for metadata.ownerReferences of objects that are deleted with this one."""
     metadata = item["metadata"]

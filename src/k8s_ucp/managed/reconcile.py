@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.kube import annotations_of
 from k8s_ucp.managed.external import CloudFailed, Declared, External, ExternalObservation
 from k8s_ucp.managed.policies import Policies, policies_of
 from k8s_ucp.names import CREATION_FAILED, CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
@@ -304,7 +305,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _annotation(item: Mapping[str, Any], name: str) -> str:
-    return str((item["metadata"].get("annotations") or {}).get(name, ""))
+    return annotations_of(item).get(name, "")
 
 
 def _time(item: Mapping[str, Any], name: str) -> datetime | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.managed.paths import at_path
 from k8s_ucp.managed.reconcile import ReferenceMissing
 from k8s_ucp.names import EXTERNAL_NAME
@@ -123,7 +123,7 @@ def _controller(item: Object) -> str:
 
 def _id(reference: ResourceReference, item: Object) -> str:
     status = (item.get("status") or {}).get("atProvider") or {}
-    annotations = item["metadata"].get("annotations") or {}
+    annotations = annotations_of(item)
     found = status.get("arn") if reference.field.endswith("Arn") else annotations.get(EXTERNAL_NAME)
     # A name that we assign exists before the resource; a status shows that it was observed.
     if not found or not item.get("status"):

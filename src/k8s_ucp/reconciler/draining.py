@@ -23,6 +23,7 @@ from k8s_ucp.kube import (
     KubeError,
     NotFound,
     Object,
+    annotations_of,
 )
 from k8s_ucp.names import PAUSED
 
@@ -210,7 +211,7 @@ def _balances(service: Object) -> bool:
 
 def _occupies(volume: Object) -> bool:
     spec = volume.get("spec") or {}
-    provisioner = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED, _ON_NODES)
+    provisioner = annotations_of(volume).get(_PROVISIONED, _ON_NODES)
     return provisioner != _ON_NODES and spec.get("persistentVolumeReclaimPolicy") == "Delete"
 
 

@@ -22,7 +22,7 @@ from k8s_ucp.inspect.cluster_deletion import (
     to_hold,
     to_release,
 )
-from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object
+from k8s_ucp.kube import APPLICATION, Kind, Kube, KubeError, NotFound, Object, annotations_of
 from k8s_ucp.names import APP, ARGOCD_NAMESPACE, PROTECTED, TOPOLOGY, TRACKING_ID
 from k8s_ucp.reconciler.draining import end_sync, set_held
 
@@ -238,7 +238,7 @@ def ask_each(
 
 def is_tracked_by(item: Object, application: str) -> bool:
     """Whether Argo CD applied it for that Application, and deletes it together with it."""
-    annotations = item["metadata"].get("annotations") or {}
+    annotations = annotations_of(item)
     return str(annotations.get(TRACKING_ID)).startswith(f"{application}:")
 
 

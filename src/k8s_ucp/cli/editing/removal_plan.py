@@ -16,7 +16,7 @@ from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.kind_deletion import preview_kinds
 from k8s_ucp.cli.editing.namespace_deletion import preview_namespaces
 from k8s_ucp.engine.planned_change import PlannedChange
-from k8s_ucp.kube import APPLICATION, Object
+from k8s_ucp.kube import APPLICATION, Object, labels_of
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated, runs_in_cluster
 
@@ -69,11 +69,7 @@ def preview_app(
     with contextlib.closing(core):
         applications = core.list_all(APPLICATION, names.ARGOCD_NAMESPACE)
     labels = {names.APP: name, names.TOPOLOGY: topology.name}
-    own = [
-        each
-        for each in applications
-        if labels.items() <= (each["metadata"].get("labels") or {}).items()
-    ]
+    own = [each for each in applications if labels.items() <= labels_of(each).items()]
     yield from preview_applications(topology, own)
     if declared is not None:
         yield PlannedChange("delete", f"project of {name}", "its Applications are deleted first")

@@ -29,6 +29,8 @@ from k8s_ucp.kube import (
     KubeError,
     NotFound,
     Object,
+    annotations_of,
+    labels_of,
 )
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.reconciler.draining import end_sync
@@ -119,7 +121,7 @@ def preview_claims(core: Kube, team: Team, files: Mapping[str, bytes]) -> Iterat
     for kind in (Kind(API_VERSION, kind, plural) for kind, plural in CLAIMS.items()):
         for each in _list(core, kind, team.namespace):
             what = f"{kind.kind} {each['metadata']['name']}"
-            if names.TRACKING_ID in (each["metadata"].get("annotations") or {}):
+            if names.TRACKING_ID in annotations_of(each):
                 lost = f"{what} of {team.name} with its data"
                 yield PlannedChange(
                     "delete", what, "its file is removed from the team's repository", lost
@@ -148,7 +150,7 @@ def delete_team_namespaces(call: Invocation, topology: Topology, team: Team, cor
     """Delete a team's namespace on every cluster with a kubeconfig here; print those kept."""
 
     def ours(found: Object) -> bool:
-        labels = found["metadata"].get("labels") or {}
+        labels = labels_of(found)
         made = labels.get(TEAM) == team.name and labels.get(names.TOPOLOGY) == topology.name
         return made or labels.get(names.MANAGED_BY) == names.OURS
 

@@ -12,7 +12,7 @@ from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.components.component import Check, Health, PlacementName
 from k8s_ucp.components.pods.component import STATEFUL_SET, PodComponent, Workload
 from k8s_ucp.gitops.manifests.images_and_ports import split_image
-from k8s_ucp.kube import DEPLOYMENT, Kube, KubeError, Object
+from k8s_ucp.kube import DEPLOYMENT, Kube, KubeError, Object, labels_of
 
 _COMPONENT = "app.kubernetes.io/component"
 _PART_OF = "app.kubernetes.io/part-of"
@@ -83,7 +83,7 @@ class Installation:
             return ""
         containers = first["spec"]["template"]["spec"]["containers"]
         tag = split_image(str(containers[0]["image"]))[1].partition("@")[0]
-        labels = first["metadata"].get("labels") or {}
+        labels = labels_of(first)
         version = tag or str(labels.get(_VERSION, ""))
         return f"v{version.removeprefix('v')}" if version[:1] in (*"0123456789v",) else ""
 
@@ -106,7 +106,7 @@ def find_component(kube: Kube, name: str) -> Installation:
 
 def label_of(item: Object) -> str:
     """Which part of its component a workload is."""
-    return str((item["metadata"].get("labels") or {}).get(_COMPONENT, ""))
+    return labels_of(item).get(_COMPONENT, "")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
     Object,
+    labels_of,
 )
 from k8s_ucp.names import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
 
@@ -302,7 +303,7 @@ class Inventory:
         return frozenset(map(_versionless, self.entries))
 
     def _is_named(self, application: Object) -> bool:
-        labels = application["metadata"].get("labels") or {}
+        labels = labels_of(application)
         applied = self.is_young(application) and _is_by_us(application, "Apply")
         named = LedgerEntry.of(application) in self.entries or applied
         return named or labels.get(TOPOLOGY) == self.topology

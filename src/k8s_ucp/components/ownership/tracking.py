@@ -14,7 +14,7 @@ from typing import Any
 from k8s_ucp.components.manifests import Manifest
 from k8s_ucp.gitops.manifests.yaml_text import documents
 from k8s_ucp.gitops.refresh import same_repository
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.names import TRACKING_ID
 
 IN_CLUSTER = ("in-cluster", "https://kubernetes.default.svc")
@@ -80,7 +80,7 @@ def tracked(manifests: Iterable[Manifest], by: Sequence[TrackingApp]) -> list[Ma
 
 def tracker(item: Object) -> str:
     """The Application that tracks an object; empty if there is none."""
-    annotations = item["metadata"].get("annotations") or {}
+    annotations = annotations_of(item)
     return str(annotations.get(TRACKING_ID, "")).partition(":")[0]
 
 

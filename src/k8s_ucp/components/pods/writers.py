@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from k8s_ucp.components import argocd, crossplane, reconciler
 from k8s_ucp.components.pods.component import STATEFUL_SET
-from k8s_ucp.kube import DEPLOYMENT, Kind, Kube, NotFound, Object
+from k8s_ucp.kube import DEPLOYMENT, Kind, Kube, NotFound, Object, annotations_of
 from k8s_ucp.names import CLUSTERS_NAMESPACE, GROUP
 
 REPLICAS = f"{GROUP}/fenced-replicas"
@@ -78,7 +78,7 @@ def _scaled_down(item: Object) -> Object | None:
 
 
 def _scaled_up(item: Object) -> Object | None:
-    before = (item["metadata"].get("annotations") or {}).get(REPLICAS)
+    before = annotations_of(item).get(REPLICAS)
     if before is None:
         return None
     return {"metadata": {"annotations": {REPLICAS: None}}, "spec": {"replicas": int(before)}}

@@ -9,7 +9,7 @@ from pathlib import Path
 from k8s_ucp import names
 from k8s_ucp.inspect.applications import ENDLESS, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, labels_of
 from k8s_ucp.topology import Topology
 
 NEXT = {
@@ -80,7 +80,7 @@ def of_application(item: Object, topology: Topology, admin: str) -> str:
     admin: the core's kubeconfig file; those of app clusters are beside it.
     """
     problem = reason(item)
-    labels = item["metadata"].get("labels") or {}
+    labels = labels_of(item)
     team = labels.get(f"{names.GROUP}/team")
     repository = "apps" if f"{names.GROUP}/app" in labels else "core"
     repository = f"team-{team}" if team else repository

@@ -7,7 +7,7 @@ from typing import Any
 
 from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.resource_conditions import kubectl_words
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.managed.ownership import may_be_foreign
 from k8s_ucp.names import OWNED, PAUSED
 from k8s_ucp.timestamps import parse_stamp
@@ -62,7 +62,7 @@ def stuck(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> 
 def paused(cluster: str, kubectl: str, objects: Iterable[Object], now: float) -> Iterator[Finding]:
     """Objects whose reconciliation is paused by an annotation."""
     for each in objects:
-        annotations = each["metadata"].get("annotations") or {}
+        annotations = annotations_of(each)
         for name, words in _PAUSES.items():
             if annotations.get(name) != "true":
                 continue

@@ -16,7 +16,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import LARGEST_OF_OTHERS, NAMESPACE, Kube, NotFound, Object
+from k8s_ucp.kube import LARGEST_OF_OTHERS, NAMESPACE, Kube, NotFound, Object, labels_of
 from k8s_ucp.reconciler.access import service_accounts, tokens
 from k8s_ucp.reconciler.access.authenticators.base import AuthInfo, NoAccess, kubeconfig
 from k8s_ucp.reconciler.access.cluster_clients import ClusterClients
@@ -193,5 +193,5 @@ def _target(secret: Object) -> RegisteredCluster | None:
     found = Registration.of(secret)
     if not found.ours or not found.source or not found.cluster:
         return None
-    labels = dict(secret["metadata"].get("labels") or {})
+    labels = dict(labels_of(secret))
     return RegisteredCluster(found.cluster, found.environment, labels, found.source)

@@ -24,6 +24,7 @@ from k8s_ucp.kube import (
     Kube,
     NotFound,
     Object,
+    labels_of,
 )
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.fence import fence
@@ -87,7 +88,7 @@ def claim(kube: Kube, topology: str) -> None:
     except Conflict:
         found = kube.get(NAMESPACE, names.IDENTITY_NAMESPACE)
     check_claim(found, topology)
-    if names.TOPOLOGY not in (found["metadata"].get("labels") or {}):
+    if names.TOPOLOGY not in labels_of(found):
         version = found["metadata"]["resourceVersion"]
         change = {"metadata": {"resourceVersion": version, "labels": {names.TOPOLOGY: topology}}}
         kube.patch(NAMESPACE, names.IDENTITY_NAMESPACE, None, change)
@@ -207,7 +208,7 @@ def _withdraw(kube: Kube, source: KubeconfigSource, topology: str) -> None:
 
 def is_ours(item: Object) -> bool:
     """Whether an object has our label."""
-    return (item["metadata"].get("labels") or {}).get(names.MANAGED_BY) == names.OURS
+    return labels_of(item).get(names.MANAGED_BY) == names.OURS
 
 
 def _is_of(item: Object, topology: str) -> bool:

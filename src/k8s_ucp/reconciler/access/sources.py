@@ -16,7 +16,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ManagedCluster
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of, labels_of
 from k8s_ucp.providers import PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.access.authenticators.base import ClusterInfo
 
@@ -137,7 +137,7 @@ def describe(secret: Object, owner: Object, cluster: Object | None = None) -> Ku
     labels: Mapping[str, str] = metadata.get("labels") or {}
     spec: Mapping[str, Any] = owner.get("spec") or {}
     status: Mapping[str, Any] = owner.get("status") or {}
-    own: Mapping[str, str] = secret["metadata"].get("labels") or {}
+    own: Mapping[str, str] = labels_of(secret)
     cluster_info = {
         names.TOPOLOGY: labels.get(names.TOPOLOGY),
         names.PROVIDER: labels.get(names.PROVIDER) or _text(spec.get("provider")),
@@ -225,13 +225,13 @@ def _known(
 ) -> ClusterInfo:
     spec = (owner.get("spec") or {}).get("forProvider") or {}
     at = (cluster.get("status") or {}).get("atProvider") or {}
-    notes: Mapping[str, str] = cluster["metadata"].get("annotations") or {}
+    notes: Mapping[str, str] = annotations_of(cluster)
     provider = cluster_provider(ref.api_version, ref.kind)
     servers, authority = _servers_of_status(at), _authority_of_status(at)
     distrust = ""
     if not ref.local_cluster and not _is_person_s(ref):
         distrust = _distrust(ref, provider, servers, authority)
-    own: Mapping[str, str] = owner["metadata"].get("annotations") or {}
+    own: Mapping[str, str] = annotations_of(owner)
     return ClusterInfo(
         provider=provider or cluster_info[names.PROVIDER] or "",
         region=cluster_info[names.REGION]

@@ -14,7 +14,7 @@ from k8s_ucp.aws.kind import GROUP, AwsKind
 from k8s_ucp.aws.kinds import eks
 from k8s_ucp.aws.kinds.table import KINDS
 from k8s_ucp.aws.resource import AwsResource
-from k8s_ucp.kube import Kind, Kube, NotFound, Object
+from k8s_ucp.kube import Kind, Kube, NotFound, Object, annotations_of
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.managed.reconcile import (
     ReferenceMissing,
@@ -282,7 +282,7 @@ def _service(key: str) -> str:
 
 def _progress(item: Object) -> int:
     """A number that grows with what other objects can refer to."""
-    named = EXTERNAL_NAME in (item["metadata"].get("annotations") or {})
+    named = EXTERNAL_NAME in annotations_of(item)
     seen = (item.get("status") or {}).get("atProvider")
     return named + is_true(item, "Synced") + bool(seen)
 

@@ -11,7 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.kube import CONFIG_MAP, NAMESPACE, SECRET, Conflict, Kind, Kube, Object, kinds_in
+from k8s_ucp.kube import (
+    CONFIG_MAP,
+    NAMESPACE,
+    SECRET,
+    Conflict,
+    Kind,
+    Kube,
+    Object,
+    annotations_of,
+    kinds_in,
+    labels_of,
+)
 from k8s_ucp.managed.ownership import is_declared_by_us
 from k8s_ucp.reconciler.access import sources
 from k8s_ucp.reconciler.backup_content import EXTERNAL_NAMES, PASSWORDS, SOURCES, Backup
@@ -64,8 +75,7 @@ class CoreState:
         namespace, name = key.split("/")
         secret = self.kube.find(SECRET, name, namespace)
         return secret is None or (
-            section == SOURCES
-            and names.KUBECONFIG_LABEL not in (secret["metadata"].get("labels") or {})
+            section == SOURCES and names.KUBECONFIG_LABEL not in labels_of(secret)
         )
 
     def restored(self) -> frozenset[str]:
@@ -110,7 +120,7 @@ class CoreState:
             if kind is None or resource is None:
                 missing.add(key)
                 continue
-            annotations = resource["metadata"].get("annotations") or {}
+            annotations = annotations_of(resource)
             named = annotations.get(names.EXTERNAL_NAME)
             if named not in (None, external_name) and not _only_composed(resource):
                 continue
@@ -218,7 +228,7 @@ def exists_outside(item: Object) -> bool:
     observed: until then both conditions are false, and the name proves nothing.
     """
     return (
-        names.CREATION_SUCCEEDED in (item["metadata"].get("annotations") or {})
+        names.CREATION_SUCCEEDED in annotations_of(item)
         or is_true(item, "Synced")
         or is_true(item, "Ready")
         or bool((item.get("status") or {}).get("atProvider"))

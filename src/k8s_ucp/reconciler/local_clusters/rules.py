@@ -11,7 +11,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterRequest, ClusterState
-from k8s_ucp.kube import SECRET, Object, controller_reference
+from k8s_ucp.kube import SECRET, Object, controller_reference, labels_of
 from k8s_ucp.reconciler.runtime.conditions import Condition, is_true
 from k8s_ucp.reconciler.runtime.settings import Settings
 
@@ -145,7 +145,7 @@ def compare(found: Object | None, wanted: Object) -> SecretState:
     same = (
         (found.get("data") or {}).get(names.KUBECONFIG_KEY) == wanted["data"][names.KUBECONFIG_KEY]
         and found["metadata"].get("ownerReferences") == wanted["metadata"]["ownerReferences"]
-        and wanted["metadata"]["labels"].items() <= (found["metadata"].get("labels") or {}).items()
+        and wanted["metadata"]["labels"].items() <= labels_of(found).items()
     )
     return SecretState.CURRENT if same else SecretState.OUTDATED
 

@@ -17,6 +17,7 @@ from k8s_ucp.kube import (
     Object,
     Unauthorized,
     Unreachable,
+    labels_of,
 )
 from k8s_ucp.reconciler.access.authenticators.base import NoAccess
 from k8s_ucp.reconciler.access.cluster_secret import (
@@ -302,5 +303,5 @@ def _not_reached(reason: str, message: str) -> Condition:
 
 
 def _environment(secret: Object) -> str | None:
-    found: str | None = (secret["metadata"].get("labels") or {}).get(names.ENVIRONMENT)
+    found: str | None = labels_of(secret).get(names.ENVIRONMENT)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, NotFound, Object
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, NotFound, Object, annotations_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import OwnerRef
 from k8s_ucp.reconciler.registration.notes import read_notes
@@ -90,7 +90,7 @@ def _annotate(kube: Kube, owner: OwnerRef, value: str | None, *, of: str | None 
         kind = kube.kind_of(owner.api_version, owner.kind)
         namespace = owner.namespace if kind.namespaced else None
         found: Object = kube.get(kind, owner.name, namespace)
-        present = (found["metadata"].get("annotations") or {}).get(names.FORGET)
+        present = annotations_of(found).get(names.FORGET)
         if value is None and (present is None or of not in (None, present)):
             return False
         if value is not None and present is not None:

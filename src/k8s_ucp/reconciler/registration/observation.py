@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from k8s_ucp import names
-from k8s_ucp.kube import KubeError, Object
+from k8s_ucp.kube import KubeError, Object, annotations_of
 from k8s_ucp.reconciler.access.cluster_secret import Registration
 from k8s_ucp.reconciler.access.sources import Fate, OwnerRef, owner_of
 from k8s_ucp.reconciler.controller import Runtime
@@ -80,7 +80,7 @@ class Observer:
     def _existing(self, key: str, ref: OwnerRef | None) -> Registration | None:
         store = self._informers.cluster_secrets.store
         for each in store.all():
-            if (each["metadata"].get("annotations") or {}).get(names.SOURCE) == key:
+            if annotations_of(each).get(names.SOURCE) == key:
                 return Registration.of(each)
         if ref is None:
             return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Kube, Object
+from k8s_ucp.kube import Kube, Object, labels_of
 from k8s_ucp.reconciler.registration.notes import read_notes_text, write_note
 from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock
@@ -143,7 +143,7 @@ class StatusReporter:
                 "namespace": owner["metadata"].get("namespace", ""),
                 "name": owner["metadata"]["name"],
             },
-            "environment": (owner["metadata"].get("labels") or {}).get(names.ENVIRONMENT, ""),
+            "environment": labels_of(owner).get(names.ENVIRONMENT, ""),
             "status": {"conditions": conditions},
         }
         if entry == before:

@@ -20,7 +20,7 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.crossplane_objects import composites
 from k8s_ucp.inspect.resource_conditions import WAITS_FOR_ANOTHER
-from k8s_ucp.kube import APPLICATION, Kind, Kube, Object
+from k8s_ucp.kube import APPLICATION, Kind, Kube, Object, annotations_of
 from k8s_ucp.managed.comparison import differences
 from k8s_ucp.managed.policies import policies_of
 from k8s_ucp.names import ARGOCD_NAMESPACE, EXTERNAL_NAME, GROUP, PAUSED, REFRESH
@@ -146,7 +146,7 @@ class _Observation:
 
 def is_adopting(item: Object) -> bool:
     """Whether a resource is only observed until it was compared with git."""
-    return ADOPTING in (item["metadata"].get("annotations") or {})
+    return ADOPTING in annotations_of(item)
 
 
 def unseen(item: Object) -> str:
@@ -193,5 +193,5 @@ def _wake(kube: Kube, kind: Kind, item: Object, annotations: Mapping[str, str | 
 
 
 def _named(item: Object) -> str:
-    name = (item["metadata"].get("annotations") or {}).get(EXTERNAL_NAME, "")
+    name = annotations_of(item).get(EXTERNAL_NAME, "")
     return f"{item['kind']} {name or item['metadata']['name']}"

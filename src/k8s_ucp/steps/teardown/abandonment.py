@@ -18,7 +18,7 @@ from k8s_ucp.errors import DeadlineExceeded, UsageError, some_of
 from k8s_ucp.inspect.doctor.advice import kubectl_on
 from k8s_ucp.inspect.resource_conditions import kubectl_words, last_error
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
-from k8s_ucp.kube import Conflict, NotFound, Object
+from k8s_ucp.kube import Conflict, NotFound, Object, labels_of
 from k8s_ucp.names import COMPOSITE, ENVIRONMENT
 from k8s_ucp.steps.backup.stopped_core import at_stake
 from k8s_ucp.steps.teardown.cloud_record import CloudRecord, RecordedResource
@@ -52,7 +52,7 @@ def names_of(context: StartContext, item: Object) -> frozenset[str]:
 
     The name of its region, cluster or claim stands for everything in these.
     """
-    labels = item["metadata"].get("labels") or {}
+    labels = labels_of(item)
     environment, claim = labels.get(ENVIRONMENT), labels.get(COMPOSITE)
     found = set(RecordedResource.of(item).names)
     if environment:

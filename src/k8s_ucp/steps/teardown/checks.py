@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UcpError, some_of
+from k8s_ucp.kube import labels_of
 from k8s_ucp.names import PROTECTED
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.steps.backup.adopt_resources import is_adopting
@@ -64,9 +65,7 @@ def _check_protection(found: OwnedObjects) -> None:
     if found.context.teardown.delete_data:
         items += found.claims
     protected |= {
-        each["metadata"]["name"]
-        for each in items
-        if (each["metadata"].get("labels") or {}).get(PROTECTED) == "true"
+        each["metadata"]["name"] for each in items if labels_of(each).get(PROTECTED) == "true"
     }
     if protected:
         raise UcpError(

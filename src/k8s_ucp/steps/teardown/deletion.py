@@ -16,7 +16,7 @@ from k8s_ucp.errors import some_of
 from k8s_ucp.inspect.cluster_deletion import in_words, remaining
 from k8s_ucp.inspect.crossplane_objects import resource_of
 from k8s_ucp.inspect.resource_conditions import stuck
-from k8s_ucp.kube import Conflict, Kube, Object
+from k8s_ucp.kube import Conflict, Kube, Object, annotations_of
 from k8s_ucp.names import HELD
 from k8s_ucp.reconciler.draining import set_held
 from k8s_ucp.steps.backup.adopt_resources import is_adopting
@@ -143,7 +143,7 @@ def _preview_networks(context: StartContext) -> Iterator[PlannedChange]:
 def delete_networks(context: StartContext, report: Report) -> None:
     leaving = OwnedObjects(context).networks
     for each in leaving:
-        if HELD in (each["metadata"].get("annotations") or {}):
+        if HELD in annotations_of(each):
             # By an interrupted removal of its environment.
             set_held(context.kube, each, held=False)
     _delete_all(context, report, "networks and roles", leaving, NETWORK_SECONDS)

@@ -14,7 +14,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.inspect.resource_conditions import last_error
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord, AbandonedResource
 from k8s_ucp.inspect.teardown.destruction import Destruction, note_destruction
-from k8s_ucp.kube import Object
+from k8s_ucp.kube import Object, annotations_of
 from k8s_ucp.managed.external import CloudFailed
 from k8s_ucp.names import EXTERNAL_NAME
 from k8s_ucp.steps.teardown.abandonment import (
@@ -170,7 +170,7 @@ def _in_simulated(
         except CloudFailed as error:
             seen.add(each.external_name)
             yield _leftover(each, f"the check failed: {error.message}")
-    notes = (each["metadata"].get("annotations") or {} for each in kept)
+    notes = (annotations_of(each) for each in kept)
     known = {each.get(EXTERNAL_NAME) for each in notes} | seen
     yield from _tagged(context, look, known)
 

@@ -16,7 +16,7 @@ from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import composites, environment_resources
 from k8s_ucp.inspect.resource_conditions import Cause
 from k8s_ucp.inspect.status import environment_causes
-from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object
+from k8s_ucp.kube import LOCAL_CLUSTER, SECRET, Kube, KubeError, Object, labels_of
 from k8s_ucp.providers import DEFAULT, PROVIDERS, cloud_providers
 from k8s_ucp.reconciler.registration.forced_deregistration import undo_teardown
 from k8s_ucp.reconciler.runtime.conditions import find
@@ -148,7 +148,7 @@ def unregistered(
 
     causes: returns what their clusters wait for; called if one is missing.
     """
-    registered = {(each["metadata"].get("labels") or {}).get(names.ENVIRONMENT) for each in secrets}
+    registered = {labels_of(each).get(names.ENVIRONMENT) for each in secrets}
     missing = [each for each in wanted if each not in registered]
     known = causes() if missing else {}
     return [
@@ -222,9 +222,7 @@ def _silent(context: StartContext, wanted: Iterable[str]) -> list[str]:
 
 def not_yet(wanted: Iterable[str], items: Sequence[Object]) -> list[str]:
     """What is missing for each environment, in words. items: LocalClusters."""
-    by_environment = {
-        (each["metadata"].get("labels") or {}).get(names.ENVIRONMENT): each for each in items
-    }
+    by_environment = {labels_of(each).get(names.ENVIRONMENT): each for each in items}
     missing = []
     for name in wanted:
         item = by_environment.get(name)
