@@ -175,14 +175,33 @@ def context_of(
     return StartContext(
         workspace=call.workspace,
         topology=topology,
-        # Normalized like by `ucp start`: the repository's copy always has \n.
-        topology_file=text.replace("\r\n", "\n").encode(),
+        topology_file=_normalized(text),
         manifests=read_manifests(
             topology, call.workspace.topology_file.parent, fetcher_of(call, topology)
         ),
         publishing=PublishOptions(removed=removed),
         git_credential=credential_of(topology, call.workspace),
     )
+
+
+def refuse_changed(context: StartContext) -> None:
+    """Refuse to publish a ucp.yaml that was edited after it was read; called with the lock held.
+
+    Raises UcpError.
+    """
+    from k8s_ucp.topology import read_topology
+
+    path = context.workspace.topology_file
+    if _normalized(read_topology(path)) != context.topology_file:
+        raise UcpError(
+            f"{path} was changed while this command checked it; it was not published",
+            next="run the command again",
+        )
+
+
+def _normalized(text: str) -> bytes:
+    """As `ucp start` commits it: with the line ends of Unix."""
+    return text.replace("\r\n", "\n").encode()
 
 
 def _edit_and_publish(

@@ -31,6 +31,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     continues,
     in_parts,
     plan_edit,
+    refuse_changed,
 )
 from k8s_ucp.cli.lifecycle.environment_states import (
     WAIT_SECONDS,
@@ -163,7 +164,13 @@ def _recreate_environments(
         from k8s_ucp import plans
 
         plan_of_return = plans.bring_back(context.topology)
-        seconds = run_plan(plan_of_return, context, call.console, part_of=parts)
+        seconds = run_plan(
+            plan_of_return,
+            context,
+            call.console,
+            before=lambda: refuse_changed(context),
+            part_of=parts,
+        )
         for each in chosen:
             return_note(call, topology, each.name).unlink(missing_ok=True)
     for each in chosen:
@@ -223,13 +230,12 @@ def _recreate_core(
     if plan:
         show_plan(call, [plans.start(topology)], context, output)
         return
-    text = context.topology_file.decode()
-    seconds = run_plan(
-        plans.start(topology),
-        context,
-        call.console,
-        before=lambda: remember(call.workspace, topology.name, text),
-    )
+
+    def begin() -> None:
+        refuse_changed(context)
+        remember(call.workspace, topology.name, context.topology_file.decode())
+
+    seconds = run_plan(plans.start(topology), context, call.console, before=begin)
     call.console.say(summary_table(context, seconds))
 
 

@@ -16,7 +16,7 @@ from k8s_ucp.cli.command import (
     option,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.topology_edit import context_of
+from k8s_ucp.cli.editing.topology_edit import context_of, refuse_changed
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.context import StartContext
@@ -103,7 +103,13 @@ def upgrade(
     file = context.state.unfinished_file(UPGRADE)
     with open_journal(file, UPGRADE, command_line(), call.console).until_done() as journal:
         for each in wanted:
-            run_plan(each, context, call.console, part_of=journal)
+            run_plan(
+                each,
+                context,
+                call.console,
+                before=lambda: refuse_changed(context),
+                part_of=journal,
+            )
     seconds = time.monotonic() - began
     if context.upgrade.changes:
         lines = "\n".join(f"  {each}" for each in context.upgrade.changes)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from k8s_ucp.cli.command import Invocation
 from k8s_ucp.cli.editing import topology_edit
 from k8s_ucp.errors import UcpError
+from k8s_ucp.topology import default, load, read_topology
+from k8s_ucp.topology.text import topology_text
 
 
 def test_restoring_an_unchanged_ucp_yaml_succeeds_on_a_full_disk(
@@ -27,3 +30,17 @@ def test_restoring_an_unchanged_ucp_yaml_succeeds_on_a_full_disk(
         topology_edit._write(path, "after", over="before")
     assert caught.value.next == "free disk space (df -h)"
     topology_edit._write(path, "before", over="after")
+
+
+def test_a_file_that_changed_during_the_checks_of_an_upgrade_is_not_published(
+    tmp_path: Path,
+) -> None:
+    """The render would take the concurrent edit out of the repositories again."""
+    call, path = Invocation(tmp_path), tmp_path / "ucp.yaml"
+    text = topology_text(default())
+    path.write_bytes(text.replace("\n", "\r\n").encode())
+    context = topology_edit.context_of(call, load(path), read_topology(path))
+    topology_edit.refuse_changed(context)
+    path.write_text(topology_text(default(environments=("stage", "prod", "eu"))))
+    with pytest.raises(UcpError, match="was changed while this command checked it"):
+        topology_edit.refuse_changed(context)
