@@ -44,9 +44,9 @@ def check_backup_key(context: StartContext) -> None:
     key = load_key(path)
     came = key is not None and path in _tracked([path])
     sealed = sealed_backup(context, fetch=key is None or came)
-    if sealed and key is None:
+    if sealed is not None and key is None:
         raise missing(path)
-    if sealed and key:
+    if sealed is not None and key:
         key.open(sealed)
     elif came:
         raise BadKey(

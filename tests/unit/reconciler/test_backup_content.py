@@ -190,13 +190,20 @@ def test_the_key_encrypts_and_decrypts_and_its_repr_omits_it(path: Path) -> None
 def test_another_key_cannot_decrypt_a_backup(path: Path, tmp_path: Path) -> None:
     sealed = key_for(path, lambda: False).close(b"S3CR3T")
     other = key_for(tmp_path / "other.key", lambda: False)
-    for text in (sealed, sealed[:-60] + b"\n", b"", b"\x00nonsense"):
-        with pytest.raises(BadKey) as caught:
-            other.open(text)
-        assert "can't decrypt" in caught.value.message
-        assert f"restore the key that the backup was encrypted with to {tmp_path}" in str(
-            caught.value
-        )
+    with pytest.raises(BadKey) as caught:
+        other.open(sealed)
+    assert "can't decrypt" in caught.value.message
+    assert f"restore the key that the backup was encrypted with to {tmp_path}" in str(caught.value)
+
+
+def test_a_damaged_backup_is_not_blamed_on_the_key(path: Path) -> None:
+    key = key_for(path, lambda: False)
+    sealed = key.close(b"S3CR3T" * 100)
+    for text in (sealed[:-60] + b"\n", sealed[:100], sealed + sealed, b"", b"\x00nonsense"):
+        with pytest.raises(UcpError, match="is damaged") as caught:
+            key.open(text)
+        assert not isinstance(caught.value, BadKey)
+        assert caught.value.next.endswith("git log -- backup/state.age")
 
 
 def test_no_key_is_created_if_a_backup_needs_the_old_one(path: Path) -> None:

@@ -265,7 +265,7 @@ def _lost_without_backup(context: StartContext) -> list[str]:
     """
     from k8s_ucp.preflight.credentials import sealed_backup
 
-    if sealed_backup(context, fetch=True):
+    if sealed_backup(context, fetch=True) is not None:
         return []
     spec = context.topology.spec
     clouds = [

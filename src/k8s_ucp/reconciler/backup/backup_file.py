@@ -40,7 +40,7 @@ class BackupFile:
     def read(self, commit: str | None, key: BackupKey) -> Backup:
         """The backup at a commit; empty if there is no file. Raises BadKey, UcpError."""
         sealed = self.sealed(commit)
-        return parse(key.open(sealed)) if sealed else Backup()
+        return Backup() if sealed is None else parse(key.open(sealed))
 
     def save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
         """Apply `change` to the backup, commit and push it; None if nothing changed.

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from k8s_ucp.errors import UcpError
+from k8s_ucp.reconciler.backup_content import PATH
 from k8s_ucp.workspace import FOLDER_MODE, read_regular_file, write_private_file
 
 _SECRET = "AGE-SECRET-KEY-1"  # noqa: S105 (how the line begins)
+_OTHER_KEY = "No matching keys"
+"""In age's error for a whole backup that was encrypted with another key."""
 _LARGEST = 64 * 1024
 """Bytes of the file."""
 _FORM = """\
@@ -46,12 +49,17 @@ class BackupKey:
         return sealed
 
     def open(self, sealed: bytes) -> bytes:
-        """Decrypt. Raises BadKey."""
+        """Decrypt. Raises BadKey, UcpError if the backup is damaged."""
         import pyrage
 
         try:
             text: bytes = pyrage.decrypt(sealed, [pyrage.x25519.Identity.from_str(self._secret)])
         except pyrage.DecryptError as error:
+            if _OTHER_KEY not in str(error):
+                raise UcpError(
+                    f"the backup in the core repository, {PATH}, is damaged: {error}",
+                    next=f"restore an older version from the git history: git log -- {PATH}",
+                ) from None
             raise BadKey(
                 f"the key {self.path} can't decrypt the backup in the core repository: {error}",
                 next=f"restore the key that the backup was encrypted with to {self.path}",

@@ -209,7 +209,7 @@ def _preview_restore(context: StartContext) -> Iterator[PlannedChange]:
     if context.planned is None:
         return
     what, core = "passwords and registration sources", context.planned.core
-    if not BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit):
+    if BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit) is None:
         if load_key(context.workspace.backup_key) is None:
             key = context.workspace.backup_key.relative_to(context.workspace.root)
             yield PlannedChange("create", str(key), "there is none; keep a copy of it elsewhere")
@@ -228,6 +228,6 @@ def restore_backup(context: StartContext, report: Report) -> None:
     state = context.core_state
     if {PASSWORDS, SOURCES} <= state.restored():
         return
-    if sealed:
+    if sealed is not None:
         report(", ".join(state.put_back_secrets(parse(key.open(sealed)))))
     state.note_restored("restore-backup", PASSWORDS, SOURCES)

@@ -196,6 +196,18 @@ def test_backup_without_its_key_is_reported_before_the_first_change(world: Repos
     check_backup_key(context(world))
 
 
+def test_an_emptied_backup_is_not_taken_for_none(world: Repositories) -> None:
+    """Otherwise new passwords would be generated, and a new key if it is missing."""
+    backed_up(world)
+    key = context(world).workspace.backup_key
+    world.push("core", {PATH: b""})
+    with pytest.raises(UcpError, match=f"{PATH}, is damaged"):
+        check_backup_key(context(world))
+    key.unlink()
+    with pytest.raises(BadKey, match="is missing"):
+        check_backup_key(context(world))
+
+
 def test_new_machine_checks_a_remote_repository_for_a_backup(world: Repositories) -> None:
     text = backed_up(world)
     urls = {
