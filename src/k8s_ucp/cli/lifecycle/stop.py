@@ -153,6 +153,8 @@ def _report(call: Invocation, context: StartContext, seconds: float, *, delete_r
         call.console.say(f"{words}{deleted}. None of it is running; `ucp start` creates it again.")
         return
     kept = "its repositories are deleted" if delete_repos else "its repositories are kept"
+    if delete_repos and context.gitops.root.exists():
+        kept += f" (what ucp did not create is kept in {context.gitops.root})"
     lost = " and its clusters' data deleted" if context.teardown.delete_data else ""
     call.console.say(
         f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "

@@ -20,11 +20,14 @@ from k8s_ucp.components import argocd
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
+from k8s_ucp.git.leftovers import UNFINISHED
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated
 
 SECONDS = 5.0
+_REPOSITORIES = ("core", "apps", "core.git", "apps.git")
+"""Beside those of teams."""
 
 
 def _preview_components(context: StartContext) -> Iterator[PlannedChange]:
@@ -149,8 +152,12 @@ def _preview_repositories(context: StartContext) -> Iterator[PlannedChange]:
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
         lost = lost if local else "all commits in its clones that were never pushed"
-        yield PlannedChange("delete", f"folder {folder}", why, f"{folder}: {lost}")
+        _, others = _content(folder)
+        what = f"repositories in {folder}" if others else f"folder {folder}"
+        yield PlannedChange("delete", what, why, f"{folder}: {lost}")
         yield from _preview_team_repositories(folder)
+        for each in others:
+            yield PlannedChange("keep", str(each), "it was not created by ucp")
 
 
 def _preview_team_repositories(folder: Path) -> Iterator[PlannedChange]:
@@ -175,7 +182,26 @@ def delete_repositories(context: StartContext, report: Report) -> None:
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():
-        shutil.rmtree(folder)
+        ours, others = _content(folder)
+        for each in ours:
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each)
+            else:
+                each.unlink()
+        if others:
+            report(f"kept: {', '.join(map(str, others))}")
+        else:
+            folder.rmdir()
+
+
+def _content(folder: Path) -> tuple[list[Path], list[Path]]:
+    """(repositories and clones that ucp creates there, everything else), sorted."""
+    ours: list[Path] = []
+    others: list[Path] = []
+    for each in sorted(folder.iterdir()):
+        created = each.name in _REPOSITORIES or each.name.startswith(("team-", UNFINISHED))
+        (ours if created else others).append(each)
+    return ours, others
 
 
 def known_clusters(context: StartContext) -> list[str]:

@@ -51,3 +51,22 @@ def test_the_folder_that_a_link_leads_to_is_kept(context: StartContext, tmp_path
     assert str(elsewhere) in change.reason
     assert (elsewhere / "core.git").is_dir()
     assert not context.gitops.root.is_symlink()
+
+
+def test_what_ucp_did_not_create_beside_the_repositories_is_kept(context: StartContext) -> None:
+    folder = context.gitops
+    folder.core_remote.mkdir(parents=True)
+    mine = folder.root / "mine"
+    mine.mkdir()
+    (mine / "notes").write_text("never committed")
+    folder.apps.symlink_to(mine)
+
+    deleted, kept = list(delete_repositories.preview(context))
+    said: list[str] = []
+    delete_repositories.run(context, said.append)
+
+    assert deleted.object == f"repositories in {folder.root}"
+    assert (kept.action, kept.object) == ("keep", str(mine))
+    assert said[-1] == f"kept: {mine}"
+    assert [each.name for each in folder.root.iterdir()] == ["mine"]
+    assert (mine / "notes").exists()
