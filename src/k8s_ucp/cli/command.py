@@ -62,6 +62,7 @@ class Invocation:
             if folder := found.states if begun else place_of_sudo(found.root):
                 act_as_owner(folder, self.console.say)
         if found.root not in self._looked_at:
+            _refuse_undecodable(found)
             _refuse_unreadable(found)
             _refuse_tracked(found)
             self._looked_at.add(found.root)
@@ -96,6 +97,18 @@ class Invocation:
             console.say(none)
         else:
             console.data(table(columns, rows, width=console.width, spare=spare))
+
+
+def _refuse_undecodable(workspace: Workspace) -> None:
+    """Refuse a path that no text file can contain, such as kubeconfigs. Raises UsageError."""
+    path = str(workspace.root)
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(
+            f"the path of the workspace is not valid UTF-8: {path!r}",
+            next="rename the folder, or choose another workspace: --workspace DIR",
+        ) from error
 
 
 def _refuse_unreadable(workspace: Workspace) -> None:

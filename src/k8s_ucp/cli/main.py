@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -241,6 +242,9 @@ def main() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller closed it
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 (used until the end)
+    # Like stderr: names in repositories and paths may be no UTF-8, or not in the user's encoding.
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     leave(run(sys.argv[1:]))
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import typer
 
 from k8s_ucp.cli import main
 from k8s_ucp.cli.command import Invocation, declare, invocation, placed
+from k8s_ucp.cli.console import Console
 from k8s_ucp.cli.failures.bug_report import KEPT, summary, write_report
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.redaction import without_secrets
@@ -218,6 +220,24 @@ def test_a_bug_report_escapes_text_that_no_encoding_can_represent(
     assert report
     assert "caf\\udcc3\\udca9" in report.read_text("utf-8")
     assert summary(error).encode() == b"ValueError: no such folder: caf\\udcc3\\udca9"
+
+
+def test_data_is_printed_if_the_encoding_of_stdout_lacks_characters(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as a folder of a repository that a person named in Latin-1."""
+    raw = BytesIO()
+    monkeypatch.setattr(sys, "stdout", TextIOWrapper(raw, "utf-8", errors="strict"))
+    monkeypatch.setattr(main, "leave", lambda _: None)
+    monkeypatch.setattr(main, "run", lambda _: Console().data("caf\udce9"))
+    main.main()
+    assert raw.getvalue() == b"caf\\udce9\n"
+
+
+def test_a_workspace_whose_path_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    """Neither kubeconfigs nor the settings of programs could contain it."""
+    with pytest.raises(UsageError, match="is not valid UTF-8"):
+        _ = Invocation(tmp_path / "caf\udce9").workspace
 
 
 def test_old_bug_reports_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
