@@ -119,7 +119,27 @@ def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
             f"{path} does not exist, but a topology was started in {outer}",
             next=_advise_workspace(outer),
         )
+    if not path.exists():
+        refuse_lost_file(call, path)
     return load(path)
+
+
+def refuse_lost_file(call: Invocation, path: Path) -> None:
+    """Say how a topology file that was deleted after a start is restored.
+
+    A new file with the defaults would replace what the topology declares. Raises UsageError.
+    """
+    from k8s_ucp.inspect.teardown.destruction import read_destruction
+
+    workspace = call.workspace
+    for name in [call.topology] if call.topology else workspace.topologies():
+        state = workspace.state(name)
+        copy = state.root / STARTED
+        if copy.exists() and read_destruction(state.destroyed) is None:
+            raise UsageError(
+                f"{path} does not exist, but the topology {name} was started here",
+                next=f"restore it: {shlex.join(['cp', str(copy), str(path)])}",
+            )
 
 
 def chosen_view(call: Invocation) -> TopologyView:

@@ -51,6 +51,14 @@ def test_a_file_that_is_in_the_workspace_above_is_found_by_its_folder(tmp_path: 
     assert caught.value.next == f"cd {tmp_path}, or add --workspace {tmp_path} to the command"
 
 
+def test_a_file_that_was_deleted_after_a_start_can_be_restored(tmp_path: Path) -> None:
+    start(tmp_path, "one")
+    with pytest.raises(UsageError, match="but the topology one was started here") as caught:
+        declared_topology(Invocation(tmp_path))
+    copy = tmp_path / ".ucp" / "one" / "ucp.yaml"
+    assert caught.value.next == f"restore it: cp {copy} {tmp_path / 'ucp.yaml'}"
+
+
 def test_a_mistyped_workspace_is_reported_as_missing(tmp_path: Path) -> None:
     with pytest.raises(UcpError, match="which does not exist"):
         chosen_name(Invocation(tmp_path / "absent"))

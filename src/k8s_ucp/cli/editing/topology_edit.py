@@ -20,7 +20,7 @@ from k8s_ucp.cli.plan_runner import (
     run_plan,
     show_plan,
 )
-from k8s_ucp.cli.topology_selection import STARTED, remember
+from k8s_ucp.cli.topology_selection import STARTED, declared_topology, remember
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.engine.planned_change import PlannedChange
@@ -74,11 +74,11 @@ def edit_topology(
     of a command that does more than this edit. Returns the new topology. Raises UcpError,
     UsageError, EditKept.
     """
-    from k8s_ucp.topology import load, read_topology
+    from k8s_ucp.topology import read_topology
 
     path = call.workspace.topology_file
     with _only_edit(call.workspace.root):
-        name = load(path).name
+        name = declared_topology(call).name
         if call.workspace.gitops(name).core.exists():
             from k8s_ucp.context import PublishOptions
 

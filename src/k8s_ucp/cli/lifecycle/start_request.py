@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.topology_selection import STARTED
+from k8s_ucp.cli.topology_selection import refuse_lost_file
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
-from k8s_ucp.inspect.teardown.destruction import read_destruction
 from k8s_ucp.providers import (
     DEFAULT,
     PROVIDERS,
@@ -144,7 +142,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     if not flags.describe_topology:
-        _refuse_lost_file(call, path)
+        refuse_lost_file(call, path)
     name = call.topology or _proposed_name(call, flags)
     # Cores that the wizard offers have nothing to adopt: refused without asking anything.
     if flags.yes or flags.adopt or flags.core not in (None, *offered_cores()):
@@ -181,22 +179,6 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     if not agreed:
         raise UsageError("nothing was written and nothing started", next="ucp start")
     return wanted
-
-
-def _refuse_lost_file(call: Invocation, path: Path) -> None:
-    """Refuse the defaults in place of a lost file: they would replace what the topology declares.
-
-    Raises UsageError.
-    """
-    workspace = call.workspace
-    for name in [call.topology] if call.topology else workspace.topologies():
-        state = workspace.state(name)
-        copy = state.root / STARTED
-        if copy.exists() and read_destruction(state.destroyed) is None:
-            raise UsageError(
-                f"{path} does not exist, but the topology {name} was started here",
-                next=f"restore it: {shlex.join(['cp', str(copy), str(path)])}",
-            )
 
 
 def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
