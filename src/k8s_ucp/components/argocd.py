@@ -47,6 +47,7 @@ REVISION_CACHE = "10s"
 CRDS = "crds.yaml"
 _CONFIG = "config.yaml"
 _TEMPORARY = "tmp"
+_CLONES = "_argocd-repo"
 _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
 """They read everything at start and then mostly wait, so a lower GOGC saves memory."""
 _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
@@ -291,9 +292,19 @@ def signing_key() -> dict[str, Any]:
 
 
 def remove_leftovers(components: Path) -> None:
-    """Delete temporary folders of its programs, which have ended; every start would add more."""
-    for each in (components / NAME / _TEMPORARY).glob("argocd-*-wrapper-*"):
+    """Delete temporary folders of its programs, which have ended; every start would add more.
+
+    Its clones are kept. The repo-server makes them inaccessible, even for their owner: without
+    this, people without root could neither delete nor copy the workspace.
+    """
+    folder = components / NAME / _TEMPORARY
+    for each in folder.glob("argocd-*-wrapper-*"):
         shutil.rmtree(each, ignore_errors=True)
+    clones = folder / _CLONES
+    if clones.is_dir():
+        clones.chmod(0o700)
+        for each in clones.iterdir():
+            each.chmod(0o700)
 
 
 def ui_available(port: int) -> bool:

@@ -67,13 +67,18 @@ def test_a_failed_crossplane_initialization_reports_its_last_output(host: Host, 
     assert caught.value.next == "ucp start"
 
 
-def test_leftovers_of_argo_cd_are_deleted_and_its_clones_are_kept(host: Host) -> None:
+def test_leftovers_of_argo_cd_are_deleted_and_its_clones_become_accessible(host: Host) -> None:
     temporary = Path(ArgoCD(host, resync=30).programs()[0].env["TMPDIR"])
-    for name in ("argocd-git-wrapper-1", "argocd-helm-wrapper-2", "_argocd-repo"):
+    for name in ("argocd-git-wrapper-1", "argocd-helm-wrapper-2"):
         (temporary / name).mkdir()
         (temporary / name / "git").write_text("")
+    clone = temporary / "_argocd-repo" / "e558c6a6"
+    clone.mkdir(parents=True)
+    clone.chmod(0)
+    clone.parent.chmod(0o300)
     argocd.remove_leftovers(host.state.components)
     assert [each.name for each in temporary.iterdir()] == ["_argocd-repo"]
+    assert [each.stat().st_mode & 0o777 for each in (clone.parent, clone)] == [0o700, 0o700]
     argocd.remove_leftovers(host.state.components / "none")
 
 
