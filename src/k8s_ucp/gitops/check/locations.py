@@ -22,6 +22,10 @@ Location = tuple[str, int]
 """(file, line number from 1)."""
 
 _LINE = re.compile(r"^(\d+): |\bline (\d+)")
+_TWICE = re.compile(r'\bline (\d+): mapping key "(.+)" already defined at line (\d+)')
+"""kustomize names no file; both lines are counted from the beginning of the document."""
+_UNKNOWN = re.compile(r'\bunknown field "(.+?)"')
+_DOCUMENT = re.compile(r"^---.*\n", re.MULTILINE)
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -38,6 +42,8 @@ class Locations:
         found = self._of_image(fault, files) or self._of_object(fault, files)
         if found is None and fault.value:
             found = self._of_text(fault.value, files)
+        if found is None and fault.rule == "build-failed":
+            found = self._of_build(fault.message, files)
         if found:
             return found
         named = _LINE.search(fault.message) if fault.path in self._tree.files else None
@@ -137,6 +143,16 @@ class Locations:
                     return path, number
         return None
 
+    def _of_build(self, message: str, files: list[str]) -> Location | None:
+        """The line of what kustomize rejects without naming a file."""
+        if twice := _TWICE.search(message):
+            key, lines = twice[2], (int(twice[1]), int(twice[3]))
+            for path in files:
+                if line := _line_of_second(self._text(path), key, *lines):
+                    return path, line
+        unknown = _UNKNOWN.search(message)
+        return self._of_text(f"{unknown[1]}:", files) if unknown else None
+
     def _documents(self, path: str) -> list[Any]:
         if path not in self._nodes:
             self._nodes[path] = nodes(self._text(path))
@@ -147,6 +163,17 @@ class Locations:
             return plain_text(self._tree.files[path], path)
         except UcpError:
             return ""
+
+
+def _line_of_second(text: str, key: str, second: int, first: int) -> int | None:
+    """The line of a key that is twice in a mapping; second, first: its lines in the document."""
+    begins = [0, *(each.end() for each in _DOCUMENT.finditer(text))]
+    for begin, end in zip(begins, [*begins[1:], len(text)], strict=True):
+        lines = text[begin:end].split("\n")
+        both = [lines[n - 1].lstrip(" -").strip("\"'") for n in (first, second) if n <= len(lines)]
+        if len(both) == 2 and all(each.startswith(key) for each in both):
+            return text.count("\n", 0, begin) + second
+    return None
 
 
 def _taken_in(kustomization: Any) -> Iterator[str]:

@@ -13,6 +13,7 @@ from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.manifests.yaml_text import nodes
 
 OVERLAY = "apps/web/overlays/stage"
+TWICE = "apps/twice/overlays/stage"
 FILES = {
     f"{OVERLAY}/kustomization.yaml": (
         "resources:\n  - ../../base\nimages:\n  - name: a/moved\n    newTag: latest\n"
@@ -28,6 +29,10 @@ FILES = {
     "apps/chart/overlays/stage/Chart.yaml": "name: chart\n",
     "apps/chart/overlays/stage/values.yaml": "image: {repository: a/b}\n",
     ".github/workflows/a.yml": "steps:\n  - uses: actions/checkout@v4\n",
+    "apps/twice/overlays/stage/kustomization.yaml": "resources: [two.yaml]\n",
+    "apps/twice/overlays/stage/two.yaml": (
+        "apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: ConfigMap\nkind: Service\n"
+    ),
     "ucp.yaml": "kind: Topology\n",
     "bad.yaml": "a:\n  - [\n",
 }
@@ -84,6 +89,18 @@ DEPLOYMENT = "Deployment/web"
         (Fault("topology-invalid", "7: no", "ucp.yaml"), ("ucp.yaml", 7)),
         (Fault("yaml-invalid", 'in "<file>", line 3, column 1', "bad.yaml"), ("bad.yaml", 3)),
         (Fault("check-failed", "no", "."), (".", 1)),
+        (
+            Fault("build-failed", 'json: unknown field "newTag"', OVERLAY),
+            (f"{OVERLAY}/kustomization.yaml", 5),
+        ),
+        (
+            Fault("build-failed", 'line 3: mapping key "kind" already defined at line 2', TWICE),
+            (f"{TWICE}/two.yaml", 6),
+        ),
+        (
+            Fault("build-failed", 'line 9: mapping key "kind" already defined at line 2', TWICE),
+            (f"{TWICE}/kustomization.yaml", 1),
+        ),
     ],
 )
 def test_a_fault_is_located_in_its_source_file(fault: Fault, place: tuple[str, int]) -> None:
