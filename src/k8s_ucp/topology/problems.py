@@ -95,7 +95,8 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
     if kind == "string_pattern_mismatch":
         return Problem(loc, f"{shown(loc)}: '{value}' is not {_MEANING[context['pattern']]}")
     if kind == "string_type" and isinstance(value, int | float | bool):
-        return Problem(loc, f"{shown(loc)} must be a string: put quotes around {_yaml(value)}")
+        # Not with the value: 1.10 was read as 1.1.
+        return Problem(loc, f"{shown(loc)} must be a string: put the value in quotes")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         known = ", ".join(_keys(model, loc))
         return Problem(loc, f"{shown(loc)} must be a mapping with the keys {known}")

@@ -26,12 +26,15 @@ DEEPEST = 50
 _AT_END = re.compile(r"end of stream|<stream end>")
 _HINTS = {
     r"character '\t'": "indent with spaces, not with tabs",
+    "but found '<scalar>'": "check the indentation, and that each quote above is closed",
     "expected <block end>": "check the indentation of this line and of those above it",
     "mapping values are not allowed": "check the indentation; quote a value that contains ': '",
     "end of stream": "a quote that begins here is not closed",
     "<stream end>": "a bracket that begins here is not closed",
 }
 """What to correct, by a part of the parser's message."""
+_TWICE = re.compile('(found duplicate key ".*?") with value .*')
+"""The values are left out: one may be long, and a mapping is shown as empty."""
 _CONFLICT = re.compile(r"^<<<<<<< ", re.MULTILINE)
 
 
@@ -116,7 +119,7 @@ def _refuse(error: Exception, text: str) -> NoReturn:
         line = text.count("\n", 0, conflict.start()) + 1
         raise BadYaml("a conflict of git begins here: keep one of its two sides", line)
     if isinstance(error, MarkedYAMLError):
-        reason = (error.problem or "no YAML").splitlines()[0]
+        reason = _TWICE.sub(r"\1", (error.problem or "no YAML").splitlines()[0])
         # What is not closed is corrected where it begins; the parser finds it at the end.
         begins = error.context_mark if _AT_END.search(reason) else None
         mark = begins or error.problem_mark

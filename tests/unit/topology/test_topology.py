@@ -50,7 +50,11 @@ WRONG = {
         "did you mean 'scoped'? allowed: admin, scoped",
     ),
     "missing key": ("spec:\n  apps:\n    - image: x\n      tag: y\n", 6, "requires the key 'name'"),
-    "number for text": ("spec:\n  apps: [{name: a, image: b, tag: 0.9}]\n", 5, "quotes around 0.9"),
+    "number for text": (
+        "spec:\n  apps: [{name: a, image: b, tag: 0.9}]\n",
+        5,
+        "put the value in quotes",
+    ),
     "tag in the image": (
         "spec:\n  apps: [{name: a, image: 'b:1', tag: c}]\n",
         5,
@@ -189,6 +193,11 @@ WRONG = {
     "lists in lists": (f"spec:\n  apps: {'[' * 3000}{']' * 3000}\n", 5, "nested more than"),
     "maps in maps": (f"spec: {'{a: ' * 3000}1{'}' * 3000}\n", 4, "nested more than"),
     "duplicate key": ("spec:\n  domain: a.org\n  domain: b.org\n", 6, "duplicate key"),
+    "a quote that is not closed": (
+        'spec:\n  apps:\n    - name: "echo\n      image: a/b\n      tag: "1"\n',
+        8,
+        "check the indentation, and that each quote above is closed",
+    ),
     "no YAML": ("spec: {core: [}\n", 4, "not valid YAML"),
     "a tab": ("spec:\n\tcore: {}\n", 5, "indent with spaces, not with tabs"),
     "a line too far left": (
@@ -236,6 +245,11 @@ def test_an_error_names_the_line_and_the_fix(case: str) -> None:
 )
 def test_files_that_are_not_a_topology_are_refused(text: str, expected: str) -> None:
     assert expected in refused(text)
+
+
+def test_a_duplicate_key_is_named_without_its_values() -> None:
+    message = refused(f"{HEAD}spec: {{}}\nspec: {{domain: a.org}}\n")
+    assert message == 'ucp.yaml:5: not valid YAML: found duplicate key "spec"'
 
 
 def test_an_invalid_url_with_a_credential_is_not_repeated() -> None:
