@@ -86,23 +86,39 @@ def expand(document: ArgoDocument, around: SetContext) -> list[ExpandedApplicati
     template = spec.get("template")
     if not isinstance(template, dict):
         raise NotImportable("it has no template", "correct it")
-    generated = [
-        each for generator in maps(spec, "generators") for each in _generate(generator, around)
-    ]
-    both = {"template": template, "patch": patch}
-    for parameters, filled in zip(generated, _filled(both, generated, around), strict=True):
-        content = {
-            "apiVersion": document.content.get("apiVersion"),
-            "kind": "Application",
-            **_patched(filled["template"], filled["patch"]),
-        }
-        hints = (parameters.get(each) for each in _HINTS)
-        hint = next((each for each in hints if isinstance(each, str) and each), None)
-        application = beside_its_file(replace(document, content=content))
-        found.append(ExpandedApplication(application, hint))
+    for generator in maps(spec, "generators"):
+        generated = _generate(generator, around)
+        both = {"template": _overridden(template, generator), "patch": patch}
+        for parameters, filled in zip(generated, _filled(both, generated, around), strict=True):
+            content = {
+                "apiVersion": document.content.get("apiVersion"),
+                "kind": "Application",
+                **_patched(filled["template"], filled["patch"]),
+            }
+            hints = (parameters.get(each) for each in _HINTS)
+            hint = next((each for each in hints if isinstance(each, str) and each), None)
+            application = beside_its_file(replace(document, content=content))
+            found.append(ExpandedApplication(application, hint))
     if not found:
         raise NotImportable("its generators yield nothing in this repository", _ADVICE)
     return found
+
+
+def _overridden(template: Mapping[str, Any], generator: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The set's template with what the generator's own one sets, as Argo CD merges them.
+
+    Empty values of the latter set nothing. Templates of the generators in a matrix aren't used.
+    """
+    owns = (part(part(generator, name), "template") for name in generator)
+    return merge(template, _set_in(next(filter(None, owns), {})))
+
+
+def _set_in(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Without empty values at any depth of mappings."""
+    found = {
+        key: _set_in(value) if isinstance(value, dict) else value for key, value in content.items()
+    }
+    return {key: value for key, value in found.items() if value}
 
 
 def _filled(value: Any, generated: Sequence[Parameters], around: SetContext) -> list[Any]:
@@ -148,8 +164,6 @@ def _generate(generator: Mapping[str, Any], around: SetContext) -> list[Paramete
             f"its generator {', '.join(map(str, generator)) or '{}'} is not supported", _ADVICE
         )
     own = part(generator, name)
-    if part(own, "template"):
-        raise NotImportable("its generator has a template of its own", _ADVICE)
     selector = part(generator, "selector")
     return [each for each in kinds[name](own, around) if _selects(selector, each)]
 

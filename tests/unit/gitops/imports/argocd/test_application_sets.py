@@ -260,6 +260,19 @@ def test_templates_can_name_the_file_that_a_generator_found() -> None:
     assert applications_of(generator, go, files, goTemplate=True) == [{"a": "EU_1 clusters"}]
 
 
+def test_a_generators_own_template_overrides_the_sets_one_where_it_sets_something() -> None:
+    # argocd-autopilot writes templates of which most values are empty.
+    source = {"repoURL": "", "path": None, "directory": {"recurse": True, "jsonnet": {}}}
+    own = {"metadata": {}, "spec": {"destination": {}, "project": "", "source": source}}
+    generator = {"git": {"repoURL": URL, "files": [{"path": "apps/**/qa.json"}], "template": own}}
+    template = {"spec": {"project": "qa", "source": {"repoURL": URL, "path": "{{srcPath}}"}}}
+    [found_own] = applications_of(generator, template, {"apps/a/qa.json": '{"srcPath": "web"}'})
+    assert found_own == {
+        "project": "qa",
+        "source": {"repoURL": URL, "path": "web", "directory": {"recurse": True}},
+    }
+
+
 def test_hidden_folders_are_no_apps_of_an_applicationset() -> None:
     generator = {"git": {"repoURL": URL, "directories": [{"path": "*"}, {"path": "*/*"}]}}
     files = {".github/a.yaml": CONFIG, "web/.cache/a.yaml": CONFIG, "web/a.yaml": CONFIG}
