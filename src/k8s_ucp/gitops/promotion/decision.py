@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Literal
 
 from k8s_ucp.errors import UcpError, UsageError
@@ -346,8 +348,14 @@ def _last(image: str) -> str:
 
 
 def _choose(intent: Intent, images: Sequence[Target]) -> str:
-    """Advice on how to select one of several images."""
-    advice = _command(intent, intent.env, ["--image", f"{images[0].name}={intent.pin}"])
+    """Advice on how to select one of several images.
+
+    The example is one of those that share a repository with most others: a tag to promote is
+    hardly that of a lone sidecar or database.
+    """
+    shared = Counter(each.image.rpartition("/")[0] for each in images if "/" in each.image)
+    example = max(images, key=lambda each: shared[each.image.rpartition("/")[0]])
+    advice = _command(intent, intent.env, ["--image", f"{example.name}={intent.pin}"])
     lines = [image.line for image in images if image.line]
     return f"{advice}; {_naming(intent.app, lines)}" if lines else advice
 
@@ -429,8 +437,18 @@ def _find(overlay: Overlay, typed: str) -> str:
     path = f"targets: [{{image: {typed}, path: image.tag}}]"
     raise UcpError(
         f"{overlay.path} has no image {typed}",
-        next=nearest(typed, known) if known else f"name it in {config_file(overlay.app)}: {path}",
+        next=_nearest_image(typed, known)
+        if known
+        else f"name it in {config_file(overlay.app)}: {path}",
     )
+
+
+def _nearest_image(typed: str, known: Sequence[str]) -> str:
+    """A hint for an unknown image: one with this word in its last component, or a similar one."""
+    same = (each for each in known if _last(each) == _last(typed))
+    alike = (each for each in known if typed in _last(each))
+    close = next(chain(same, alike), "")
+    return f"did you mean {close}?" if close else nearest(typed, known)
 
 
 def _on_hub(image: str) -> str:

@@ -295,6 +295,21 @@ class TestSeveralImages:
             decide(self.there, intent(images={"wbe": Pin("2")}))
         assert found.value.next == "did you mean web?"
 
+    def test_an_unknown_image_suggests_one_with_the_word_in_its_last_component(self) -> None:
+        names = ("postgres", "team/app_vote", "team/frontend")
+        there = tip({STAGE: "images:\n" + "".join(f"- name: {each}\n" for each in names)})
+        for typed, meant in (("vote", "team/app_vote"), ("frontend", "team/frontend")):
+            with pytest.raises(UcpError) as found:
+                decide(there, intent(images={typed: Pin("2")}))
+            assert found.value.next == f"did you mean {meant}?"
+
+    def test_the_example_for_a_bare_tag_is_an_image_of_the_most_common_repository(self) -> None:
+        names = ("busybox", "kbudde/exporter", "team/carts", "team/users", "redis")
+        there = tip({STAGE: "images:\n" + "".join(f"- name: {each}\n" for each in names)})
+        with pytest.raises(UsageError, match="has 5 images") as found:
+            decide(there, intent("2"))
+        assert found.value.next == "ucp promote echo --env stage --image team/carts=2"
+
 
 class TestBatch:
     there = tip(
