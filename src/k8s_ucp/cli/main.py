@@ -395,9 +395,9 @@ def _complete(error: typer.TyperException, text: str, arguments: Sequence[str]) 
     if option := getattr(error, "option_name", None):
         parameters = context.command.params
         return wrong_arguments.without_flag(arguments, option, parameters, context)
-    if word := wrong_arguments.extra_argument(text):
+    if words := wrong_arguments.extra_arguments(text):
         options = {flag: each for each in context.command.params for flag in each.opts}
-        return wrong_arguments.with_flag(arguments, word, options, context)
+        return wrong_arguments.with_flags(arguments, words, options, context)
     if text.startswith("Missing argument"):
         return wrong_arguments.one_of(context.command_path, getattr(error, "param", None), context)
     if text.startswith("Missing command"):

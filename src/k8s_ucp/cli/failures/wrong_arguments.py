@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \(([^ ]+)\)")
+_EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.+)\)")
 _TAG = re.compile(r"v?[0-9][\w.-]*")
 
 
-def extra_argument(message: str) -> str | None:
-    """The argument that typer's error message says is one too many."""
+def extra_arguments(message: str) -> list[str]:
+    """The arguments that typer's error message says are too many."""
     found = _EXTRA.match(message)
-    return found and found[1]
+    return found[1].split() if found else []
 
 
-def with_flag(
-    arguments: Sequence[str], word: str, options: Mapping[str, Any], context: Any
+def with_flags(
+    arguments: Sequence[str], words: Sequence[str], options: Mapping[str, Any], context: Any
 ) -> str | None:
-    """The command line with the flag that an extra argument lacks; None if it isn't evident.
+    """The command line with the flags that extra arguments lack; None if they aren't evident.
 
     options: of the command, by flag.
     """
     environments = _completions(options.get("--env"), context)
-    flag = "--env" if word in environments else "--tag" if _TAG.fullmatch(word) else ""
-    if flag not in options or flag in arguments or word not in arguments:
-        return None
-    # The last one: an app may be called like an environment.
-    place = len(arguments) - 1 - [*reversed(arguments)].index(word)
-    return f"ucp {shlex.join([*arguments[:place], flag, *arguments[place:]])}"
+    line = list(arguments)
+    for word in words:
+        flag = "--env" if word in environments else "--tag" if _TAG.fullmatch(word) else ""
+        if flag not in options or flag in line or word not in line:
+            return None
+        # The last one: an app may be called like an environment.
+        place = len(line) - 1 - line[::-1].index(word)
+        line.insert(place, flag)
+    return f"ucp {shlex.join(line)}"
 
 
 def without_flag(
@@ -64,10 +68,14 @@ def one_of(path: str, argument: Any, context: Any) -> str | None:
 
 
 def _completions(parameter: Any, context: Any) -> list[str]:
-    """What a shell would propose for an argument or option."""
+    """What a shell would propose for an argument or option in the workspace of this call."""
+    call = context.find_root().obj
     if parameter is None:
         return []
-    return [each.value for each in parameter.shell_complete(context, "") if each.value]
+    # Completions look at the current folder and at the line that a shell passes.
+    with contextlib.suppress(OSError), contextlib.chdir(call.folder if call else "."):
+        return [each.value for each in parameter.shell_complete(context, "") if each.value]
+    return []
 
 
 def sub_command(path: str, commands: Mapping[str, Any]) -> str | None:

@@ -22,6 +22,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("promote echo prod --from stage", "ucp promote echo --env prod --from stage"),
         ("promote echo 0.9.3 --env stage", "ucp promote echo --tag 0.9.3 --env stage"),
+        ("promote echo stage 0.9.3", "ucp promote echo --env stage --tag 0.9.3"),
+        ("promote echo 0.9.3 stage", "ucp promote echo --tag 0.9.3 --env stage"),
+        ("promote echo stage prod", "ucp promote --help"),
         ("rollback stage stage", "ucp rollback stage --env stage"),
         ("rollback echo 0.9.3", "ucp rollback --help"),
         ("promote echo --env stage prod", "ucp promote --help"),
@@ -51,13 +54,25 @@ def test_the_advice_is_the_complete_command_where_that_is_evident(
     assert capsys.readouterr().err.endswith(f"\n  next: {advice}\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("app --workspace {0}", "ucp app list --workspace {0}"),
+        ("history --workspace {0}", "ucp history --workspace {0} echo"),
+        ("promote echo prod --workspace {0}", "ucp promote echo --env prod --workspace {0}"),
+        ("--workspace {0}/none promote echo prod", "ucp promote --help"),
+    ],
+)
 def test_advice_works_from_another_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    line: str,
+    advice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir("/")
-    assert main.run(["--workspace", str(tmp_path), "app"]) == 2
-    advice = f"ucp app list --workspace {tmp_path}"
-    assert capsys.readouterr().err == f"ucp: Missing command.\n  next: {advice}\n"
+    assert main.run(line.format(tmp_path).split()) == 2
+    assert capsys.readouterr().err.endswith(f"\n  next: {advice.format(tmp_path)}\n")
 
 
 def test_a_number_with_limits_is_called_a_number(capsys: pytest.CaptureFixture[str]) -> None:
