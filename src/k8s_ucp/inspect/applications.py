@@ -140,6 +140,11 @@ def _unhealthy(resource: dict[str, Any]) -> str:
 
 
 def kept(item: Object) -> list[str]:
+    """Names of the kept resources."""
+    return sorted(_shown(each) for each in kept_resources(item))
+
+
+def kept_resources(item: Object) -> list[dict[str, Any]]:
     """Objects removed from git that are deliberately kept, if nothing else differs.
 
     Namespaces and data are never pruned (`Prune=false`): Argo CD skips them in every sync and keeps
@@ -153,7 +158,7 @@ def kept(item: Object) -> list[str]:
         each.get("requiresPruning") and _key(each) in skipped for each in different
     ):
         return []
-    return sorted(_shown(each) for each in different)
+    return different
 
 
 def shortened(text: str) -> str:

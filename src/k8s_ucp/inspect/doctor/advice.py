@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from k8s_ucp import names
-from k8s_ucp.inspect.applications import ENDLESS, reason
+from k8s_ucp.inspect.applications import ENDLESS, kept_resources, reason
 from k8s_ucp.inspect.resource_conditions import Cause, kubectl_words
 from k8s_ucp.kube import Object, labels_of
 from k8s_ucp.topology import Topology
+
+MOST_KEPT = 3
+"""Commands that one advice shows; the next run of `ucp doctor` shows more."""
 
 NEXT = {
     "EnvironmentUnknown": "declare {environment} in spec.environments of ucp.yaml, then ucp start",
@@ -177,6 +182,24 @@ def of_resource(cause: Cause, admin: str) -> str:
     return f"kubectl --kubeconfig {shlex.quote(admin)} {kubectl_words('describe', item)}"
 
 
+def of_kept(item: Object, topology: Topology, admin: str) -> str:
+    """How to delete the first objects of an Application that are kept without git."""
+    goes_to = (item.get("spec") or {}).get("destination") or {}
+    kubectl = kubectl_on(_cluster(goes_to, topology), admin)
+    commands = [
+        f"{kubectl} {kubectl_words('delete', _as_object(each))}"
+        for each in kept_resources(item)[:MOST_KEPT]
+    ]
+    return f"when they are no longer needed: {'; '.join(commands)}"
+
+
+def _as_object(resource: dict[str, Any]) -> Object:
+    """An entry of Argo CD's list of resources as the object that it is about."""
+    version = "/".join(filter(None, (resource.get("group"), resource.get("version"))))
+    metadata = {key: resource[key] for key in ("namespace", "name") if resource.get(key)}
+    return {"apiVersion": version, "kind": resource["kind"], "metadata": metadata}
+
+
 _OF_RESOURCE = (
     (r"(?i)could not connect to the endpoint|connection refused", "ucp start; ucp logs cloud"),
     (
@@ -206,11 +229,14 @@ def _is_kustomized(item: Object) -> bool:
 def _kubectl(item: Object, topology: Topology, admin: str) -> str:
     """kubectl on the cluster and in the namespace that an Application deploys to."""
     goes_to = (item.get("spec") or {}).get("destination") or {}
-    cluster = str(goes_to.get("name") or "in-cluster")
-    if not cluster.startswith(f"{topology.name}-"):
-        cluster = topology.core_cluster
     namespace = f" -n {goes_to['namespace']}" if goes_to.get("namespace") else ""
-    return f"{kubectl_on(cluster, admin)}{namespace}"
+    return f"{kubectl_on(_cluster(goes_to, topology), admin)}{namespace}"
+
+
+def _cluster(destination: Mapping[str, Any], topology: Topology) -> str:
+    """The cluster that an Application deploys to."""
+    name = str(destination.get("name") or "in-cluster")
+    return name if name.startswith(f"{topology.name}-") else topology.core_cluster
 
 
 def kubectl_on(cluster: str, admin: str) -> str:

@@ -16,6 +16,7 @@ from k8s_ucp.inspect.doctor.advice import (
     NEXT_BY_KIND,
     kubectl_on,
     of_application,
+    of_kept,
     of_resource,
 )
 from k8s_ucp.inspect.doctor.certificates import expiring
@@ -334,7 +335,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
         if each["metadata"].get("deletionTimestamp"):
             continue
         if is_settled(each):
-            yield from _kept(name, kept(each))
+            yield from _kept(each, found)
             continue
         if _only_repeats(each, found):
             continue
@@ -362,13 +363,13 @@ def _only_repeats(item: Object, found: Examined) -> bool:
     return False
 
 
-def _kept(application: str, kept: list[str]) -> Iterator[Finding]:
-    if kept:
+def _kept(item: Object, found: Examined) -> Iterator[Finding]:
+    if objects := kept(item):
         yield Finding(
-            f"application/{application}/kept",
+            f"application/{item['metadata']['name']}/kept",
             "warning",
-            f"{', '.join(kept)}: removed from git, but kept because they contain data",
-            "delete them with kubectl when they are no longer needed",
+            f"{', '.join(objects)}: removed from git, but kept because they contain data",
+            of_kept(item, found.topology, found.admin),
         )
 
 

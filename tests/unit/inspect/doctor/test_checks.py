@@ -239,6 +239,7 @@ def test_objects_protected_from_pruning_are_a_warning() -> None:
     (found,) = findings(examined(applications=[application]))
     assert (found.id, found.severity) == ("application/mirrors/kept", "warning")
     assert "Namespace data" in found.message
+    assert found.next.endswith("demo-core.yaml delete namespace data")
 
 
 def test_a_mirror_that_is_not_ready_is_reported() -> None:
