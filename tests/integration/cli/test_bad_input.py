@@ -43,9 +43,9 @@ def test_invalid_flags_are_refused(world: Workbench, case: str) -> None:
 
 
 def test_start_without_a_terminal_asks_for_yes(world: Workbench) -> None:
-    ended = world.ucp("start", expect=2)
+    ended = world.ucp("start", "--plan", "--env", "stage", expect=2)
     assert "the wizard needs a terminal" in ended.stderr
-    assert "next: ucp start --yes" in ended.stderr
+    assert " start --plan --env stage --yes (by default: " in ended.stderr
     assert files(world) == []
 
 

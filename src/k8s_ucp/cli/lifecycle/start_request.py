@@ -156,9 +156,12 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
     from k8s_ucp.cli import questions
 
     if not questions.can_ask():
+        from k8s_ucp.cli.plan_runner import command_line
+
         raise questions.NoTerminal(
             f"{path} does not exist, and the wizard",
-            next=f"ucp start --yes ({DEFAULT} core, environments stage and prod, app echo)",
+            next=f"{command_line()} --yes (by default: {DEFAULT} core, environments stage and "
+            "prod, app echo)",
         )
     clusters, missing = _choices()
     # What a flag specifies isn't asked.
