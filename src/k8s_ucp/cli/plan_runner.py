@@ -121,13 +121,20 @@ def open_journal(
 ) -> Journal:
     """Open the journal of a run; next: the command that continues it, if that is another one.
 
-    Prints what is continued, or what happened to a journal that can't be read.
+    Prints what is continued, or what happened to a journal that can't be read. Raises UcpError if
+    another process is in the run.
     """
     if path and (words := journal.set_aside(path)):
         console.say(f"note: {words}")
     opened = Journal(path, plan, command, next)
-    if opened.resumed:
-        console.say(f"{opened.resumed}; continuing from there")
+    if before := opened.resumed:
+        if before.state == "running" and before.pid != os.getpid():
+            # Such as a command that waits for a cluster, without the topology's lock.
+            raise UcpError(
+                f"another command is running: `{before.command}` (PID {before.pid})",
+                next="wait for it to finish, or interrupt it with Ctrl-C",
+            )
+        console.say(f"{before}; continuing from there")
     return opened
 
 
