@@ -115,6 +115,10 @@ class StateFolder:
     def kubeconfig(self, cluster: str) -> Path:
         return self.kubeconfigs / f"{cluster}.yaml"
 
+    def return_note(self, environment: str) -> Path:
+        """Exists while `ucp recreate` brings an environment back; a rerun then only waits."""
+        return self.root / f"bringing-back-{environment}"
+
     def make(self) -> None:
         """Create the folders, private to the user. Raises UcpError if that fails."""
         for folder in (

@@ -53,8 +53,13 @@ def test_environment_is_added_and_removed(workspace: Path) -> None:
     assert "# What you want" in (workspace / "ucp.yaml").read_text()
     listed = json.loads(ucp(workspace, "env", "list", "-o", "json"))
     assert [each["name"] for each in listed] == ["stage", "prod", "eu"]
+    # Of a `ucp recreate` that was interrupted: it doesn't concern a later environment of this name.
+    note = Workspace.at(workspace).state("demo").return_note("eu")
+    note.parent.mkdir(parents=True)
+    note.touch()
     ucp(workspace, "env", "remove", "eu")
     assert load(workspace / "ucp.yaml") == default()
+    assert not note.exists()
 
 
 def test_env_add_says_that_a_start_is_needed_for_argo_rollouts(workspace: Path) -> None:

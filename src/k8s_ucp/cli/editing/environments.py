@@ -304,6 +304,8 @@ def remove(
             # Without a wait, nobody would have the rest deleted.
             with clusters_first([deletion] if deletion and wait else []):
                 edit_topology(call, edit, subject=subject, removed=removed, part_of=parts)
+        # An environment that gets this name later is another one.
+        call.workspace.state(before.name).return_note(name).unlink(missing_ok=True)
         if deletion is None:
             how = "; the core cluster is not running: its cluster is deleted at the next start"
         elif not wait:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.command import Invocation, Output
@@ -62,7 +61,7 @@ def stop_environments(
         if leaving and not wait:
             refuse_unattended(deletions.values(), again)
         for each in chosen:
-            return_note(call, topology, each.name).unlink(missing_ok=True)
+            call.workspace.state(topology.name).return_note(each.name).unlink(missing_ok=True)
         if leaving:
             question = f"Stop {', '.join(each.name for each in leaving)}?"
             confirm_loss(call, planned, question, yes=yes)
@@ -178,11 +177,6 @@ def await_clusters_deleted(
     with parts.step(title, "await-clusters-gone") if deletions else contextlib.nullcontext():
         for each in deletions.values():
             await_cluster_deleted(each, again, seconds=max(1.0, until - time.monotonic()))
-
-
-def return_note(call: Invocation, topology: Topology, environment: str) -> Path:
-    """File that exists while `ucp recreate` brings an environment back; a rerun then only waits."""
-    return call.workspace.state(topology.name).root / f"bringing-back-{environment}"
 
 
 def about(environments: Iterable[Environment]) -> str:

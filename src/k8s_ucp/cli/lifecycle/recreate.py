@@ -44,7 +44,6 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     editor_of,
     env_flags,
     preview_stop,
-    return_note,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
 from k8s_ucp.cli.topology_selection import declared_topology, environment_names
@@ -124,8 +123,9 @@ def _recreate_environments(
 ) -> None:
     topology = declared_topology(call)
     chosen = chosen_environments(topology, names)
+    state = call.workspace.state(topology.name)
     todo = {
-        each.name: next_of(each.state, coming_back=return_note(call, topology, each.name).exists())
+        each.name: next_of(each.state, coming_back=state.return_note(each.name).exists())
         for each in chosen
     }
     leaving = [each for each in chosen if todo[each.name] is Remaining.tear_down]
@@ -172,7 +172,7 @@ def _recreate_environments(
             part_of=parts,
         )
         for each in chosen:
-            return_note(call, topology, each.name).unlink(missing_ok=True)
+            state.return_note(each.name).unlink(missing_ok=True)
     for each in chosen:
         how = (
             "finished an earlier ucp recreate" if todo[each.name] is Remaining.wait else "recreated"
@@ -192,7 +192,7 @@ def _bring_back(
 ) -> None:
     """Write the note, then commit: after an interruption in between, they are still stopped."""
     for each in environments:
-        write_private_file(return_note(call, topology, each.name), "")
+        write_private_file(call.workspace.state(topology.name).return_note(each.name), "")
     commit_state(call, environments, "running", parts)
 
 
