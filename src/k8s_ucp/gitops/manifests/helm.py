@@ -12,6 +12,8 @@ KUBERNETES = "1.35.0"
 """Kubernetes version for which charts are rendered, since no cluster is queried."""
 _SHOWN = 6
 """Maximum number of lines of an error."""
+_LONGEST = 2000
+"""Maximum number of characters: a template that includes itself is named a thousand times."""
 MEMORY = 1_000_000_000
 """Bytes; a template can ask for any number of them. Large charts take a fifth of this."""
 OUTPUT = 64_000_000
@@ -86,9 +88,15 @@ def call(
 
 
 def own_words(output: str) -> str:
-    """Helm's last error message; if it ends in a colon, with the lines that follow."""
+    """Helm's last error message; if it ends in a colon, with the lines that follow.
+
+    The middle of a very long one is left out.
+    """
     lines = [each.strip() for each in output.splitlines() if each.strip()]
     starts = [at for at, each in enumerate(lines) if each.startswith("Error: ")]
     words = [each.removeprefix("Error: ") for each in lines[starts[-1] if starts else -1 :]]
     words = words[: _SHOWN if words and words[0].endswith(":") else 1]
-    return " ".join(words) or "no message"
+    said = " ".join(words) or "no message"
+    if len(said) <= _LONGEST:
+        return said
+    return f"{said[: _LONGEST // 2]} … {said[-_LONGEST // 2 :]}"

@@ -23,3 +23,12 @@ from k8s_ucp.gitops.manifests.helm import own_words
 )
 def test_an_error_is_shown_with_its_details(said: str, shown: str) -> None:
     assert own_words(said) == shown
+
+
+def test_the_middle_of_a_very_long_message_is_left_out() -> None:
+    """Helm repeats the position of a template that includes itself a thousand times."""
+    middle = 'executing "r" at <include "r" .>: error calling include: ' * 1000
+    shown = own_words(f"Error: template: web: {middle}nested reference name: r")
+    assert len(shown) < 2100
+    assert shown.startswith("template: web: executing")
+    assert shown.endswith("nested reference name: r")
