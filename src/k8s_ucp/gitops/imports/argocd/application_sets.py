@@ -46,6 +46,9 @@ _HINTS = (_OF_CLUSTER, "env", "environment", "stage", "envName", "environmentNam
 _OWN_CLUSTER = "in-cluster"
 """Argo CD's name for the cluster that it runs on, which is not an environment."""
 
+_MOST = 10_000
+"""Applications of a matrix; its generators multiply, so a few lines can ask for billions."""
+
 Parameters = Mapping[str, Any]
 FillGo = Callable[[Sequence[str], Sequence[Parameters]], Sequence[Sequence[str]]]
 """(Go templates, sets of parameters) to the filled templates for each set; raises UcpError."""
@@ -280,6 +283,8 @@ def _product(generator: Mapping[str, Any], around: SetContext) -> list[Parameter
     for first in _generate(generators[0], around):
         second = fill(generators[1], first, go=around.go)
         found += [merge(first, each) for each in _generate(second, around)]
+        if len(found) > _MOST:
+            raise NotImportable(f"its matrix yields more than {_MOST} Applications", _ADVICE)
     return found
 
 

@@ -351,3 +351,12 @@ def test_go_templates_with_conditions_are_filled_by_helm_if_every_parameter_is_k
     files["sets/all.yaml"] = of_files("apps/*/app.yaml", name)
     reason = refusal(found(files, fill_go=fails), "all").reason
     assert reason == "its template can't be filled: helm: wrong type"
+
+
+def test_a_matrix_of_millions_of_applications_is_refused() -> None:
+    """Its text is short, and expanding it would take hours and all memory."""
+    lists = [{"list": {"elements": [{each: str(n)} for n in range(3000)]}} for each in "ab"]
+    template = {"metadata": {"name": "{{a}}-{{b}}"}, "spec": {"source": {"repoURL": URL}}}
+    text = application_set("all", {"matrix": {"generators": lists}}, template)
+    reason = refusal(found({"set.yaml": text}), "all").reason
+    assert reason == "its matrix yields more than 10000 Applications"
