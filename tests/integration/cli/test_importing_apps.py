@@ -552,7 +552,7 @@ def test_many_environments_are_named_by_a_few_flags(
         files[path] = "resources: [../../base]\n"
     with pytest.raises(UcpError, match="v11 and 18 more; it has stage, prod") as failed:
         ucp(workspace, "app", "import", str(write(tmp_path / "theirs", files)), "--all")
-    assert "leave out all others: --map v00=ENV --skip-env '*'" in str(failed.value.next)
+    assert "leave out all others: --map v00=stage --skip-env '*'" in str(failed.value.next)
     assert "--app NAME" in str(failed.value.next) and "v01" not in str(failed.value.next)
     source, skip = str(tmp_path / "theirs"), ("--skip-env", "*", "--map", "v11=prod")
     said = ucp(workspace, "app", "import", source, "--all", "--dry-run", *skip)

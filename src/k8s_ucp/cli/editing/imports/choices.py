@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.adding.items import parsed_item
@@ -151,7 +152,10 @@ def complete_mapping(
     }
     if missing and not can_ask():
         flags = proposed_flags(missing, ours, mapping, beside)
-        advice = f"map them: {' '.join(flags)} (or --skip-env NAME)"
+        more = " (or --skip-env NAME)"
+        if any(each.startswith("--skip-env ") for each in flags):
+            more = "; to keep one that is left out: --map NAME=ENV, or first `ucp env add NAME`"
+        advice = f"map them: {' '.join(flags)}{more}"
         raise UsageError(
             f"ucp.yaml has no environment {some_of(missing, NAMED)}; it has {', '.join(ours)}",
             next=advice if len(flags) <= NAMED else _of_many(flags),
@@ -173,7 +177,7 @@ def _of_many(flags: Sequence[str]) -> str:
 
     flags: those of `proposed_flags`, of which only some have an environment of ours.
     """
-    known = [each for each in flags if each.startswith("--map ") and not each.endswith("=ENV")]
+    known = [each for each in flags if each.startswith("--map ")]
     named = " ".join(known[:NAMED] or flags[:1])
     return (
         f"map those that you want, and leave out all others: {named} --skip-env '*'; or import "
@@ -187,7 +191,7 @@ def proposed_flags(
     mapping: Mapping[str, str | None],
     beside: Mapping[str, Collection[str]],
 ) -> list[str]:
-    """Flags that map environments with similar names; each of ours is used once.
+    """Flags that map environments with similar names, each of ours once, and leave out others.
 
     beside: environments of the apps that have one, by its name; ours among these are not used for
     it.
@@ -200,12 +204,11 @@ def proposed_flags(
         if here := next(same, None):
             free.remove(here)
             alike[name] = here
-    left = {name: [each for each in free if each not in beside.get(name, ())] for name in missing}
-    quoted = {name: shlex.quote(name) for name in missing}
-    rest = {
-        name: f"--map {quoted[name]}=ENV" if left[name] else f"--skip-env {quoted[name]}"
-        for name in missing
-    }
+    if not alike:
+        # Something must be imported: the first that may be is proposed for the first of ours.
+        pairs = ((name, each) for name in missing for each in free)
+        alike = dict(islice((pair for pair in pairs if pair[1] not in beside.get(pair[0], ())), 1))
     return [
-        f"--map {quoted[name]}={alike[name]}" if name in alike else rest[name] for name in missing
+        f"--map {quote(name)}={alike[name]}" if name in alike else f"--skip-env {quote(name)}"
+        for name in missing
     ]

@@ -11,7 +11,26 @@ from k8s_ucp.gitops.imports.findings import DiscoveredApp
 
 
 def test_names_of_environments_in_proposed_flags_are_quoted_for_a_shell() -> None:
-    assert proposed_flags(["$(id)"], ["prod"], {}, {}) == ["--map '$(id)'=ENV"]
+    assert proposed_flags(["$(id)"], ["prod"], {}, {}) == ["--map '$(id)'=prod"]
+
+
+def test_flags_that_are_proposed_name_environments_of_ucp_yaml(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(questions, "can_ask", lambda: False)
+
+    def advice(*theirs: str) -> str | None:
+        [picked] = [DiscoveredApp("web", "kustomize", "web", environments=theirs)]
+        with pytest.raises(UsageError) as failed:
+            complete_mapping([picked], ["dev", "stage", "prod"], {}, skip_others=False)
+        return failed.value.next
+
+    assert advice("prod-eu", "prod-us", "qa") == (
+        "map them: --map prod-eu=prod --skip-env prod-us --skip-env qa; to keep one that is left "
+        "out: --map NAME=ENV, or first `ucp env add NAME`"
+    )
+    assert advice("testing") == "map them: --map testing=dev (or --skip-env NAME)"
+    assert advice("dev", "test") == ("map them: --map test=stage (or --skip-env NAME)")
 
 
 def test_flags_for_many_environments_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
