@@ -10,7 +10,7 @@ from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests, objects_o
 from k8s_ucp.cli.editing.preview.checks import blocking, findings_of
 from k8s_ucp.cli.editing.preview.notes import (
     print_foreign_kinds,
-    print_unchangeable_images,
+    print_notes_of,
     report_form,
 )
 from k8s_ucp.cli.editing.preview.permissions import refusals_of
@@ -68,7 +68,7 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     if not has_own_manifests(app):
         return Refusals(findings=blocking(found))
     print_foreign_kinds(call, topology, {name: app_objects.objects})
-    print_unchangeable_images(call, name, app_objects)
+    print_notes_of(call, topology, app, app_objects)
     lacking = refusals_of(app, app_objects)
     for words in lacking:
         call.console.say(f"would be refused: {words}")
@@ -98,7 +98,7 @@ def changes(
     for app in topology.spec.apps:
         if app.name in names and (app_objects := inspection.app_objects.get(app.name)):
             if notes:
-                print_unchangeable_images(call, app.name, app_objects)
+                print_notes_of(call, topology, app, app_objects)
             refusals = refusals_of(app, app_objects, f"{app.name}=")
             lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
     found = blocking(findings_of(call, after, topology, names))

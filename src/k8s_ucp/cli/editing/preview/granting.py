@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests, objects_of
-from k8s_ucp.cli.editing.preview.notes import print_foreign_kinds, print_unchangeable_images
+from k8s_ucp.cli.editing.preview.notes import print_foreign_kinds, print_notes_of
 from k8s_ucp.cli.editing.preview.permissions import find_forbidden, lacking_permissions
 from k8s_ucp.cli.editing.preview.rendering import edited, render_repositories
 from k8s_ucp.errors import UcpError, UsageError
@@ -69,7 +69,7 @@ def grant(
         if problem := inspection.failures.get(app.name):
             raise problem
         app_objects = inspection.app_objects[app.name]
-        print_unchangeable_images(call, app.name, app_objects)
+        print_notes_of(call, topology, app, app_objects)
         if problem := inspection.forbidden.get(app.name):
             raise problem
         wanted = lacking_permissions(app, app_objects)

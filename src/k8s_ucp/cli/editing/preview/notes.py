@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
+from k8s_ucp.cli.editing.preview.permissions import uncreated_namespaces
 from k8s_ucp.cli.editing.preview.rendering import edited
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
     from k8s_ucp.cli.editing.preview.app_objects import AppObjects
     from k8s_ucp.cli.editing.topology_edit import Edit
-    from k8s_ucp.topology import Topology
+    from k8s_ucp.topology import App, Topology
 
 _REFUSED = frozenset(
     f"{each}.argoproj.io" for each in ("Application", "ApplicationSet", "AppProject")
@@ -75,7 +76,19 @@ def _is_of_rollouts(kind: str) -> bool:
     return kind.endswith(".argoproj.io")
 
 
-def print_unchangeable_images(call: Invocation, name: str, app_objects: AppObjects) -> None:
+def print_notes_of(call: Invocation, topology: Topology, app: App, app_objects: AppObjects) -> None:
+    """Print which namespaces of a new app are missing, and which images can't be promoted."""
+    homes = {each.home for each in topology.spec.apps}
+    if missing := uncreated_namespaces(app, app_objects, homes):
+        call.console.say(
+            f"{app.name}: neither it nor Argo CD creates the namespace {', '.join(missing)}: add a "
+            f"Namespace to its manifests, or have its objects go to {app.home}; without it they "
+            "can't be deployed"
+        )
+    _print_unchangeable_images(call, app.name, app_objects)
+
+
+def _print_unchangeable_images(call: Invocation, name: str, app_objects: AppObjects) -> None:
     """Print which images of a new app promotions can't change, and why."""
     for each in app_objects.unset:
         call.console.say(f"{name}: {each}")

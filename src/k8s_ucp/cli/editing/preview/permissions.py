@@ -94,11 +94,27 @@ def lacking_permissions(app: App, app_objects: AppObjects) -> LackingPermissions
     kinds = [each for each in found.kinds if not _is_granted(each, app.cluster_kinds)]
     namespaces = [each for each in found.namespaces if each not in app.namespaces]
     moves = found.alone and not app.namespace
-    made = {_namespace_made(each) for each in app_objects.objects} | {"default"}
+    made = _namespaces_made(app_objects)
     unmade = [each for each in namespaces if each not in made]
     outside = sorted(app_objects.missing)
     is_chart = app_objects.is_chart
     return LackingPermissions(app.home, kinds, namespaces, unmade, moves, outside, is_chart)
+
+
+def uncreated_namespaces(app: App, app_objects: AppObjects, homes: Collection[str]) -> list[str]:
+    """Namespaces that the app may write to and does, but nothing known creates.
+
+    homes: namespaces that Argo CD creates, one for each app.
+    """
+    from k8s_ucp.gitops.check.permissions import needed
+
+    made = _namespaces_made(app_objects) | {*homes}
+    used = needed(app_objects.objects, app.home).namespaces
+    return [each for each in used if each in app.namespaces and each not in made]
+
+
+def _namespaces_made(app_objects: AppObjects) -> set[Any]:
+    return {_namespace_made(each) for each in app_objects.objects} | {"default"}
 
 
 def _is_granted(kind: str, granted: Collection[str]) -> bool:

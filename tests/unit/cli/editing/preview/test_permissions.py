@@ -7,7 +7,11 @@ from dataclasses import replace
 import pytest
 
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
-from k8s_ucp.cli.editing.preview.permissions import find_forbidden, lacking_permissions
+from k8s_ucp.cli.editing.preview.permissions import (
+    find_forbidden,
+    lacking_permissions,
+    uncreated_namespaces,
+)
 from k8s_ucp.topology import App
 
 
@@ -52,6 +56,15 @@ def test_what_to_do_beyond_the_flags_is_reported() -> None:
     assert "kustomizations" not in chart.advice
     moves = lacking_permissions(app, AppObjects([config("more")]))
     assert moves.advice == ""
+
+
+def test_an_allowed_namespace_that_nothing_creates_is_still_reported() -> None:
+    allowed = {"name": "web", "path": "manifests/web", "namespaces": ["api", "more", "prod"]}
+    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "more"}}
+    brings = AppObjects([config("prod"), config("more"), made, config("api"), config("web")])
+    app = App.model_validate(allowed)
+    assert not lacking_permissions(app, brings).any
+    assert uncreated_namespaces(app, brings, ["web", "api"]) == ["prod"]
 
 
 def test_an_appproject_is_to_be_removed_not_moved_to_another_namespace() -> None:
