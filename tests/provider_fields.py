@@ -3,7 +3,7 @@ HTTPRoute of the Gateway API.
 
 tests/unit/gitops/provider_fields.json contains them for the kinds that our templates use: at each
 level that a template sets, every field with its type, so that a misspelt field can be compared with
-its neighbours. It contains facts only: names, types, required fields. To update a package, check
+its neighbors. It contains facts only: names, types, required fields. To update a package, check
 out its repository at the new tag and run
 
     python -m tests.provider_fields CRDS... < built.yaml

@@ -19,10 +19,10 @@ CONTRIB = "xpkg.crossplane.io/crossplane-contrib"
 
 @dataclass(frozen=True)
 class CredentialForm:
-    """Format of a credential. normalise: raises ValueError, which does not contain the text."""
+    """Format of a credential. normalize: raises ValueError, which does not contain the text."""
 
     expected: str
-    normalise: Callable[[str], str]
+    normalize: Callable[[str], str]
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def load_login(name: str, ref: CredentialRef) -> tuple[str, str]:
 def _load(name: str, ref: CredentialRef, form: CredentialForm) -> str:
     text = _read(name, ref, form)
     try:
-        return form.normalise(text)
+        return form.normalize(text)
     except ValueError as error:
         raise _bad(name, ref, str(error), form) from None
 

@@ -45,7 +45,7 @@ class Crossplane:
     host: Host
     settings: CrossplaneSettings
 
-    def initialise(
+    def initialize(
         self, *, timeout: float = INIT_SECONDS, programs: RunningPrograms | None = None
     ) -> None:
         """Let Crossplane create its certificates and default objects. Can be repeated.
@@ -79,7 +79,7 @@ class Crossplane:
                 return
 
     def fetch_certificates(self, kube: Kube) -> None:
-        """Write the client certificate created by `initialise` to the process's folder.
+        """Write the client certificate created by `initialize` to the process's folder.
 
         Raises UcpError.
         """

@@ -1,7 +1,7 @@
 """Moves a new repository into place with one rename after git has completely created it.
 
 The process may be killed, or the disk be full, at any moment: what is in place is complete, or is
-recognised as a partial repository and replaced.
+recognized as a partial repository and replaced.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Stack:
         manifests.apply_all(self.kube, [each for each in engine if not each.is_crd])
         self.argocd.prepare(self.kube)
         self.placement.start(self.argocd.programs())
-        self.crossplane.initialise()
+        self.crossplane.initialize()
         self.crossplane.fetch_certificates(self.kube)
         self.functions.ensure_certificate(self.kube)
         self.placement.start(self.functions.programs())

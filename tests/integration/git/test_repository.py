@@ -271,7 +271,7 @@ def test_missing_object_is_an_error(clone: Repository) -> None:
         clone.contents(["1" * 40])
 
 
-def test_texts_are_merged_with_labelled_conflicts() -> None:
+def test_texts_are_merged_with_labeled_conflicts() -> None:
     base = b"a\nb\nc\nd\n"
     assert merge_text(base, b"a\nB\nc\nd\n", b"a\nb\nc\nD\n") == (b"a\nB\nc\nD\n", True)
     text, clean = merge_text(b"a\n", b"b\n", b"c\n")

@@ -59,7 +59,7 @@ def test_a_failed_crossplane_initialization_reports_its_last_output(host: Host, 
     program.write_text(f"#!/bin/sh\necho first >&2\necho second >&2\n{last}\n")
     program.chmod(0o700)
     with pytest.raises(DeadlineExceeded) as caught:
-        Crossplane(host, CrossplaneSettings()).initialise(timeout=0.5)
+        Crossplane(host, CrossplaneSettings()).initialize(timeout=0.5)
     assert caught.value.message.startswith(
         "end of `crossplane core init`: not reached within 0.5 s"
     )

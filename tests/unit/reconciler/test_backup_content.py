@@ -73,10 +73,10 @@ def test_an_empty_core_removes_nothing_from_the_backup() -> None:
 def test_only_a_changed_kubeconfig_is_a_renewal() -> None:
     known = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "old"}}})
     renewed = Backup(sources={"ns/k": {"labels": {"a": "b"}, "data": {"kubeconfig": "new"}}})
-    relabelled = Backup(sources={"ns/k": {"labels": {}, "data": {"kubeconfig": "old"}}})
+    relabeled = Backup(sources={"ns/k": {"labels": {}, "data": {"kubeconfig": "old"}}})
     assert is_renewal(known, renewed)
     assert not is_renewal(known, known)
-    assert not is_renewal(known, relabelled)
+    assert not is_renewal(known, relabeled)
     assert not is_renewal(known, Backup())
     assert not is_renewal(known, Backup({"a/b": {"password": "x"}}, renewed.sources))
 

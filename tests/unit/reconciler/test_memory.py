@@ -46,7 +46,7 @@ class Core(FakeApi):
         return (found or {"data": {}})["data"]
 
 
-def labelled(number: int) -> Object:
+def labeled(number: int) -> Object:
     metadata = {"name": f"a{number}", "namespace": "ucp-clusters", "uid": f"uid-{number}"}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
 
@@ -68,7 +68,7 @@ def test_no_state_of_deleted_sources_is_kept() -> None:
     told = speaker(core, set())
     empty = _size(told)
     for number in range(200):
-        told.set_conditions(f"ucp-clusters/a{number}", labelled(number), [REFUSED])
+        told.set_conditions(f"ucp-clusters/a{number}", labeled(number), [REFUSED])
         told.forget(f"ucp-clusters/a{number}")
     assert _size(told) <= empty
     assert not core.noted()
@@ -78,7 +78,7 @@ def test_no_state_of_former_owners_of_a_source_is_kept() -> None:
     core = Core()
     told = speaker(core, {"ucp-clusters/a"})
     for number in range(200):
-        told.set_conditions("ucp-clusters/a", labelled(number), [REFUSED])
+        told.set_conditions("ucp-clusters/a", labeled(number), [REFUSED])
     assert _size(told) < 10
 
 
@@ -86,12 +86,12 @@ def test_a_new_leader_reads_recorded_statuses_again_and_deletes_outdated_ones() 
     core = Core()
     sources = {"ucp-clusters/a1", "ucp-clusters/a2"}
     one, other = speaker(core, sources), speaker(core, sources)
-    one.set_conditions("ucp-clusters/a1", labelled(1), [REFUSED])
-    other.set_conditions("ucp-clusters/a2", labelled(2), [REFUSED])
+    one.set_conditions("ucp-clusters/a1", labeled(1), [REFUSED])
+    other.set_conditions("ucp-clusters/a2", labeled(2), [REFUSED])
     other.forget("ucp-clusters/a1")
     sources.discard("ucp-clusters/a2")
     one.start_anew()
-    one.set_conditions("ucp-clusters/a1", labelled(1), [REFUSED])
+    one.set_conditions("ucp-clusters/a1", labeled(1), [REFUSED])
     assert set(core.noted()) == {"ucp-clusters.a1"}
     assert json.loads(core.noted()["ucp-clusters.a1"])["status"]["conditions"]
 

@@ -29,7 +29,7 @@ def secret(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any
     }
 
 
-def test_a_labelled_secret_without_a_password_needs_one() -> None:
+def test_a_labeled_secret_without_a_password_needs_one() -> None:
     assert password_secret.lacks(secret())
     assert password_secret.lacks(secret({"port": "NTQzMg=="}))
 

@@ -410,7 +410,7 @@ def _overlay_faults(
 def _plain_faults(
     path: str, item: Object, app: str | None, permissions: Permissions | None
 ) -> Iterator[Fault]:
-    # Argo CD reads the file together with its neighbours, and with manifests that aren't read here.
+    # Argo CD reads the file together with its neighbors, and with manifests that aren't read here.
     faults = find_faults([item], None, whole=False)
     refused = permissions.faults(app, [item]) if permissions and app else ()
     yield from (replace(each, path=path) for each in chain(faults, refused))

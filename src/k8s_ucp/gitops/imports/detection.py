@@ -77,7 +77,7 @@ def detect(
 
     title: name for an app that is the whole repository. urls: URLs of the repository; if there are
     none, a URL is assumed to be its own if a path used with it exists here. environments: names to
-    recognise in addition to the common ones. origin: its revision, and for suggested commands.
+    recognize in addition to the common ones. origin: its revision, and for suggested commands.
     clusters: environments that a generator over all clusters yields.
     """
     tree = RepositoryTree(place, origin)

@@ -24,7 +24,7 @@ NAMES = frozenset(
         *("prod", "production", "prd", "live"),
     ]
 )
-"""Environment names that are recognised anywhere in a path or name."""
+"""Environment names that are recognized anywhere in a path or name."""
 _APPS_TOO = frozenset(["integration", "int", "live", "preview", "sandbox", "test", "testing"])
 """Those of `NAMES` with which names of apps begin or end, too: `preview-controller-prod`."""
 PARENTS = frozenset(["overlays", "environments", "envs", "env", "stages", "variants"])

@@ -254,9 +254,9 @@ def _fetch_dependencies(
         # Deep enough that `../..` in a dependency's path stays inside.
         root = Path(home, "a", "b", "c", "d", "chart")
         write_files(root, files)
-        neighbours = chart.neighbours
+        neighbors = chart.neighbors
         for address, others in beside.items():
-            target = Path(os.path.normpath(root / neighbours[address]))
+            target = Path(os.path.normpath(root / neighbors[address]))
             if not target.is_relative_to(home):
                 raise UcpError(
                     f"the chart {chart.name} depends on {address}, outside of its repository"

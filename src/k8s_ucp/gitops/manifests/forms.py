@@ -325,7 +325,7 @@ class ChartFile:
     dependencies: tuple[Mapping[str, Any], ...] = ()
 
     @property
-    def neighbours(self) -> dict[str, str]:
+    def neighbors(self) -> dict[str, str]:
         """Dependencies on charts in other folders: {`file://` URL: path relative to the chart}.
 
         Helm doesn't decode these paths, unlike git: `%20` stays `%20`.

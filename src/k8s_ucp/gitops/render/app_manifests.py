@@ -160,7 +160,7 @@ def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[
 def charts_beside(place: FolderTree, path: str, chart: ChartFile) -> dict[str, Files]:
     """The files of the charts that a chart depends on by `file://` URLs. Raises UsageError."""
     beside: dict[str, Files] = {}
-    for address, relative in chart.neighbours.items():
+    for address, relative in chart.neighbors.items():
         folder = resolve(path, relative)
         if folder is None or not place.names(folder):
             raise UsageError(
@@ -234,16 +234,16 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
             for each in ("Chart.yaml", "requirements.yaml")
             if each in names
         }
-        for folder in _neighbours(chart_file(files), path):
+        for folder in _neighbors(chart_file(files), path):
             found |= {f"{folder}/{each}": text for each, text in place.below(folder).items()}
     start = f"{path}/" if path else ""
     return {each: text for each, text in found.items() if not each.startswith(start)}
 
 
-def _neighbours(chart: ChartFile, path: str) -> list[str]:
+def _neighbors(chart: ChartFile, path: str) -> list[str]:
     """Folders of charts that a chart depends on with `file://` URLs. Raises UsageError."""
     found = []
-    for address, relative in chart.neighbours.items():
+    for address, relative in chart.neighbors.items():
         folder = resolve(path, relative)
         if folder is None:
             raise UsageError(

@@ -34,9 +34,9 @@ class Owners:
             if known:
                 return known
         if (ref.api_version, ref.kind) == ("v1", "Secret"):
-            labelled = self._informers.source(f"{ref.namespace}/{ref.name}")
-            if labelled:
-                return labelled
+            labeled = self._informers.source(f"{ref.namespace}/{ref.name}")
+            if labeled:
+                return labeled
         return _find(self._kube, ref)
 
     def cluster_of(self, owner: Object) -> Object | None:

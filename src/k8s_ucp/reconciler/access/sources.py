@@ -113,11 +113,11 @@ def keep_source(secret: Object, *, by_name: bool = False) -> Object | None:
     if owner_of(secret) is None:
         if not by_name or NAMED not in secret["metadata"]["name"]:
             return None
-        secret = _labelled_by_name(secret)
+        secret = _labeled_by_name(secret)
     return {**secret, "data": {names.KUBECONFIG_KEY: kubeconfig}}
 
 
-def _labelled_by_name(secret: Object) -> Object:
+def _labeled_by_name(secret: Object) -> Object:
     """Add the labels that the name implies; existing labels win."""
     metadata = secret["metadata"]
     environment = metadata["name"].rpartition(NAMED)[2].removesuffix("-kubeconfig")

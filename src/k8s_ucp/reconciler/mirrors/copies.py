@@ -95,7 +95,7 @@ class Copy:
     source: str
     """`<namespace>/<name>` of the object that it was copied from."""
     retain: bool
-    labelled: bool
+    labeled: bool
     """It has the label by which our informers select it."""
     adopted: bool = False
     """Created by someone else: it may be changed, but is never deleted."""
@@ -152,7 +152,7 @@ def copy_of(item: Object, cluster: str) -> Copy:
         syncer=sys.intern(notes.get(names.SYNCER, "")) if ours else "",
         source=sys.intern(notes.get(names.MIRROR_SOURCE, "")) if ours else "",
         retain=notes.get(names.DELETION_POLICY) == "Retain",
-        labelled=names.MIRROR in (metadata.get("labels") or _NOTHING),
+        labeled=names.MIRROR in (metadata.get("labels") or _NOTHING),
         adopted=ours and names.ADOPTED in notes,
     )
 

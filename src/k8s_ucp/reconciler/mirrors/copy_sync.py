@@ -75,7 +75,7 @@ class Copier:
         if len(desired_copies) != 1 or found is None:
             return False
         entry, source = desired_copies[0].entry, self._index.source(desired_copies[0].source)
-        if source is None or source.barred or not found.labelled:
+        if source is None or source.barred or not found.labeled:
             return False
         if not source.may_be_copied_by(entry.syncer):
             return False

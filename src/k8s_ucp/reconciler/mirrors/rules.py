@@ -136,7 +136,7 @@ def decide(
         if found.adopted:
             return _undeletable(place, found, want.type)
         return Recreate(desired, source, found)
-    if not found.labelled:
+    if not found.labeled:
         return TakeOver(desired, source, found)
     marked = (found.syncer, found.source, found.retain)
     due = (desired.entry.syncer, f"{source.namespace}/{source.name}", desired.entry.retain)

@@ -110,10 +110,10 @@ def start_crossplane(context: StartContext, report: Report) -> None:
     """Initialize Crossplane after its CRDs were applied, and start it."""
     path = f"platform/{crossplane.NAME}/engine"
     kinds = read(context.published.core.read(path))
-    known = initialised_by(context.toolbox.version(crossplane.NAME), kinds)
+    known = initialized_by(context.toolbox.version(crossplane.NAME), kinds)
     if not is_applied(context.kube, "start-crossplane", known, kinds):
         report("certificates and default objects")
-        context.crossplane.initialise(
+        context.crossplane.initialize(
             timeout=min(crossplane.INIT_SECONDS, context.upgrade.patience),
             programs=context.cancel.programs,
         )
@@ -136,7 +136,7 @@ def start_cloud(context: StartContext, report: Report) -> None:
     write_account(account_file(context.state), context.cloud.account())
 
 
-def initialised_by(version: str | None, kinds: Iterable[Manifest]) -> str:
+def initialized_by(version: str | None, kinds: Iterable[Manifest]) -> str:
     """The record of an initialization: another version may need other objects for the same CRDs."""
     return f"{version} {digest(kinds)}"
 

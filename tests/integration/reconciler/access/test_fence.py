@@ -101,9 +101,9 @@ def test_an_app_cannot_take_over_objects_of_the_platforms_namespaces(
     marked = {**about, "annotations": {TRACKED: "evil-stage:/ConfigMap:traefik/settings"}}
     with pytest.raises(Forbidden, match="evil-stage"):
         argocd.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": marked})
-    labelled = {"name": "traefik", "annotations": {TRACKED: "evil-stage:/Namespace:/traefik"}}
+    labeled = {"name": "traefik", "annotations": {TRACKED: "evil-stage:/Namespace:/traefik"}}
     with pytest.raises(Forbidden, match="evil-stage"):
-        argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": labelled})
+        argocd.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": labeled})
     assert admin.delete(CONFIG_MAP, "settings", "traefik")
 
 

@@ -19,7 +19,7 @@ def config(**settings: Any) -> dict[str, Any]:
     return found
 
 
-def test_the_node_publishes_ports_on_loopback_only_and_is_labelled_for_ingress() -> None:
+def test_the_node_publishes_ports_on_loopback_only_and_is_labeled_for_ingress() -> None:
     found = config(ports={80: 8080, 443: 8443})
     assert found["networking"] == {"apiServerAddress": "127.0.0.1", "apiServerPort": 24000}
     (node,) = found["nodes"]

@@ -62,7 +62,7 @@ def test_a_link_to_a_chart_outside_of_the_repository_is_found(chart: Path, tmp_p
     assert _found(chart, "dependencies: [{repository: 'file://sub'}]")
 
 
-def test_a_chart_without_a_checkout_has_no_neighbours(chart: Path, tmp_path: Path) -> None:
+def test_a_chart_without_a_checkout_has_no_neighbors(chart: Path, tmp_path: Path) -> None:
     """Also if the folder of checkouts is in someone's clone, as that of a workspace may be."""
     (tmp_path / ".git").mkdir()
     (chart.parents[1] / ".git").rmdir()

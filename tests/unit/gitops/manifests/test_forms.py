@@ -239,7 +239,7 @@ dependencies:
   - {name: c, version: 1.0.0, repository: "https://charts.example.org"}
   - {name: d, version: 1.0.0}
 """
-    assert chart_file({"Chart.yaml": chart.encode()}).neighbours == {
+    assert chart_file({"Chart.yaml": chart.encode()}).neighbors == {
         "file://../my charts/a": "../my charts/a",
         "file://../my%20charts/b": "../my%20charts/b",
     }

@@ -86,7 +86,7 @@ def test_removing_an_identity_keeps_the_roles_of_other_topologies() -> None:
     assert cluster.items == theirs
 
 
-def test_roles_and_bindings_are_labelled_with_their_topology() -> None:
+def test_roles_and_bindings_are_labeled_with_their_topology() -> None:
     cluster = Cluster()
     one = replace(source(), scoped=True, namespaces=("echo",))
     service_accounts.establish(cast(Kube, cluster), one, "demo", fresh=True)

@@ -9,7 +9,7 @@ from k8s_ucp.reconciler.access.sources import OwnerRef, describe, keep_source, k
 from tests.unit.reconciler.objects import Object, kubeconfig_secret, local_cluster, source
 
 
-def labelled() -> Object:
+def labeled() -> Object:
     secret = kubeconfig_secret(local_cluster())
     secret["metadata"]["ownerReferences"] = []
     secret["metadata"]["labels"] = {
@@ -88,8 +88,8 @@ def test_an_owner_reference_without_controller_is_ignored() -> None:
     assert owner_of(secret) is None
 
 
-def test_a_labelled_secret_is_its_own_owner() -> None:
-    secret = labelled()
+def test_a_labeled_secret_is_its_own_owner() -> None:
+    secret = labeled()
     found = describe(secret, secret)
     assert (found.cluster, found.environment) == ("demo-stage", "stage")
     assert found.owner.kind == "Secret"
@@ -97,13 +97,13 @@ def test_a_labelled_secret_is_its_own_owner() -> None:
 
 
 def test_a_source_without_a_kubeconfig_is_not_kept() -> None:
-    secret = labelled()
+    secret = labeled()
     secret["data"] = {"password": "x"}
     assert keep_source(secret) is None
 
 
 def test_only_the_kubeconfig_of_a_source_is_kept() -> None:
-    secret = labelled()
+    secret = labeled()
     secret["data"]["password"] = "x"
     kept = keep_source(secret)
     assert kept is not None
@@ -111,7 +111,7 @@ def test_only_the_kubeconfig_of_a_source_is_kept() -> None:
 
 
 def test_the_kubeconfig_key_of_digitaloceans_provider_is_read() -> None:
-    secret = labelled()
+    secret = labeled()
     raw = "attribute.kube_config.0.raw_config"
     secret["data"] = {raw: secret["data"]["kubeconfig"], "attribute.kube_config.0.token": "x"}
     kept = keep_source(secret)
@@ -145,7 +145,7 @@ def test_disabled_protection_sets_no_label() -> None:
 
 
 def test_data_that_is_not_base64_is_an_empty_kubeconfig() -> None:
-    secret = labelled()
+    secret = labeled()
     secret["data"]["kubeconfig"] = "!"
     assert describe(secret, secret).kubeconfig == b""
 

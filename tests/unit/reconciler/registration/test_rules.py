@@ -323,7 +323,7 @@ def test_decisions_are_deterministic(one: Observation) -> None:
 
 
 def named_source(name: str, server: str = "https://127.0.0.1:6443") -> Observation:
-    """A cluster that a person registers under a name of their choice, with a labelled Secret."""
+    """A cluster that a person registers under a name of their choice, with a labeled Secret."""
     secret = {
         "metadata": {
             "name": f"{name}-kubeconfig",

@@ -18,7 +18,7 @@ from k8s_ucp.engine.waiting import Cancelled
 from k8s_ucp.errors import UcpError
 from k8s_ucp.loopback import ADDRESS
 from k8s_ucp.steps.startup import start_on_host
-from k8s_ucp.steps.startup.start_on_host import initialised_by
+from k8s_ucp.steps.startup.start_on_host import initialized_by
 from k8s_ucp.topology import default
 from k8s_ucp.workspace import Workspace
 
@@ -29,9 +29,9 @@ KIND = {
 
 def test_another_crossplane_version_is_initialized_even_if_its_crds_are_the_same() -> None:
     kinds: list[Manifest] = read(KIND)
-    assert initialised_by("2.4.0", kinds) == initialised_by("2.4.0", read(KIND))
-    assert initialised_by("2.4.0", kinds) != initialised_by("2.4.1", kinds)
-    assert initialised_by("2.4.0", kinds) != initialised_by("2.4.0", [])
+    assert initialized_by("2.4.0", kinds) == initialized_by("2.4.0", read(KIND))
+    assert initialized_by("2.4.0", kinds) != initialized_by("2.4.1", kinds)
+    assert initialized_by("2.4.0", kinds) != initialized_by("2.4.0", [])
 
 
 @pytest.mark.parametrize(("patience", "seconds"), [(5.0, 5.0), (600.0, INIT_SECONDS)])
@@ -40,11 +40,11 @@ def test_the_initialization_of_crossplane_is_limited_by_the_timeout_of_the_comma
 ) -> None:
     asked: list[float] = []
 
-    def initialise(*, timeout: float, **_: Any) -> None:
+    def initialize(*, timeout: float, **_: Any) -> None:
         asked.append(timeout)
         raise Cancelled("enough is seen")
 
-    monkeypatch.setattr(StartContext, "crossplane", SimpleNamespace(initialise=initialise))
+    monkeypatch.setattr(StartContext, "crossplane", SimpleNamespace(initialize=initialize))
     monkeypatch.setattr(start_on_host, "is_applied", lambda *_: False)
     context = StartContext(workspace=Workspace.at(tmp_path), topology=default())
     context.upgrade.patience = patience

@@ -202,7 +202,7 @@ def test_clusters_are_found_by_tracking_id_if_argo_cd_lists_no_resources(
         return {**item, "metadata": {**item["metadata"], "annotations": tracking}}
 
     monkeypatch.setattr(owned_objects, "cluster_resources", lambda *_: [])
-    others = [marked(INSTANCE, "databases"), marked(item(EC2, "VPC", "unlabelled"), "clusters")]
+    others = [marked(INSTANCE, "databases"), marked(item(EC2, "VPC", "unlabeled"), "clusters")]
     listed = [marked(CLUSTER, "clusters"), marked(VPC, "clusters"), OTHER_VPC, *others]
     monkeypatch.setattr(checks.OwnedObjects, "managed", listed)
     context.teardown.delete_data = True

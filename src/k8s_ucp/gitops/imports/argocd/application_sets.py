@@ -72,7 +72,7 @@ class SetContext:
     clusters: Sequence[str] = ()
     """The topology's environments, one cluster each."""
     known: Collection[str] = ()
-    """Names that are recognised as environments, of the topology or others."""
+    """Names that are recognized as environments, of the topology or others."""
     go: bool = False
     """Templates are Go templates (`goTemplate: true`)."""
     fill_go: FillGo | None = None

@@ -26,7 +26,7 @@ _MOST_NOTES = 3
 def find_charts(
     tree: RepositoryTree, title: str, environments: Collection[str], of_values: Collection[str]
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    """of_values: environments to recognise in names of values files."""
+    """of_values: environments to recognize in names of values files."""
     by_app: dict[str, list[str]] = {}
     for folder in sorted(filter(tree.is_searched, tree.charts - tree.app_charts)):
         app, environment = app_and_environment(folder, environments)

@@ -20,7 +20,7 @@ def find_layouts(
 ) -> tuple[list[DiscoveredApp], list[RefusedApp]]:
     """Find apps by layout.
 
-    title: name for an app that is the whole repository. environments: names to recognise. folders:
+    title: name for an app that is the whole repository. environments: names to recognize. folders:
     those of them that folders can have. named: those that the user named.
     """
     findings: list[DiscoveredApp] = []

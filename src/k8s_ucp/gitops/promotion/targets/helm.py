@@ -211,7 +211,7 @@ def _digest_path(values: Values, path: Path) -> Path:
 
 
 def _repository(values: Values, path: Path) -> str:
-    """The image that a tag belongs to, from the neighbouring keys."""
+    """The image that a tag belongs to, from the neighboring keys."""
     flat = _FLAT.fullmatch(str(path[-1]))
     keys = _flat_names(flat[1]) if flat else _REPOSITORY
     found = [values.current((*path[:-1], key)) for key in keys]

@@ -2,7 +2,7 @@
 
 Each app of the topology has its own AppProject: its namespaces on the app clusters, and the
 cluster-scoped kinds in `clusterKinds`. An app that exists only in the app repository uses the
-project `applications`. That project can't exclude the other apps' namespaces: Argo CD honours a
+project `applications`. That project can't exclude the other apps' namespaces: Argo CD honors a
 denied namespace only together with a pattern of server URLs, and those of the app clusters are
 unknown here. `ucp check` and the push hook reject such objects instead.
 """

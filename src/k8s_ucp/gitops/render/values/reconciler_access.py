@@ -22,7 +22,7 @@ class Reads:
     """Namespaces; each is only in one of `sources` and `mirrored`."""
 
     sources: Sequence[str]
-    """Where kubeconfig Secrets and Syncers are honoured; always includes that of the clusters."""
+    """Where kubeconfig Secrets and Syncers are honored; always includes that of the clusters."""
     mirrored: Sequence[str]
     """Sources of mirrors, except those above and the namespaces of teams."""
     copied: Sequence[str]

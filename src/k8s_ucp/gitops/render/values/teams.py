@@ -1,7 +1,7 @@
 """What teams may do: the kinds in their repositories, and their namespaces. Pure.
 
 Two mechanisms enforce the same rules: AppProjects, and an admission policy on every cluster, which
-recognises a team's objects by Argo CD's tracking annotation.
+recognizes a team's objects by Argo CD's tracking annotation.
 """
 
 from __future__ import annotations

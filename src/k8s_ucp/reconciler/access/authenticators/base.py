@@ -143,7 +143,7 @@ class Authenticator(Protocol):
     @property
     def name(self) -> str: ...
 
-    def recognises(self, auth_info: AuthInfo) -> bool:
+    def recognizes(self, auth_info: AuthInfo) -> bool:
         """Whether it can authenticate with such a kubeconfig."""
 
     def connect(self, auth_info: AuthInfo, cloud: Cloud) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class CloudAuthenticator:
 
     name: str
 
-    def recognises(self, auth_info: AuthInfo) -> bool:
+    def recognizes(self, auth_info: AuthInfo) -> bool:
         return auth_info.way == self.name
 
 
@@ -164,7 +164,7 @@ class Static:
 
     name = "static"
 
-    def recognises(self, auth_info: AuthInfo) -> bool:
+    def recognizes(self, auth_info: AuthInfo) -> bool:
         user = auth_info.user
         return bool(
             user.get("token")
@@ -183,7 +183,7 @@ def choose(auth_info: AuthInfo, known: tuple[Authenticator, ...]) -> Authenticat
     Raises NoAccess, which names what is missing.
     """
     for each in known:
-        if each.recognises(auth_info):
+        if each.recognizes(auth_info):
             if each.name != Static.name and not auth_info.cluster_info.trusted:
                 if auth_info.cluster_info.distrust:
                     raise NoAccess(
