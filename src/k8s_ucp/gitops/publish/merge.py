@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.objects import blob_id
@@ -122,25 +123,19 @@ def merge(
     conflicts: list[FileConflict] = []
     both = []
     for path in sorted((base.keys() | theirs.keys()) - left):
-        before, current, new = base.get(path), ours.get(path), ids.get(path)
-        if new in (before, current) or path in choices.ours or _is_of_chart(path, kept):
+        action = _action(path, (base.get(path), ours.get(path), ids.get(path)), known, choices)
+        if action is _Action.KEEP or _is_of_chart(path, kept):
             continue
-        if new is None:
-            if current is None or not _speaks_for(path, known):
-                continue
-            if current == before or path in choices.theirs:
-                changes[path] = None
-            else:
-                conflicts.append(FileConflict(path, f"  {_dropped(path)}"))
-        elif current is None:
-            if before is not None and path not in choices.theirs:
-                continue
-            if _in_the_way(path, ours, folders):
-                conflicts.append(FileConflict(path, "  a file and a folder of the same name"))
-            else:
-                changes[path] = theirs[path]
-        elif before or path in choices.theirs or not _belongs_to_the_repository(path):
+        if action is _Action.DELETE:
+            changes[path] = None
+        elif action is _Action.REFUSE_TO_DELETE:
+            conflicts.append(FileConflict(path, f"  {_dropped(path)}"))
+        elif action is _Action.MERGE:
             both.append(path)
+        elif _in_the_way(path, ours, folders):
+            conflicts.append(FileConflict(path, "  a file and a folder of the same name"))
+        else:
+            changes[path] = theirs[path]
     texts = contents(each[path] for path in both for each in (base, ours) if path in each)
     edited = _edited_bases(base, ours, ids)
     for path in both:
@@ -157,6 +152,38 @@ def merge(
         elif outcome != file.ours:
             changes[path] = outcome
     return Merged(changes, tuple(conflicts), tuple(notes))
+
+
+class _Action(Enum):
+    """What a merge does with a file of the repository."""
+
+    KEEP = auto()
+    DELETE = auto()
+    REFUSE_TO_DELETE = auto()
+    """The render no longer has it, but the repository has edited it."""
+    ADD = auto()
+    MERGE = auto()
+    """Both have it; the contents decide."""
+
+
+def _action(
+    path: str, ids: tuple[str | None, str | None, str | None], known: Scope, choices: Choices
+) -> _Action:
+    """Decide by the ids of its versions (base, ours, theirs) alone."""
+    before, current, new = ids
+    chosen = path in choices.theirs
+    if new in (before, current) or path in choices.ours:
+        return _Action.KEEP
+    if new is None:
+        if current is None or not _speaks_for(path, known):
+            return _Action.KEEP
+        return _Action.DELETE if current == before or chosen else _Action.REFUSE_TO_DELETE
+    if current is None:
+        # A file that was deleted in the repository stays deleted.
+        return _Action.ADD if before is None or chosen else _Action.KEEP
+    if before or chosen or not _belongs_to_the_repository(path):
+        return _Action.MERGE
+    return _Action.KEEP
 
 
 def _edited_bases(
