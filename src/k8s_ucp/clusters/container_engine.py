@@ -101,7 +101,7 @@ class ContainerEngine:
             raise self._explained(error) from error
         except DeadlineExceeded as error:
             raise DeadlineExceeded(
-                f"an answer of {self.title} to `{self.name} {words[0]}`",
+                f"a response of {self.title} to `{self.name} {words[0]}`",
                 timeout,
                 error.last_state,
                 next=_start_it(self.name),

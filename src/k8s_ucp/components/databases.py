@@ -54,7 +54,7 @@ class Databases:
                     return _unbacked(f"this machine runs no more than {self.most} databases")
                 programs = choose(self.installed(), str(asked.get("engineVersion", "")))
                 if programs is None:
-                    return _unbacked(f"there is no Postgres to run{NEXT_STEP}{INSTALL}")
+                    return _unbacked(f"Postgres is not installed{NEXT_STEP}{INSTALL}")
                 server.prepare()
                 port = self.ports.reserve(str(server.folder), [NAME])[NAME]
                 verifier = postgres.verifier(str(asked["password"]))

@@ -34,7 +34,7 @@ def health_of(item: Object) -> str:
     return str((_status(item).get("health") or {}).get("status") or "Unknown")
 
 
-def trouble(item: Object) -> str:
+def find_problem(item: Object) -> str:
     """What is wrong, briefly; empty if nothing is known.
 
     Order: errors of reading or comparing manifests, objects that a sync could not apply, warnings.
@@ -82,12 +82,12 @@ def _conditions(item: Object) -> list[dict[str, Any]]:
     return _status(item).get("conditions") or []
 
 
-def troubles(items: Iterable[Object]) -> list[str]:
+def find_problems(items: Iterable[Object]) -> list[str]:
     """What is wrong with each Application that isn't settled, if anything is known."""
     return [
         f"Application {each['metadata']['name']}: {problem}"
         for each in items
-        if not is_settled(each) and (problem := trouble(each))
+        if not is_settled(each) and (problem := find_problem(each))
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from k8s_ucp import names
 from k8s_ucp.components.reconciler import NAME as RECONCILER
 from k8s_ucp.fence.files import FencePermit
-from k8s_ucp.inspect.applications import is_settled, kept, trouble
+from k8s_ucp.inspect.applications import find_problem, is_settled, kept
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import is_ready, references_of
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
@@ -202,7 +202,7 @@ def reasons(seen: ClusterSnapshot) -> dict[str, str]:
             problem = retained and f"removed from git, but kept: {retained}"
         else:
             problem = reason_and_pods(item, seen.pods)
-        if problem := problem or trouble(item):
+        if problem := problem or find_problem(item):
             found[item["metadata"]["name"]] = problem
     return found
 

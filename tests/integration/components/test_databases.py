@@ -180,7 +180,7 @@ def test_an_instance_that_cannot_be_run_reports_why_nothing_answers(
     full = Databases(placement, Ports(tmp_path / "ports.json"), "demo", most=0)
     assert "no more than 0" in full.bring_up(INSTANCE).overrides[SIMULATED]
     for parameters, why in (
-        (DECLARED, "no Postgres to run"),
+        (DECLARED, "Postgres is not installed"),
         ({**DECLARED, "engine": "mysql"}, "no mysql is run"),
         ({**DECLARED, "password": ""}, "no username and password"),
     ):

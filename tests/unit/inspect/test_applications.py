@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from k8s_ucp.inspect.applications import LENGTH, reason, trouble, troubles
+from k8s_ucp.inspect.applications import LENGTH, find_problem, find_problems, reason
 
 ORPHANS = {"type": "OrphanedResourceWarning", "message": "4 orphaned resources"}
 FETCH = {
@@ -23,21 +23,25 @@ def application(*conditions: dict[str, str], **status: Any) -> dict[str, Any]:
 
 
 def test_errors_come_first_and_warnings_last() -> None:
-    assert trouble(application(ORPHANS, FETCH, operationState=FAILED)).startswith("Failed to load")
-    assert trouble(application(ORPHANS, operationState=FAILED)) == "one object is wrong"
-    assert trouble(application(ORPHANS)) == "4 orphaned resources"
-    assert trouble(application(operationState={"phase": "Running", "message": "x"})) == ""
+    assert find_problem(application(ORPHANS, FETCH, operationState=FAILED)).startswith(
+        "Failed to load"
+    )
+    assert find_problem(application(ORPHANS, operationState=FAILED)) == "one object is wrong"
+    assert find_problem(application(ORPHANS)) == "4 orphaned resources"
+    assert find_problem(application(operationState={"phase": "Running", "message": "x"})) == ""
     healed = {"phase": "Succeeded", "retryCount": 3, "message": "successfully synced"}
-    assert trouble(application(operationState=healed)) == ""
-    assert trouble({}) == ""
+    assert find_problem(application(operationState=healed)) == ""
+    assert find_problem({}) == ""
 
 
 def test_the_root_cause_of_a_nested_error_is_shown() -> None:
-    said = trouble(application(FETCH))
+    said = find_problem(application(FETCH))
     assert "rpc error" not in said
     assert "\n" not in said
     assert said.endswith("could not read Username for 'http://g': terminal prompts disabled")
-    long = trouble(application({"type": "ComparisonError", "message": "a" * 999 + " the cause"}))
+    long = find_problem(
+        application({"type": "ComparisonError", "message": "a" * 999 + " the cause"})
+    )
     assert long.endswith(" the cause")
     assert len(long) == LENGTH + len(" ... ")
 
@@ -59,21 +63,21 @@ RETRIED = {
 def test_a_retried_sync_reports_the_objects_that_failed_to_apply() -> None:
     """Its phase stays Running while Argo CD retries."""
     result = {"resources": [{"kind": "Service", "name": "web", "status": "Synced"}, REFUSED]}
-    said = trouble(application(operationState={**RETRIED, "syncResult": result}))
+    said = find_problem(application(operationState={**RETRIED, "syncResult": result}))
     assert said == (
         "ClusterRole reader: resource rbac.authorization.k8s.io:ClusterRole is not permitted in "
         "project applications (tried 5 times)"
     )
     # During a retry, the results of the objects are absent, and the message is kept.
-    assert trouble(application(operationState=RETRIED)) == RETRIED["message"]
+    assert find_problem(application(operationState=RETRIED)) == RETRIED["message"]
     # Argo CD's condition says only that something failed.
     echo = {"type": "SyncError", "message": "Failed last sync attempt: one or more objects"}
     failed = {"phase": "Failed", "message": "x", "syncResult": {"resources": [REFUSED] * 5}}
-    said = trouble(application(echo, operationState=failed))
+    said = find_problem(application(echo, operationState=failed))
     assert said.startswith("ClusterRole reader: resource")
     assert said.endswith("; and 2 more objects")
     hook = {"kind": "Job", "namespace": "web", "name": "seed", "hookPhase": "Failed"}
-    said = trouble(application(operationState={"syncResult": {"resources": [hook]}}))
+    said = find_problem(application(operationState={"syncResult": {"resources": [hook]}}))
     assert said == "Job web/seed: no reason given"
 
 
@@ -108,7 +112,7 @@ def test_all_stuck_applications_are_reported_while_waiting() -> None:
     stuck = {"metadata": {"name": "clusters"}, **application(FETCH)}
     waiting = {"metadata": {"name": "web"}, **application()}
     well = application(FETCH, sync={"status": "Synced"}, health={"status": "Healthy"})
-    (said,) = troubles([waiting, stuck, {"metadata": {"name": "api"}, **well}])
+    (said,) = find_problems([waiting, stuck, {"metadata": {"name": "api"}, **well}])
     assert said.startswith("Application clusters: Failed to load target state")
 
 
@@ -117,6 +121,6 @@ def test_a_repeated_sync_reports_its_objects_instead_of_the_attempt() -> None:
     repeats = {"phase": "Running", "retryCount": 2, "message": "Retrying operation. Attempt #2"}
     waiting = {"kind": "Job", "namespace": "web", "name": "seed", "health": {"status": "Missing"}}
     item = application(operationState=repeats, resources=[waiting])
-    assert trouble(item) == ""
+    assert find_problem(item) == ""
     assert reason(item) == "not healthy: Job web/seed"
     assert reason(application(operationState=repeats)) == repeats["message"]

@@ -129,7 +129,7 @@ def wait_described(
                 raise DeadlineExceeded(
                     f"schemas of the Gateway API's kinds in cluster {folder.name}",
                     until - began,
-                    f"not there: {', '.join(sorted(missing))}",
+                    f"missing: {', '.join(sorted(missing))}",
                 )
             time.sleep(PAUSE)
     finally:

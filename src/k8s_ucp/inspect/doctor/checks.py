@@ -10,7 +10,7 @@ from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
-from k8s_ucp.inspect.applications import health_of, is_settled, kept, reason, trouble
+from k8s_ucp.inspect.applications import find_problem, health_of, is_settled, kept, reason
 from k8s_ucp.inspect.doctor.advice import (
     NEXT,
     NEXT_BY_KIND,
@@ -339,7 +339,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
             continue
         if _only_repeats(each, found):
             continue
-        bad = health == "Degraded" or bool(trouble(each))
+        bad = health == "Degraded" or bool(find_problem(each))
         pods = pods_of(each, found.seen.pods)
         reasons = "; ".join(filter(None, (reason(each), *map(str, pods))))
         yield Finding(
@@ -352,7 +352,7 @@ def _applications(found: Examined) -> Iterator[Finding]:
 
 def _only_repeats(item: Object, found: Examined) -> bool:
     """Whether it is only unhealthy because of an object that has its own finding."""
-    if sync_of(item) != "Synced" or trouble(item):
+    if sync_of(item) != "Synced" or find_problem(item):
         return False
     name = item["metadata"]["name"]
     if name == "mirrors":

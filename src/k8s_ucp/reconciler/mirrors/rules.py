@@ -173,7 +173,7 @@ def _without_source(desired: DesiredCopy, found: Copy | None) -> Action:
     if found is None or not _is_of(found, desired):
         return _no_copy(desired, found, problem)
     if desired.entry.retain or found.retain:
-        return _trouble(
+        return _failed(
             "SourceMissing",
             f"the source {kind} {namespace}/{name} was deleted; its copy is retained",
         )
@@ -200,7 +200,7 @@ def _adoption(
 ) -> Action:
     exists = f"{place.kind} {place.namespace}/{place.name} already exists"
     if not desired.entry.adopt:
-        return _trouble(
+        return _failed(
             "Taken",
             f"{exists} and was not created by ucp; delete it, choose another "
             "targetName, or set conflictPolicy: Adopt",
@@ -215,12 +215,12 @@ def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
     """It would have to be deleted and created again, but belongs to someone else."""
     exists = f"{place.kind} {place.namespace}/{place.name} already exists"
     if place.kind == "Secret" and found.type != (type or "Opaque"):
-        return _trouble(
+        return _failed(
             "TypeDiffers",
             f"{exists} with type {found.type}, but the source has {type or 'Opaque'}; "
             "types are immutable: delete it by hand",
         )
-    return _trouble("Immutable", f"{exists} and is immutable: delete it by hand to have it copied")
+    return _failed("Immutable", f"{exists} and is immutable: delete it by hand to have it copied")
 
 
 def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
@@ -235,7 +235,7 @@ def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> Cop
     )
 
 
-def _trouble(reason: str, message: str) -> CopyFailed:
+def _failed(reason: str, message: str) -> CopyFailed:
     return CopyFailed(CopyProblem(reason, message))
 
 

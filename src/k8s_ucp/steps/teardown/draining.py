@@ -15,7 +15,7 @@ from k8s_ucp.context import StartContext
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded, some_of
-from k8s_ucp.inspect.applications import reason, trouble
+from k8s_ucp.inspect.applications import find_problem, reason
 from k8s_ucp.kube import APPLICATION, Conflict, Kube, NotFound, Object
 from k8s_ucp.names import ROOT_APPLICATION
 from k8s_ucp.reconciler.draining import end_sync
@@ -139,7 +139,7 @@ def _deployed(context: StartContext, clusters: Iterable[str]) -> list[Object]:
 
 
 def _words(application: Object) -> str:
-    why = trouble(application) or reason(application)
+    why = find_problem(application) or reason(application)
     name = f"Application {application['metadata']['name']}"
     return f"{name} ({why})" if why else name
 

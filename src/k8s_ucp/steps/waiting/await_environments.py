@@ -11,7 +11,7 @@ from k8s_ucp.context import StartContext, planned_cluster
 from k8s_ucp.engine.pipeline import Report, step
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
-from k8s_ucp.inspect.applications import troubles
+from k8s_ucp.inspect.applications import find_problems
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.crossplane_objects import composites, environment_resources
 from k8s_ucp.inspect.resource_conditions import Cause
@@ -121,7 +121,7 @@ def await_environments(context: StartContext, report: Report) -> None:
 def blocked(context: StartContext) -> list[str]:
     """Why Applications can't be synced; empty if Argo CD isn't up yet."""
     try:
-        return troubles(context.applications())
+        return find_problems(context.applications())
     except KubeError:
         return []
 
