@@ -84,7 +84,7 @@ class Runtime:
 
     def watch(
         self,
-        selection: WatchSpec,
+        spec: WatchSpec,
         *,
         on: Kube | None = None,
         where: str = "core",
@@ -97,7 +97,7 @@ class Runtime:
         """
         return Informer(
             on or self.kube,
-            selection,
+            spec,
             self.log,
             metrics=self.metrics,
             where=where,

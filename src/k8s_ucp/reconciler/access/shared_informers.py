@@ -28,8 +28,8 @@ class SharedInformers:
 
     @classmethod
     def of(cls, kube: Kube, settings: Settings, log: Log, metrics: Metrics) -> SharedInformers:
-        def watch(selection: WatchSpec) -> Informer:
-            return Informer(kube, selection, log, metrics=metrics, seconds=settings.watch_seconds)
+        def watch(spec: WatchSpec) -> Informer:
+            return Informer(kube, spec, log, metrics=metrics, seconds=settings.watch_seconds)
 
         keep = partial(keep_source, by_name=settings.sources_by_name)
         namespaces = dict.fromkeys((*settings.source_namespaces, names.CLUSTERS_NAMESPACE))

@@ -192,7 +192,7 @@ class Session:
         silent = [each for each in self._watches.values() if each.silence() > limit]
         if self._kube and (silent or self.away is not None):
             for watch in silent[:1] or list(self._watches.values())[:1]:
-                path = watch.selection.kind.path(watch.selection.namespace)
+                path = watch.spec.kind.path(watch.spec.namespace)
                 query = {"limit": "1", "labelSelector": f"{names.MIRROR}=none"}
                 self._kube.request("GET", path, query=query, timeout=_ALIVE_SECONDS)
 

@@ -98,15 +98,15 @@ class Informer:
     def __init__(
         self,
         kube: Kube,
-        selection: WatchSpec,
+        spec: WatchSpec,
         log: Log,
         *,
         metrics: Metrics,
         seconds: float,
         where: str = "core",
     ) -> None:
-        self.selection = selection
-        self.name = str(selection) if where == "core" else f"{selection} on {where}"
+        self.spec = spec
+        self.name = str(spec) if where == "core" else f"{spec} on {where}"
         self._metrics = metrics
         self.store = InformerStore()
         self.synced = threading.Event()
@@ -173,10 +173,10 @@ class Informer:
 
     def _list_all(self) -> tuple[list[Object], str]:
         found = self._kube.list_with_version(
-            self.selection.kind,
-            self.selection.namespace,
-            labels=self.selection.labels,
-            fields=self.selection.fields,
+            self.spec.kind,
+            self.spec.namespace,
+            labels=self.spec.labels,
+            fields=self.spec.fields,
             timeout=ANSWER_SECONDS,
             keep=self._reduced,
         )
@@ -190,11 +190,11 @@ class Informer:
             seconds = max(1, round(self._seconds * random.uniform(0.75, 1)))  # noqa: S311
             began = time.monotonic()
             for event, item in self._kube.watch(
-                self.selection.kind,
-                self.selection.namespace,
+                self.spec.kind,
+                self.spec.namespace,
                 since=version,
-                labels=self.selection.labels,
-                fields=self.selection.fields,
+                labels=self.spec.labels,
+                fields=self.spec.fields,
                 seconds=seconds,
                 silence=seconds + 2,
             ):
@@ -218,11 +218,11 @@ class Informer:
 
     def _reduced(self, item: Object) -> Object | None:
         """The part of an object that is stored; None to drop it."""
-        item.setdefault("apiVersion", self.selection.kind.api_version)
-        item.setdefault("kind", self.selection.kind.kind)
+        item.setdefault("apiVersion", self.spec.kind.api_version)
+        item.setdefault("kind", self.spec.kind.kind)
         for each in _FORGET:
             item["metadata"].pop(each, None)
-        return self.selection.keep(item)
+        return self.spec.keep(item)
 
     def _put(self, kept: Object) -> None:
         before = self.store.put(kept)

@@ -65,7 +65,7 @@ def see(controller: AwsController, shown: Object) -> None:
 
 
 def _kind(watch: Informer) -> Any:
-    return watch.selection.kind.kind
+    return watch.spec.kind.kind
 
 
 def queued(controller: AwsController) -> set[str]:

@@ -70,8 +70,8 @@ def test_static_credentials_are_accepted(user: dict[str, str]) -> None:
 def test_a_kubeconfig_is_parsed_once_and_again_after_a_change() -> None:
     """Parsing the largest accepted kubeconfig at every reconcile would take half a second each."""
     nobody: Any = None
-    selection = WatchSpec(SECRET, "ucp-clusters")
-    watch = Informer(nobody, selection, Log(StringIO()), metrics=Metrics(), seconds=6)
+    spec = WatchSpec(SECRET, "ucp-clusters")
+    watch = Informer(nobody, spec, Log(StringIO()), metrics=Metrics(), seconds=6)
     clients = ClusterClients(
         SharedInformers(nobody, nobody, nobody, {"ucp-clusters": watch}), nobody, nobody
     )
