@@ -1,7 +1,9 @@
 """Recognizes a process, and ends that one and no other.
 
-The kernel reuses PIDs, so a process is identified by PID, executable and start: the boot of the
-machine and the ticks since then. The start as a time of day would change whenever the clock is set.
+The kernel reuses PIDs, so a process is identified by PID and start: the boot of the machine and
+the ticks since then. The start as a time of day would change whenever the clock is set; records of
+older versions have only that, so their executable has to match too. Otherwise it doesn't count: a
+program that a shell script starts with `exec` had another executable a moment before.
 """
 
 from __future__ import annotations
@@ -73,12 +75,13 @@ def identify(pid: int) -> ProcessIdentity | None:
 def is_running(identity: ProcessIdentity) -> bool:
     """Whether this very process still runs."""
     now = identify(identity.pid)
-    return (
-        now is not None
-        and now.executable.removesuffix(" (deleted)")
-        == identity.executable.removesuffix(" (deleted)")
-        and identity.same_start(now)
-    )
+    if now is None or not identity.same_start(now):
+        return False
+    return bool(identity.start) or _path(now.executable) == _path(identity.executable)
+
+
+def _path(executable: str) -> str:
+    return executable.removesuffix(" (deleted)")
 
 
 def terminate(identity: ProcessIdentity, *, grace: float) -> None:

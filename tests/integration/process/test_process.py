@@ -120,7 +120,7 @@ def test_spawned_process_is_recognized_and_ended(tmp_path: Path) -> None:
     [
         {"started_at": 1.0, "start": ""},
         {"start": "another boot:1"},
-        {"executable": "/usr/bin/something-else"},
+        {"executable": "/usr/bin/something-else", "start": ""},
     ],
 )
 def test_foreign_process_with_the_same_pid_is_left_alone(
@@ -132,6 +132,18 @@ def test_foreign_process_with_the_same_pid_is_left_alone(
         assert is_running(stranger)
     finally:
         terminate(stranger, grace=5)
+
+
+def test_process_that_has_executed_another_program_since_is_ended(tmp_path: Path) -> None:
+    """As a component does right after its start, when its supervisord may be killed."""
+    ready = tmp_path / "ready"
+    words = ["sh", "-c", f"until test -e '{ready}'; do sleep 0.01; done; exec sleep 60"]
+    found = spawn(words, env=ENV, cwd=tmp_path, log=tmp_path / "log")
+    ready.touch()
+    while (now := identify(found.pid)) and now.executable == found.executable:
+        time.sleep(0.01)
+    terminate(found, grace=5)
+    assert identify(found.pid) is None
 
 
 def test_process_is_recognized_after_a_change_of_the_clock(tmp_path: Path) -> None:
