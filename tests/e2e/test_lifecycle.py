@@ -523,7 +523,6 @@ def test_environment_is_removed_by_commits(demo: Workbench) -> None:
     assert not (demo.state / "kubeconfigs" / f"{cluster}.yaml").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("demo", ["embedded"], indirect=True)
 def test_single_environment_stops_and_starts_again(demo: Workbench) -> None:
     def others() -> dict[str, str]:
