@@ -44,13 +44,15 @@ SUBCOMMANDS: Mapping[str, Sequence[str]] = {
 }
 """Unknown sub-command: possible names of it here, the first one that exists is meant."""
 
+_CONFIRMATIONS = ("-y", "--assume-yes", "--auto-approve", "--non-interactive")
+
 OPTIONS: Mapping[str, Sequence[str]] = {
     "--dry-run": ("--plan",),
     "--plan": ("--dry-run",),
     **dict.fromkeys(["--environment", "--target", "--to"], ("--env",)),
     **dict.fromkeys(["--environments", "--envs"], ("--env",)),
     **dict.fromkeys(["--image-tag", "--newtag"], ("--tag",)),
-    **dict.fromkeys(["-y", "--assume-yes", "--auto-approve", "--non-interactive"], ("--yes",)),
+    **dict.fromkeys(_CONFIRMATIONS, ("--yes",)),
     **dict.fromkeys(["--format"], ("--output",)),
     "--json": ("--output=json",),
     "--yaml": ("--output=yaml",),
@@ -98,8 +100,10 @@ def respelled(arguments: Sequence[str], word: str, message: str) -> str | None:
 def correct_option(arguments: Sequence[str], word: str, known: Container[str]) -> str | None:
     """The command line with our word for an unknown option; None: it isn't another tool's.
 
-    known: the options of the command.
+    Without the option if it confirms a question and the command asks none. known: its options.
     """
+    if word in (*_CONFIRMATIONS, "--yes") and "--yes" not in known:
+        return f"ucp {shlex.join(each for each in arguments if each != word)}"
     ours = _first(OPTIONS, word, known)
     return ours and _replaced(arguments, word, ours)
 

@@ -34,6 +34,8 @@ from k8s_ucp.cli.failures import familiar_words
         (["open", "argo"], "ucp open argocd"),
         (["start", "--dry-run"], "ucp start --plan"),
         (["-q", "destroy", "-y"], "ucp -q destroy --yes"),
+        (["upgrade", "core", "--yes"], "ucp upgrade core"),
+        (["promote", "echo", "--env", "prod", "-y"], "ucp promote echo --env prod"),
         (["promote", "echo", "--environment=prod"], "ucp promote echo --env=prod"),
         (["promote", "--to", "a b", "echo"], "ucp promote --env 'a b' echo"),
     ],
