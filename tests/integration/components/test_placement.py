@@ -52,6 +52,17 @@ def processes_of(placement: HostPlacement) -> list[psutil.Process]:
     return found
 
 
+def await_processes(placement: HostPlacement, count: int) -> None:
+    """Wait until so many run; the error tells which ones do."""
+    try:
+        wait_until(lambda: len(processes_of(placement)) == count)
+    except AssertionError as error:
+        found = [
+            each.as_dict(["pid", "ppid", "status", "cmdline"]) for each in processes_of(placement)
+        ]
+        raise AssertionError(f"{found} instead of {count}; {placement.states()}") from error
+
+
 def runs(process: psutil.Process) -> bool:
     """Whether it runs; an orphan that ended stays a zombie where PID 1 doesn't reap it."""
     try:
@@ -150,7 +161,7 @@ def test_restart_gives_a_new_process(placement: HostPlacement) -> None:
 def test_stop_leaves_no_process_no_socket_no_secret(placement: HostPlacement) -> None:
     run(placement, "one", "stubborn", code=STUBBORN)
     wait_until(lambda: "up" in placement.log("stubborn").read_text())
-    wait_until(lambda: len(processes_of(placement)) == 3)
+    await_processes(placement, 3)
     placement.stop_all()
     assert processes_of(placement) == []
     assert not placement.runtime.exists()
@@ -183,7 +194,7 @@ def test_a_killed_supervisord_is_replaced_and_nothing_runs_twice(placement: Host
     wait_until(lambda: placement.supervisor() is None)
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one") and pid_of(placement, "two"))
-    wait_until(lambda: len(processes_of(placement)) == 3)
+    await_processes(placement, 3)
     assert placement.revive() is False
 
 
@@ -197,7 +208,7 @@ def test_a_start_after_all_processes_were_killed_begins_without_programs(
     assert placement.ensure_running() is True
     assert placement.states() == {}
     run(placement, "two")
-    wait_until(lambda: len(processes_of(placement)) == 2)
+    await_processes(placement, 2)
 
 
 def test_a_deleted_socket_duplicates_no_program(placement: HostPlacement) -> None:
@@ -206,7 +217,7 @@ def test_a_deleted_socket_duplicates_no_program(placement: HostPlacement) -> Non
     assert placement.is_running() is False
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one"))
-    wait_until(lambda: len(processes_of(placement)) == 2)
+    await_processes(placement, 2)
 
 
 def test_stop_works_after_the_state_folder_was_deleted(placement: HostPlacement) -> None:
@@ -225,7 +236,7 @@ def test_a_start_works_after_the_state_folder_was_deleted(placement: HostPlaceme
     placement.state.make()
     run(placement, "one")
     assert not any(each.is_running() for each in before)
-    wait_until(lambda: len(processes_of(placement)) == 2)
+    await_processes(placement, 2)
 
 
 def test_a_supervisord_that_is_shutting_down_reports_no_programs(placement: HostPlacement) -> None:
@@ -255,7 +266,7 @@ def test_programs_keep_running_if_no_new_socket_can_be_created(placement: HostPl
     placement.runtime.parent.unlink()
     assert placement.revive() is True
     wait_until(lambda: pid_of(placement, "one") not in (0, one))
-    wait_until(lambda: len(processes_of(placement)) == 2)
+    await_processes(placement, 2)
 
 
 def test_stop_finds_processes_with_their_socket_in_another_folder(
@@ -476,7 +487,7 @@ def test_two_concurrent_starts_share_one_supervisord(placement: HostPlacement) -
         each.join()
     # A process that was only just started has no readable environment yet.
     wait_until(lambda: len(processes_of(placement)) >= 3)
-    wait_until(lambda: len(processes_of(placement)) == 3)
+    await_processes(placement, 3)
 
 
 def test_logs_are_rotated(placement: HostPlacement, monkeypatch: pytest.MonkeyPatch) -> None:
