@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, Literal
 
 from k8s_ucp import names
 from k8s_ucp.cluster_provider import ClusterProvider, ClusterState
@@ -249,10 +250,7 @@ class LocalClustersController(Controller):
             return
         annotations = {names.KUBECONFIG_DIGEST: digest or None}
         change = {"metadata": {"uid": metadata["uid"], "annotations": annotations}}
-        try:
-            self._kube.patch(LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change)
-        except Invalid as error:
-            raise Conflict(error.message, status=409) from error
+        self._patch(item, change, type="merge")
 
     def _remove_finalizer(self, item: Object) -> None:
         """Remove our finalizer, whatever else changed. Raises Conflict if the finalizers did."""
@@ -263,12 +261,16 @@ class LocalClustersController(Controller):
             {"op": "test", "path": "/metadata/finalizers", "value": metadata["finalizers"]},
             {"op": "replace", "path": "/metadata/finalizers", "value": kept},
         ]
+        with suppress(NotFound):
+            self._patch(item, change, type="json")
+
+    def _patch(self, item: Object, change: Any, *, type: Literal["merge", "json"]) -> None:
+        """Change an object. Raises Conflict if the API server finds another UID or finalizers."""
+        metadata = item["metadata"]
         try:
             self._kube.patch(
-                LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change, type="json"
+                LOCAL_CLUSTER, metadata["name"], metadata["namespace"], change, type=type
             )
-        except NotFound:
-            pass
         except Invalid as error:
             raise Conflict(error.message, status=409) from error
 
