@@ -24,10 +24,9 @@ from k8s_ucp.git.leftovers import UNFINISHED
 from k8s_ucp.kube import read_kubeconfig
 from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.topology.placement import is_simulated
+from k8s_ucp.workspace import GitopsFolder
 
 SECONDS = 5.0
-_REPOSITORIES = ("core", "apps", "core.git", "apps.git")
-"""Beside those of teams."""
 
 
 def _preview_components(context: StartContext) -> Iterator[PlannedChange]:
@@ -152,7 +151,7 @@ def _preview_repositories(context: StartContext) -> Iterator[PlannedChange]:
         lost = "all commits, with the apps' versions and the backup of passwords"
         why = "--delete-repos" if local else "--delete-repos; the remote ones are kept"
         lost = lost if local else "all commits in its clones that were never pushed"
-        _, others = _content(folder)
+        _, others = _content(context.gitops)
         what = f"repositories in {folder}" if others else f"folder {folder}"
         yield PlannedChange("delete", what, why, f"{folder}: {lost}")
         yield from _preview_team_repositories(folder)
@@ -182,7 +181,7 @@ def delete_repositories(context: StartContext, report: Report) -> None:
     if folder.is_symlink():
         folder.unlink()
     elif folder.exists():
-        ours, others = _content(folder)
+        ours, others = _content(context.gitops)
         for each in ours:
             if each.is_dir() and not each.is_symlink():
                 shutil.rmtree(each)
@@ -194,13 +193,14 @@ def delete_repositories(context: StartContext, report: Report) -> None:
             folder.rmdir()
 
 
-def _content(folder: Path) -> tuple[list[Path], list[Path]]:
+def _content(gitops: GitopsFolder) -> tuple[list[Path], list[Path]]:
     """(repositories and clones that ucp creates there, everything else), sorted."""
+    created = {gitops.core, gitops.apps, gitops.core_remote, gitops.apps_remote}
     ours: list[Path] = []
     others: list[Path] = []
-    for each in sorted(folder.iterdir()):
-        created = each.name in _REPOSITORIES or each.name.startswith(("team-", UNFINISHED))
-        (ours if created else others).append(each)
+    for each in sorted(gitops.root.iterdir()):
+        is_ours = each in created or each.name.startswith(("team-", UNFINISHED))
+        (ours if is_ours else others).append(each)
     return ours, others
 
 
