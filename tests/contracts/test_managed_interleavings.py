@@ -32,8 +32,9 @@ class History:
 
     def __init__(self, desk: Desk, seed: int) -> None:
         self._desk, self._random = desk, random.Random(seed)
-        self._name = f"h{seed}"
         self._before = desk.cloud.number
+        # A name of its own, since a failed history leaves its objects to the run after it.
+        self._name = f"h{seed}-{self._before}"
         self._death = Death()
         self._controller = desk.controller(self._death)
         self.deaths = 0
@@ -91,9 +92,10 @@ class History:
 
         One more round follows, in which nothing may change.
         """
-        rounds, settled = 0, False
-        while not settled and rounds < ROUNDS:
-            rounds += 1
+        settled = False
+        for _ in range(ROUNDS):
+            if settled:
+                return
             settled = self._is_settled(there)
             for group in GROUPS:
                 items = [self._desk.get(kind, self._name) for kind in group]
@@ -106,6 +108,7 @@ class History:
                         self._desk.delete(kind, self._name)
                 for kind in reversed(group):
                     self._look(kind)
+        assert settled, [self._desk.get(kind, self._name) for kind in LEDGER]
 
     def _is_settled(self, there: bool) -> bool:
         items = [self._desk.get(kind, self._name) for kind in LEDGER]
