@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.docker_restart import COMMAND, DockerRestart
+from tests.reruns import end_shared_fixtures, is_rerun
 from tests.scheduling import place
 
 if TYPE_CHECKING:
@@ -81,10 +82,13 @@ def docker_restart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DockerR
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     until = os.environ.get(UNTIL)
     if until and time.time() > float(until):
         pytest.skip(f"no time left: {UNTIL} is over")
+    # End-to-end tests of a file build on each other's topology, which takes minutes to start.
+    if is_rerun(item) and "/e2e/" not in item.path.as_posix():
+        end_shared_fixtures(item)
 
 
 @pytest.hookimpl(optionalhook=True)
