@@ -487,7 +487,8 @@ _ALL = (
         "error",
         "anywhere",
         "Service that does not exist",
-        "An Ingress or route leads to a Service that the overlay does not have.",
+        "An Ingress or route leads to a Service that neither the overlay nor another app in the "
+        "namespace has.",
         _DANGLING,
         "Correct the name, or add the Service.",
     ),
@@ -496,7 +497,8 @@ _ALL = (
         "error",
         "anywhere",
         "Autoscaler without a target",
-        "A HorizontalPodAutoscaler names a workload that the overlay does not have.",
+        "A HorizontalPodAutoscaler names a workload that neither the overlay nor another app in "
+        "the namespace has.",
         "Nothing is scaled.",
         "Correct `spec.scaleTargetRef`.",
     ),
@@ -524,7 +526,8 @@ _ALL = (
         "error",
         "anywhere",
         "Service that selects no pod",
-        "A Service selects labels that no workload of the overlay gives its pods.",
+        "A Service selects labels that no workload of the overlay, or of another app in the "
+        "namespace, gives its pods.",
         "The Service has no endpoints.",
         "Correct the selector or the labels. An overlay with a role that may create pods has an "
         "operator, and is left alone.",

@@ -54,13 +54,34 @@ Source: https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/gu
 class _Overlay:
     """The objects of an overlay, and the (kind, name) of those that controllers create for them."""
 
-    known: Mapping[tuple[str, str], Object]
+    objects: Sequence[Object]
+    known: Mapping[tuple[str, str], Sequence[Object]]
+    """Those with the same kind and name differ by namespace."""
     created: Set[tuple[str, str]]
+    neighbors: Sequence[Object] = ()
+    """Objects of other apps in the same namespaces."""
 
     @classmethod
-    def of(cls, objects: Sequence[Object]) -> _Overlay:
-        known = {(_kind_of(each), name_of(each)): each for each in objects}
-        return cls(known, {("ConfigMap", "kube-root-ca.crt")} | created_by(objects))
+    def of(cls, objects: Sequence[Object], neighbors: Sequence[Object] = ()) -> _Overlay:
+        known: dict[tuple[str, str], list[Object]] = {}
+        for each in objects:
+            known.setdefault((_kind_of(each), name_of(each)), []).append(each)
+        created = {("ConfigMap", "kube-root-ca.crt")} | created_by(objects)
+        return cls(objects, known, created | created_by(neighbors), neighbors)
+
+    def find(self, kind: str, name: str, user: Object) -> Object | None:
+        """The object that `user` means: the one in its namespace, if several have the name."""
+        found = self.known.get((kind, name), ())
+        beside = (each for each in found if _namespace_of(each) == _namespace_of(user))
+        return next(beside, found[-1] if found else None)
+
+    def is_of_neighbor(self, kind: str, name: str) -> bool:
+        """Another app creates it in a namespace of this app."""
+        return any((_kind_of(each), name_of(each)) == (kind, name) for each in self.neighbors)
+
+
+def _namespace_of(item: Object) -> str:
+    return str(part(item, "metadata").get("namespace") or "")
 
 
 def _kind_of(item: Object) -> str:
@@ -82,12 +103,17 @@ class Mirrored:
 
 
 def find_faults(
-    objects: Sequence[Object], mirrored: Mirrored | None, *, whole: bool = True
+    objects: Sequence[Object],
+    mirrored: Mirrored | None,
+    *,
+    whole: bool = True,
+    neighbors: Sequence[Object] = (),
 ) -> Iterator[Fault]:
     """Faults of the objects of one overlay.
 
     mirrored: Secrets and ConfigMaps from outside the overlay; None if they aren't known. whole: the
-    objects are complete, so a reference to any other object is a fault.
+    objects are complete, so a reference to any other object is a fault. neighbors: objects of other
+    apps in the same namespaces, to which an autoscaler, route or Service may lead.
     """
     sound = []
     for each in objects:
@@ -95,7 +121,7 @@ def find_faults(
             yield Fault("object-invalid", f"{each.get('kind')}: {words}")
         else:
             sound.append(each)
-    overlay = _Overlay.of(sound)
+    overlay = _Overlay.of(sound, [each for each in neighbors if not misshapen(each)])
     seen = set()
     for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
@@ -116,7 +142,7 @@ def _faults_of(
             if fault := invalid_image(image) or unpinned_image(image):
                 yield fault
         yield from _accounts(pod)
-        yield from _dangling_of_pod(pod, overlay, mirrored, _from_outside(item))
+        yield from _dangling_of_pod(item, pod, overlay, mirrored)
     if whole:
         yield from _dangling(item, overlay)
 
@@ -217,12 +243,9 @@ def is_moving(tag: str) -> bool:
 
 
 def _dangling_of_pod(
-    pod: Mapping[str, Any],
-    overlay: _Overlay,
-    mirrored: Mirrored | None,
-    outside: frozenset[str],
+    item: Object, pod: Mapping[str, Any], overlay: _Overlay, mirrored: Mirrored | None
 ) -> Iterator[Fault]:
-    for kind, name, key, keys in _unmet(pod, overlay, mirrored, outside):
+    for kind, name, key, keys in _unmet(item, pod, overlay, mirrored):
         if keys is None:
             words = (
                 f"references the {kind} {name}, which neither the overlay nor a mirror "
@@ -237,20 +260,18 @@ def _dangling_of_pod(
 
 
 def _unmet(
-    pod: Mapping[str, Any],
-    overlay: _Overlay,
-    mirrored: Mirrored | None,
-    outside: frozenset[str],
+    item: Object, pod: Mapping[str, Any], overlay: _Overlay, mirrored: Mirrored | None
 ) -> Iterator[tuple[str, str, str | None, frozenset[str] | None]]:
-    """Unresolved references: (kind, name, key, existing keys).
+    """Unresolved references of a workload's pod: (kind, name, key, existing keys).
 
     The existing keys are None if the object doesn't exist.
     """
+    outside = _from_outside(item)
     for kind, reference, key in _references(pod):
         name = reference.get("name") or reference.get("secretName")
         if reference.get("optional") or not isinstance(name, str):
             continue
-        found, keys = overlay.known.get((kind, name)), None
+        found, keys = overlay.find(kind, name, item), None
         if found is not None:
             keys = frozenset({**(found.get("data") or {}), **(found.get("stringData") or {})})
             keys |= frozenset(found.get("binaryData") or {})
@@ -274,7 +295,7 @@ def missing(objects: Iterable[Object], mirrored: Mirrored | None) -> set[str]:
         for each in sound
         if "reference-missing-object" not in _annotation(each, IGNORE)
         for pod in _pods(each)
-        for kind, name, _, keys in _unmet(pod, overlay, mirrored, _from_outside(each))
+        for kind, name, _, keys in _unmet(each, pod, overlay, mirrored)
         if keys is None
     }
 
@@ -304,22 +325,23 @@ def _dangling(item: Object, overlay: _Overlay) -> Iterator[Fault]:
     kind = item.get("kind")
     if kind == "Ingress":
         for service, port in _backends(item):
-            yield from _dangling_backend(service, port, overlay)
+            yield from _dangling_backend(item, service, port, overlay)
     if kind in ROUTES:
         yield from _dangling_of_route(item, overlay)
     if kind == "HorizontalPodAutoscaler":
         target = (item.get("spec") or {}).get("scaleTargetRef") or {}
-        if (target.get("kind"), target.get("name")) not in overlay.known:
+        known = (str(target.get("kind")), str(target.get("name")))
+        if known not in overlay.known and not overlay.is_of_neighbor(*known):
             words = (
                 f"scales {target.get('kind')} {target.get('name')}, which does not exist "
                 "in the overlay"
             )
             yield Fault("reference-missing-target", words, field="spec.scaleTargetRef")
     if _kind_of(item) == "Service" and (selector := (item.get("spec") or {}).get("selector")):
-        objects = overlay.known.values()
-        pods = [each for each in objects if any(True for _ in _pods(each))]
-        selected = any(_selects(selector, each) for each in pods)
-        if pods and not selected and not any(_makes_pods(each, selector) for each in objects):
+        pods = [each for each in overlay.objects if any(True for _ in _pods(each))]
+        around = (*overlay.objects, *overlay.neighbors)
+        selected = any(_selects(selector, each) for each in around)
+        if pods and not selected and not any(_makes_pods(each, selector) for each in around):
             words = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
             yield Fault(
                 "selector-without-pods",
@@ -363,13 +385,15 @@ def _dangling_of_route(route: Object, overlay: _Overlay) -> Iterator[Fault]:
         for each in (rule or {}).get("backendRefs") or ():
             if each.get("kind", "Service") != "Service" or each.get("namespace"):
                 continue
-            yield from _dangling_backend(str(each.get("name")), each.get("port"), overlay)
+            yield from _dangling_backend(route, str(each.get("name")), each.get("port"), overlay)
 
 
-def _dangling_backend(service: str, port: Any, overlay: _Overlay) -> Iterator[Fault]:
+def _dangling_backend(item: Object, service: str, port: Any, overlay: _Overlay) -> Iterator[Fault]:
     if port == _ACTION or ("Service", service) in overlay.created:
         return
-    found = overlay.known.get(("Service", service))
+    found = overlay.find("Service", service, item)
+    if found is None and overlay.is_of_neighbor("Service", service):
+        return
     if found is None:
         words = f"references the Service {service}, which does not exist in the overlay"
         yield Fault("reference-missing-service", words, value=service)

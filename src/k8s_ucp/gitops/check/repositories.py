@@ -397,14 +397,16 @@ def _overlay_faults(
     permissions: Permissions | None,
     shared: Mapping[str, SharedNamespaces],
 ) -> Iterator[Fault]:
-    known = None
+    known, neighbors = None, list[Object]()
     if core_objects is not None and permissions and folder in apps:
         app, environment = permissions.of(apps[folder]), folder.rpartition("/")[2]
         known = mirrored_in(core_objects, app.home, environment)
-        created = shared[environment].others(app.app) if environment in shared else set()
-        known = known.and_also({*app.from_outside, *created}) if known else None
+        beside = shared.get(environment, SharedNamespaces())
+        known = known.and_also({*app.from_outside, *beside.others(app.app)}) if known else None
+        neighbors = beside.neighbors(app.app)
     refused = permissions.faults(apps[folder], found) if permissions and folder in apps else ()
-    yield from (replace(each, path=folder) for each in chain(find_faults(found, known), refused))
+    faults = find_faults(found, known, neighbors=neighbors)
+    yield from (replace(each, path=folder) for each in chain(faults, refused))
 
 
 def _plain_faults(

@@ -1,4 +1,4 @@
-"""Secrets and ConfigMaps that apps create for each other in a namespace. Pure."""
+"""Objects that apps create for each other in a namespace. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SharedNamespaces:
     """What each app creates in which namespace, in one environment."""
 
     def __init__(self) -> None:
-        self._created: dict[tuple[str, str], set[str]] = {}
-        """{(app, namespace): `Kind/name`}"""
+        self._objects: dict[tuple[str, str], list[Object]] = {}
+        """{(app, namespace): its objects}"""
         self._used: dict[str, set[str]] = {}
         """{app: namespaces}"""
 
@@ -29,20 +29,24 @@ class SharedNamespaces:
             if misshapen(each):
                 continue
             namespace = str(part(each, "metadata").get("namespace") or home)
-            made = {(str(each.get("kind")), name_of(each))} | created_by([each])
-            names = {f"{kind}/{name}" for kind, name in made if kind in _READ}
-            self._created.setdefault((app, namespace), set()).update(names)
+            self._objects.setdefault((app, namespace), []).append(each)
             self._used.setdefault(app, {home}).add(namespace)
 
-    def others(self, app: str) -> set[str]:
-        """`Kind/name` of what other apps create in the namespaces to which the app writes."""
+    def neighbors(self, app: str) -> list[Object]:
+        """Objects of other apps in the namespaces to which the app writes."""
         used = self._used.get(app, ())
-        return {
-            name
-            for (other, namespace), names in self._created.items()
+        return [
+            each
+            for (other, namespace), objects in self._objects.items()
             if other != app and namespace in used
-            for name in names
-        }
+            for each in objects
+        ]
+
+    def others(self, app: str) -> set[str]:
+        """`Kind/name` of the Secrets and ConfigMaps that other apps create in these namespaces."""
+        beside = self.neighbors(app)
+        made = {(str(each.get("kind")), name_of(each)) for each in beside} | created_by(beside)
+        return {f"{kind}/{name}" for kind, name in made if kind in _READ}
 
 
 def with_neighbors(apps: Collection[str], topology: Topology | None) -> set[str]:

@@ -127,6 +127,40 @@ def test_references_are_checked_only_if_the_set_of_objects_is_complete() -> None
     assert "must be one of" in next(find_faults(wrong, None, whole=False)).message
 
 
+def test_a_reference_means_the_object_in_its_own_namespace() -> None:
+    """A kustomization can build one app for several namespaces."""
+    whole = DEPLOYMENT + SERVICE + INGRESS
+    dev = whole.replace("metadata: {name: web", "metadata: {namespace: dev, name: web")
+    dev = dev.replace("app: web", "app: dev").replace("name: http", "name: dev")
+    assert faults(dev) == faults(whole) == []
+    assert faults(f"{dev}---\n{whole}") == faults(f"{whole}---\n{dev}") == []
+
+
+AUTOSCALER = """
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  maxReplicas: 3
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+"""
+
+
+def test_what_another_app_creates_in_the_namespace_can_be_scaled_served_and_selected() -> None:
+    neighbors = objects(DEPLOYMENT + SERVICE)
+    own = DEPLOYMENT.replace("web", "own") + SERVICE.replace("name: web", "name: alias")
+    for text, words in (
+        (AUTOSCALER, "scales Deployment web, which does not exist"),
+        (INGRESS, "references the Service web"),
+        (own, "which no pod in the overlay has"),
+    ):
+        assert any(words in each for each in faults(text))
+        assert list(find_faults(objects(text), None, neighbors=neighbors)) == [
+            each for each in find_faults(objects(text), None) if words not in each.message
+        ]
+
+
 def test_an_object_with_generate_name_is_reported_by_its_prefix() -> None:
     hook = DEPLOYMENT.replace("name: web}\nspec:\n  sel", "generateName: web-}\nspec:\n  sel")
     said = faults(f"{hook}---\n{hook}", IMAGE="nginx:latest")
