@@ -179,6 +179,30 @@ def manifest_files(files: Files) -> list[str]:
     return top if top and _twice(files, found) else found
 
 
+def left_out(files: Files) -> list[str]:
+    """What of a folder of plain manifests isn't deployed, in sentences. Raises UsageError."""
+    taken = manifest_files(files)
+    variants = {
+        path.partition("/")[0]
+        for path in sorted({*files} - {*taken})
+        if "/" in path and _holds_objects(files, path)
+    }
+    others = [
+        path
+        for path in sorted({*files} - {*taken})
+        if path.endswith((".yaml", ".yml"))
+        and path.rpartition("/")[2] not in KUSTOMIZATIONS
+        and path.partition("/")[0] not in variants
+    ]
+    said = []
+    if variants:
+        what = f"{some_of(sorted(variants), _SHOWN)}: their manifests repeat objects"
+        said.append(f"left out the folders {what}; choose one of them as SOURCE to deploy it")
+    if others:
+        said.append(f"left out {some_of(others, _SHOWN)}: not, or not only, Kubernetes objects")
+    return said
+
+
 def readable(files: Files) -> dict[str, bytes]:
     """The files without those that have the name of a manifest but can't be parsed.
 

@@ -14,6 +14,9 @@ from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS, Files
 from k8s_ucp.gitops.manifests.yaml_text import first_map
 
+_LISTS = ("resources", "bases", "components")
+"""Keys of a kustomization with folders and files that it can't be built without."""
+
 
 @dataclass(frozen=True)
 class FolderTree:
@@ -57,6 +60,20 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
                 names = (join(path, name) for name in KUSTOMIZATIONS)
                 waiting += [path] if any(place.read(each) is not None for each in names) else []
     return files
+
+
+def beyond(place: FolderTree, folder: str) -> tuple[str, str] | None:
+    """The first (kustomization, folder or file that it lists) outside of the tree.
+
+    Of the folder's own kustomization, and of those that it uses.
+    """
+    files = taken_in(place, [folder])
+    for used in (path.rpartition("/")[0] for path in sorted(files)):
+        listed = kustomization(files, used)
+        for each in (text for key in _LISTS for text in _texts(listed.get(key))):
+            if each.startswith("../") and resolve(used, each) is None:
+                return used, each
+    return None
 
 
 def _is_plain(path: str) -> bool:

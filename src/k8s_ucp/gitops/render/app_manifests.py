@@ -22,7 +22,14 @@ from k8s_ucp.gitops.manifests.forms import (
 )
 from k8s_ucp.gitops.manifests.git_source import is_hidden, open_commit
 from k8s_ucp.gitops.manifests.images_and_ports import SHIPPED
-from k8s_ucp.gitops.manifests.reachable import FolderTree, moved_up, resolve, taken_in
+from k8s_ucp.gitops.manifests.reachable import (
+    FolderTree,
+    beyond,
+    kustomization,
+    moved_up,
+    resolve,
+    taken_in,
+)
 from k8s_ucp.gitops.render.repositories import GENERATED, templates_folder
 from k8s_ucp.topology import App, Topology
 
@@ -75,6 +82,19 @@ def read_app(app: App, folder: Path, fetcher: SourceFetcher | None = None) -> di
         if app.name not in error.message:
             error.message = f"the app {app.name}: {error.message}"
         raise
+
+
+def all_files(app: App, folder: Path, fetcher: SourceFetcher) -> dict[str, bytes]:
+    """All files of an app's folder, also those that aren't manifests; none of another source."""
+    path = app.path or ""
+    if app.form == "path" and not path.startswith(SHIPPED):
+        return _local(app, folder).below(path)
+    if app.form == "repo":
+        credential = fetcher.credential(app)
+        return open_commit(app.repo or "", app.revision or "", fetcher.cache, credential).below(
+            path
+        )
+    return {}
 
 
 def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, bytes]:
@@ -137,7 +157,13 @@ def _refuse_pointers(files: Files) -> None:
 def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict[str, bytes]:
     wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
     starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
-    folder, files = moved_up(taken_in(place, starts), path)
+    taken = taken_in(place, starts)
+    if kustomization(taken, path).get("kind") == "Component":
+        raise UsageError(
+            f"the app {app.name}: {path} is a Component of kustomize, which adds to other objects",
+            next="choose a folder whose kustomization lists it under `components`",
+        )
+    folder, files = moved_up(taken, path)
     if not folder:
         return files
     if overlays(names):
@@ -216,7 +242,10 @@ def folder_place(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
 
 
 def outside(source: Path, top: Path) -> dict[str, bytes]:
-    """{path relative to top: content} of files outside of `source` that it uses."""
+    """{path relative to top: content} of files outside of `source` that it uses.
+
+    Raises UsageError if its kustomization lists a folder or file that isn't below `top`.
+    """
     place = folder_place(top)
     path = source.relative_to(top).as_posix()
     path = "" if path == "." else path
@@ -228,6 +257,12 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
         if each.rpartition("/")[2] in KUSTOMIZATIONS
     }
     found |= taken_in(place, sorted(kustomized))
+    if lost := beyond(place, path):
+        raise UsageError(
+            f"the kustomization {lost[0] or '.'} lists {lost[1]}, which is outside of the folder "
+            "that is read",
+            next="add it from a clone of its git repository, all of which is read",
+        )
     if "Chart.yaml" in names:
         files: dict[str, bytes] = {
             each: place.read(posixpath.join(path, each)) or b""

@@ -38,9 +38,8 @@ def form_of(app: App, own: Mapping[str, bytes]) -> AppForm:
 def user_files(app: App, own: Mapping[str, bytes], environments: Iterable[str]) -> dict[str, bytes]:
     """{path in the app repository: content} of the user's own files."""
     form = form_of(app, own)
-    plain = not is_kustomization(own) and not overlays(own) and not app.overlays
     paths = sorted(own)
-    if form == "directory" or (form == "kustomize" and plain and own):
+    if form == "directory" or (form == "kustomize" and own and is_plain(app, own)):
         paths = manifest_files(own)
     if form == "kustomize":
         return {f"apps/{app.name}/base/{path}": own[path] for path in paths}
@@ -49,6 +48,11 @@ def user_files(app: App, own: Mapping[str, bytes], environments: Iterable[str]) 
         for environment in environments
         for path in paths
     }
+
+
+def is_plain(app: App, own: Mapping[str, bytes]) -> bool:
+    """The app's folder has no kustomization."""
+    return not is_kustomization(own) and not overlays(own) and not app.overlays
 
 
 def generated_files(app: App, form: AppForm) -> set[str]:

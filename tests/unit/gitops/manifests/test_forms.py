@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from k8s_ucp.errors import UsageError
-from k8s_ucp.gitops.manifests.forms import chart_file, find_form, manifest_files, unkustomizable
+from k8s_ucp.gitops.manifests.forms import (
+    chart_file,
+    find_form,
+    left_out,
+    manifest_files,
+    unkustomizable,
+)
 from k8s_ucp.gitops.manifests.yaml_text import repeated_key
 
 SERVICE = b"apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
@@ -52,6 +58,24 @@ def test_overlays_that_stand_for_an_environment_are_listed_under_its_name() -> N
 def test_the_form_of_a_folder_is_detected(files: dict[str, bytes], form: str, words: str) -> None:
     found = find_form(files)
     assert (found.form, found.words) == (form, words)
+
+
+def test_what_of_a_folder_is_not_deployed_is_named() -> None:
+    files = {
+        "web.yaml": SERVICE,
+        "mixed.yaml": SERVICE + b"---\na: 1\n",
+        "notes.yml": b"# only a comment\n",
+        "README.md": b"",
+    }
+    assert left_out({"web.yaml": SERVICE}) == []
+    assert left_out(files) == [
+        "left out mixed.yaml, notes.yml: not, or not only, Kubernetes objects"
+    ]
+    variants = {f"{each}/web.yaml": SERVICE for each in ("small", "large")}
+    assert left_out({"web.yaml": SERVICE, "small/values.yaml": b"a: 1", **variants}) == [
+        "left out the folders large, small: their manifests repeat objects; choose one of them as "
+        "SOURCE to deploy it"
+    ]
 
 
 def test_manifests_that_kustomize_cannot_load_make_a_directory() -> None:

@@ -79,6 +79,29 @@ def test_a_copy_of_a_folder_has_no_settings_of_git(workspace: Path) -> None:
     assert outside(app, workspace) == {}
 
 
+def test_a_copy_of_a_kustomization_that_uses_unread_folders_is_refused(workspace: Path) -> None:
+    app, shared = workspace / "manifests/web", workspace / "manifests/shared"
+    shared.mkdir()
+    (app / "kustomization.yaml").write_text("resources: [x.yaml, ../shared]\n")
+    (app / "other").mkdir()
+    (app / "other/kustomization.yaml").write_text("resources: [../../../crds]\n")
+    (shared / "kustomization.yaml").write_text("commonAnnotations: {note: ../../note}\n")
+    assert list(outside(app, app.parent)) == ["shared/kustomization.yaml"]
+    (shared / "kustomization.yaml").write_text("resources: [../../crds]\n")
+    with pytest.raises(UsageError) as failed:
+        outside(app, app.parent)
+    assert "shared lists ../../crds, which is outside" in failed.value.message
+    assert outside(app, workspace)
+
+
+def test_a_component_is_no_app(workspace: Path) -> None:
+    (workspace / "manifests/web/kustomization.yaml").write_text(
+        "kind: Component\nresources: [x.yaml, ../../x.yaml]\n"
+    )
+    with pytest.raises(UsageError, match="manifests/web is a Component of kustomize"):
+        _read(workspace)
+
+
 @pytest.mark.parametrize("file", ["Chart.yaml", "requirements.yaml"])
 def test_a_copy_of_a_chart_has_the_charts_beside_it(workspace: Path, file: str) -> None:
     """Charts of Helm 2 list their dependencies in requirements.yaml, which Helm still reads."""

@@ -24,9 +24,9 @@ _REFUSED = frozenset(
 def report_form(call: Invocation, edit: Edit, name: str) -> None:
     """Print the form of an app, if people provide its manifests. Raises UcpError."""
     from k8s_ucp.cli.app_sources import fetcher_of
-    from k8s_ucp.gitops.manifests.forms import find_form
-    from k8s_ucp.gitops.render.app_manifests import read_app
-    from k8s_ucp.gitops.render.user_manifests import values_taken
+    from k8s_ucp.gitops.manifests.forms import find_form, left_out
+    from k8s_ucp.gitops.render.app_manifests import all_files, read_app
+    from k8s_ucp.gitops.render.user_manifests import is_plain, values_taken
 
     _, topology = edited(call, edit)
     app = next(each for each in topology.spec.apps if each.name == name)
@@ -35,6 +35,9 @@ def report_form(call: Invocation, edit: Edit, name: str) -> None:
     files = read_app(app, call.workspace.root, fetcher_of(call, topology))
     found = find_form(files, app.as_ or ("helm" if app.chart else None), app.overlays)
     call.console.say(f"{name}: {found.words}")
+    if found.form in ("directory", "kustomize") and is_plain(app, files):
+        for words in left_out(all_files(app, call.workspace.root, fetcher_of(call, topology))):
+            call.console.say(f"{name}: {words}")
     if found.form == "helm":
         environments = [each.name for each in topology.spec.environments]
         if taken := values_taken(app, files, environments):
