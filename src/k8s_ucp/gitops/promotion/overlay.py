@@ -10,6 +10,7 @@ from typing import Protocol
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.forms import KUSTOMIZATIONS
 from k8s_ucp.gitops.manifests.image_edit import Pin
+from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 from k8s_ucp.gitops.manifests.yaml_tree import NotEditable
 from k8s_ucp.gitops.promotion import order as order_of
 from k8s_ucp.gitops.promotion.message import Change
@@ -18,6 +19,7 @@ from k8s_ucp.gitops.promotion.targets.chart import ChartContent, exchange
 from k8s_ucp.gitops.promotion.targets.config import read_config
 from k8s_ucp.gitops.promotion.targets.find import find_targets
 from k8s_ucp.gitops.promotion.targets.folder import EnvironmentFolder, Files, decoded
+from k8s_ucp.gitops.promotion.targets.helm import SETTINGS
 from k8s_ucp.gitops.promotion.targets.kinds import Target, write
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -100,16 +102,28 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
     """Error for an overlay without an image whose version can be promoted."""
     config = config_file(app)
-    place = "path: image.tag"
+    place, first = "path: image.tag", ""
     if any(each.endswith(".jsonnet") for each in tip.files(where)):
         # Argo CD renders jsonnet; its arguments are in this file.
-        place = "file: .argocd-source.yaml, path: directory.jsonnet.tlas.0.value"
+        place = f"file: {SETTINGS}, path: directory.jsonnet.tlas.0.value"
+        if not _has_arguments(tip.read(f"{where}/{SETTINGS}") or b""):
+            first = (
+                f"if {where} has a function with an argument for it, such as `tag`, add to "
+                f"`directory` in its {SETTINGS}: jsonnet: {{tlas: [{{name: tag, value: VERSION}}]}}"
+                "; then "
+            )
     return NotEditable(
         f"{where} has no image whose version can be promoted"
         if tip.read(config) is None
         else f"{where} contains nothing that {config} names",
-        next=f"name it in {config}: targets: [{{image: NAME, {place}}}]",
+        next=f"{first}name it in {config}: targets: [{{image: NAME, {place}}}]",
     )
+
+
+def _has_arguments(settings: bytes) -> bool:
+    """Argo CD passes arguments to the functions of a folder with jsonnet."""
+    found = part(part(first_map(settings, SETTINGS), "directory"), "jsonnet")
+    return any(True for _ in maps(found, "tlas"))
 
 
 def config_file(app: str) -> str:

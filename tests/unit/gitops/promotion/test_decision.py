@@ -402,10 +402,20 @@ class TestBadInput:
             decide(there, intent("2"))
 
     def test_arguments_of_jsonnet_are_suggested_as_targets(self) -> None:
-        there = tip({"apps/echo/overlays/stage/main.jsonnet": "function(image) image"})
-        with pytest.raises(NotEditable) as failed:
-            decide(there, intent("2"))
-        assert "path: directory.jsonnet.tlas.0.value}]" in str(failed.value.next)
+        folder = "apps/echo/overlays/stage"
+        settings = "directory: {recurse: true, jsonnet: {tlas: [{name: tag, value: '1'}]}}"
+        for text, asked in ((settings, False), ("directory: {recurse: true}", True), ("", True)):
+            there = tip(
+                {
+                    f"{folder}/main.jsonnet": "function(tag) tag",
+                    f"{folder}/.argocd-source.yaml": text,
+                }
+            )
+            with pytest.raises(NotEditable) as failed:
+                decide(there, intent("2"))
+            advice = str(failed.value.next)
+            assert "path: directory.jsonnet.tlas.0.value}]" in advice
+            assert ("jsonnet: {tlas: [{name: tag, value: VERSION}]}" in advice) is asked
 
     def test_text_that_is_not_utf8_is_refused(self) -> None:
         with pytest.raises(NotEditable, match="UTF-8"):
