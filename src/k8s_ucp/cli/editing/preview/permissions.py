@@ -71,11 +71,18 @@ class LackingPermissions:
         if self.moves or not self.unmade:
             return ""
         add = f"and add the Namespace {', '.join(self.unmade)} to its "
+        add += "templates" if self.is_chart else "manifests"
+        add += f", because Argo CD creates {self.home} alone"
+        if len(self.namespaces) == 1:
+            return (
+                f"{add}; or use --namespace instead of --also-namespace, so that all its objects "
+                f"go to {self.namespaces[0]}"
+            )
         if self.is_chart:
-            return f"{add}templates, because Argo CD creates {self.home} alone"
+            return add
         return (
-            f"{add}manifests, because Argo CD creates {self.home} alone; or set "
-            f"`namespace: {self.home}` in its kustomizations instead, which needs no flag for it"
+            f"{add}; or set `namespace: {self.home}` in its kustomizations instead, which needs no "
+            "flag for it"
         )
 
     def flags(self, prefix: str = "") -> str:

@@ -54,6 +54,9 @@ def test_what_to_do_beyond_the_flags_is_reported() -> None:
     chart = replace(lacks, is_chart=True)
     assert chart.advice.startswith("and add the Namespace prod, staging to its templates")
     assert "kustomizations" not in chart.advice
+    one = lacking_permissions(app, AppObjects([config("prod"), config("web")]))
+    assert one.flags() == "--also-namespace prod"
+    assert "use --namespace instead of --also-namespace, so that all" in one.advice
     moves = lacking_permissions(app, AppObjects([config("more")]))
     assert moves.advice == ""
 
