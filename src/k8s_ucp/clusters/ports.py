@@ -236,9 +236,17 @@ def read_ephemeral() -> range:
 
 
 def _deleted_owners(owners: Iterable[str]) -> set[str]:
-    missing = [each for each in owners if each.startswith("/") and not Path(each).exists()]
-    away = [each for each in missing if not Path(each).parent.exists()]
+    missing = [each for each in owners if each.startswith("/") and _is_missing(Path(each))]
+    away = [each for each in missing if _is_missing(Path(each).parent)]
     return {*missing} - {*away[-MOST_AWAY:]}
+
+
+def _is_missing(folder: Path) -> bool:
+    """Whether a folder certainly doesn't exist, rather than being inaccessible to this user."""
+    try:
+        return not folder.exists()
+    except OSError:
+        return False
 
 
 def _number(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -126,6 +127,22 @@ def test_ports_of_a_workspace_on_an_unmounted_disk_are_kept(
     ports.reserve(str(tmp_path / "second" / "demo-core"), NAMES)
     ports.reserve(owner(tmp_path, "new"), NAMES)
     assert away not in ports.owners()
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root can access every folder")
+def test_ports_of_an_inaccessible_workspace_are_kept(tmp_path: Path, registry: Path) -> None:
+    """Such as one of another user who shares the cache folder."""
+    ports = Ports(registry)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    given = ports.reserve(owner(theirs, "demo-core"), NAMES)
+    theirs.chmod(0)
+    try:
+        others = ports.reserve(owner(tmp_path, "new"), NAMES)
+    finally:
+        theirs.chmod(0o700)
+    assert not set(given.values()) & set(others.values())
+    assert owner(theirs, "demo-core") in ports.owners()
 
 
 def test_concurrent_processes_get_different_ports(tmp_path: Path, registry: Path) -> None:
