@@ -1,37 +1,70 @@
-"""Words of similar tools (argocd, kind, terraform, docker compose, …), and what ucp calls them."""
+"""Words of similar tools (kubectl, argocd, kind, terraform, …), and what ucp calls them."""
 
 from __future__ import annotations
 
+import difflib
 import re
 import shlex
 from collections.abc import Container, Mapping, Sequence
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(["apply", "bootstrap", "create", "deploy", "init", "install", "up"], "start"),
+    **dict.fromkeys(["reconcile", "refresh", "restart", "run", "sync"], "start"),
     "down": "stop",
     # The plan first: these delete more than their namesakes do elsewhere.
-    **dict.fromkeys(["delete", "rm", "teardown", "uninstall"], "destroy --plan"),
-    **dict.fromkeys(["describe", "info", "list", "ls", "ps"], "status"),
-    "plan": "start --plan",
+    **dict.fromkeys(["clean", "cleanup", "delete", "purge", "remove", "reset"], "destroy --plan"),
+    **dict.fromkeys(["rm", "teardown", "uninstall"], "destroy --plan"),
+    **dict.fromkeys(["describe", "health", "info", "list", "ls", "ps"], "status"),
+    **dict.fromkeys(["show", "top", "view"], "status"),
+    **dict.fromkeys(["plan", "preview"], "start --plan"),
+    **dict.fromkeys(["approve", "release"], "promote --help"),
+    **dict.fromkeys(["hold", "undo", "unhold"], "rollback --help"),
+    "restore": "recreate",
+    "argocd": "open argocd",
+    **dict.fromkeys(["debug", "diagnose", "support"], "doctor"),
     **dict.fromkeys(["lint", "test", "validate"], "check"),
-    **dict.fromkeys(["dashboard", "ui"], "board"),
-    **dict.fromkeys(["credentials", "login", "password", "passwords", "secrets"], "get secrets"),
-    "cluster": "clusters",
+    **dict.fromkeys(["console", "dashboard", "gui", "ui", "web"], "board"),
+    **dict.fromkeys(["credentials", "login", "password", "passwords"], "get secrets"),
+    **dict.fromkeys(["secret", "secrets"], "get secrets"),
     "version": "--version",
-    "help": "--help",
+    **dict.fromkeys(["docs", "help"], "--help"),
     "completion": "--install-completion",
     "watch": "status --watch",
-    **dict.fromkeys(["restart", "sync"], "start"),
     "add": "app add",
     "import": "app import",
-    **dict.fromkeys(["application", "applications", "apps"], "app list"),
-    **dict.fromkeys(["environment", "environments", "envs"], "env list"),
-    "teams": "team list",
-    "claims": "claim list",
-    "mirrors": "mirror list",
-    **dict.fromkeys(["kustomize", "manifests", "template"], "render"),
+    "application": "app list",
+    "environment": "env list",
+    **dict.fromkeys(["build", "export", "kustomize", "manifests", "template"], "render"),
 }
 """Unknown command: what to type instead, without its arguments."""
+
+NOUNS: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(
+        ["app", "application", "applications", "apps"], ("app list", "app add", "app remove")
+    ),
+    **dict.fromkeys(
+        ["env", "environment", "environments", "envs", "stages"],
+        ("env list", "env add", "env remove"),
+    ),
+    **dict.fromkeys(["team", "teams"], ("team list", "team add", "team remove")),
+    **dict.fromkeys(["claim", "claims"], ("claim list", "claim new", "claim remove")),
+    **dict.fromkeys(["mirror", "mirrors"], ("mirror list", "mirror add", "mirror remove")),
+    **dict.fromkeys(["cluster", "clusters"], ("clusters",)),
+    **dict.fromkeys(["event", "events"], ("events",)),
+    **dict.fromkeys(["all", "components", "nodes", "pods"], ("status",)),
+    "kubeconfig": ("kubeconfig",),
+}
+"""What verbs of kubectl apply to: the commands that list, add and remove it."""
+
+_VERBS: Mapping[str, int] = {
+    **dict.fromkeys(["describe", "get", "list", "ls", "show", "view"], 0),
+    **dict.fromkeys(["add", "create", "new"], 1),
+    **dict.fromkeys(["delete", "remove", "rm"], 2),
+}
+"""Which of these commands a verb means."""
+
+_WITHOUT_GROUP = ("check", "diff", "events", "history", "logs", "promote", "rollback", "status")
+"""Commands that similar tools have below `app` or `env`."""
 
 _LISTING = ("get", "list", "ls", "show", "status")
 
@@ -64,6 +97,8 @@ OPTIONS: Mapping[str, Sequence[str]] = {
 """Unknown option: possible names of it here, the first one that exists is meant."""
 
 _ONE_SIMILAR = re.compile(r" Did you mean '([^',]+)'\?$")
+_SIMILARITY = 0.8
+"""Least similarity of a misspelled command: typer's own limit takes `git` for `get`."""
 _UNKNOWN_COMMAND = re.compile(r"No such command '([^']+)'")
 
 
@@ -81,20 +116,44 @@ def correct_command(
     group: the path of the command before it, such as "ucp env", with the commands `known`.
     alone: the group lists things when it is called without a command.
     """
+    place = list(arguments).index(word) if word in arguments else len(arguments)
     if group == "ucp":
         if word == "help" and (about := [each for each in arguments if each in known]):
             return f"ucp {about[0]} --help"
-        return f"ucp {COMMANDS[word]}" if word in COMMANDS else None
+        if meant := _verb_first(word, arguments[place + 1 :]) or COMMANDS.get(word):
+            return f"ucp {meant}"
+        return f"ucp {NOUNS[word][0]}" if word in NOUNS else None
+    if group == "ucp get" and word in NOUNS:
+        return f"ucp {_verb_first('get', arguments[place:])}"
+    names = [each for each in arguments[place + 1 :] if not each.startswith("-")]
+    if group in ("ucp app", "ucp env") and word in _LISTING and names:
+        return f"ucp status {shlex.quote(names[0])}"
+    if word in _WITHOUT_GROUP and word not in (*known, *_LISTING):
+        return f"ucp {shlex.join([word, *arguments[place + 1 :]])}"
     ours = _first(SUBCOMMANDS, word, known)
     if not ours and alone and word in _LISTING:
         return group
     return ours and _replaced(arguments, word, ours)
 
 
+def _verb_first(verb: str, words: Sequence[str]) -> str | None:
+    """Our command for a verb and the words after it, `delete env stage`; None if there is none."""
+    commands = NOUNS.get(next(iter(words), ""), ())
+    number = _VERBS.get(verb, len(commands))
+    if number >= len(commands):
+        return None
+    names = [each for each in words[1:] if not each.startswith("-")]
+    if number == 0 and names and commands[0] in ("app list", "env list"):
+        return f"status {shlex.quote(names[0])}"
+    return f"{commands[number]} {shlex.join(words[1:]) if number else ''}".rstrip()
+
+
 def respelled(arguments: Sequence[str], word: str, message: str) -> str | None:
     """The command line with the only similar command in typer's message; None for several."""
     found = _ONE_SIMILAR.search(message)
-    return found and _replaced(arguments, word, found[1])
+    if not found or difflib.SequenceMatcher(None, word, found[1]).ratio() < _SIMILARITY:
+        return None
+    return _replaced(arguments, word, found[1])
 
 
 def correct_option(arguments: Sequence[str], word: str, known: Container[str]) -> str | None:

@@ -20,6 +20,21 @@ from k8s_ucp.cli.failures import familiar_words
         (["delete"], "ucp destroy --plan"),
         (["version"], "ucp --version"),
         (["describe", "echo"], "ucp status"),
+        (["get", "apps", "-A"], "ucp app list"),
+        (["get", "app", "echo", "-o", "wide"], "ucp status echo"),
+        (["get", "pods"], "ucp status"),
+        (["get", "kubeconfig"], "ucp kubeconfig"),
+        (["list", "envs"], "ucp env list"),
+        (["describe", "app", "echo"], "ucp status echo"),
+        (["delete", "env", "stage"], "ucp env remove stage"),
+        (["remove", "env", "a b"], "ucp env remove 'a b'"),
+        (["add", "env", "eu"], "ucp env add eu"),
+        (["create", "claim", "db"], "ucp claim new db"),
+        (["delete", "cluster"], "ucp destroy --plan"),
+        (["mirrors"], "ucp mirror list"),
+        (["top"], "ucp status"),
+        (["app", "get", "echo"], "ucp status echo"),
+        (["app", "history", "echo"], "ucp history echo"),
         (["help", "start"], "ucp start --help"),
         (["help"], "ucp --help"),
         (["completion", "bash"], "ucp --install-completion"),
@@ -50,6 +65,17 @@ def test_the_advice_is_the_command_line_that_was_meant(
     assert "Did you mean" not in error and "Possible options" not in error
 
 
+@pytest.mark.parametrize(
+    "line", [["git", "push"], ["set", "image"], ["stage"], ["cloud", "destroy"]]
+)
+def test_a_command_that_is_only_a_little_alike_is_not_suggested(
+    line: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(line) == 2
+    path = "ucp cloud" if line[0] == "cloud" else "ucp"
+    assert capsys.readouterr().err.endswith(f"\n  next: {path} --help\n")
+
+
 def _groups() -> Iterator[tuple[str, Any]]:
     for name in main.COMMANDS:
         command = main._load(name, [])
@@ -68,7 +94,8 @@ def test_no_word_is_also_one_of_our_commands() -> None:
 def test_every_suggested_command_exists() -> None:
     ours = {name for name, _ in _groups()}
     flags = {flag for each in typer.main.get_command(main.app).params for flag in each.opts}
-    for meant in familiar_words.COMMANDS.values():
+    of_nouns = [each for meant in familiar_words.NOUNS.values() for each in meant]
+    for meant in [*familiar_words.COMMANDS.values(), *of_nouns]:
         words = " ".join(each for each in meant.split() if not each.startswith("--"))
         assert words in ours or meant in flags | {"--help"}
 
