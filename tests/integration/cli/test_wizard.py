@@ -108,6 +108,19 @@ def test_ctrl_c_at_any_question_changes_nothing(
     assert files(world) == []
 
 
+def test_a_plan_is_shown_without_the_last_question(
+    world: Workbench, at_keyboard: Callable[..., Keyboard]
+) -> None:
+    person = at_keyboard("start", "--plan")
+    for question in QUESTIONS[:-1]:
+        person.reads(question)
+        person.types(ENTER)
+    assert person.ends() == 0
+    assert "ucp.yaml" in person.seen
+    assert QUESTIONS[-1] not in person.seen
+    assert files(world) == []
+
+
 def test_no_at_the_last_question_writes_nothing(
     world: Workbench, at_keyboard: Callable[..., Keyboard]
 ) -> None:

@@ -128,7 +128,7 @@ def start(
         apps=apps or None,
         simulate=cloud == "local",
     )
-    wanted = resolve_topology(call, flags)
+    wanted = resolve_topology(call, flags, plan=plan)
 
     from k8s_ucp import plans
     from k8s_ucp.cli.app_sources import fetcher_of

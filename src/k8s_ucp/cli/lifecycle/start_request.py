@@ -133,9 +133,10 @@ def _adopt(text: str) -> tuple[str, ...]:
     return tuple(each for each in ADOPTABLE if each in parts)
 
 
-def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
+def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> StartRequest:
     """The topology to start; asks if there is no file and somebody to ask. Writes nothing.
 
+    plan: the start is only shown, so nobody has to agree to it.
     Raises UsageError, or RunInterrupted at a question.
     """
     path = flags.file.expanduser().resolve() if flags.file else call.workspace.topology_file
@@ -176,7 +177,7 @@ def resolve_topology(call: Invocation, flags: Flags) -> StartRequest:
         flags = _with_simulation(call, _answered(answers, flags))
         wanted = _new(call.topology or _proposed_name(call, flags), flags, path)
         call.console.say(f"\nContent of the new file {path}:\n\n{_indented(wanted.text)}")
-        agreed = questions.confirm("Write the file and start?")
+        agreed = plan or questions.confirm("Write the file and start?")
     except KeyboardInterrupt:
         raise RunInterrupted("interrupted; nothing was written", next="ucp start") from None
     if not agreed:
