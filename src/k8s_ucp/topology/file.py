@@ -32,11 +32,13 @@ def load(path: Path) -> Topology:
 def read_topology(path: Path) -> str:
     """The text of a topology file, with the user's line ends. Raises UcpError."""
     try:
-        return _read(path).decode("utf-8")
+        content = _read(path)
+        return content.decode("utf-8")
     except FileNotFoundError as error:
         raise UsageError(f"the topology file {path} does not exist", next="ucp start") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not valid UTF-8", next=f"edit {path}") from error
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path.name}:{line}: not valid UTF-8", next=f"edit {path}") from error
     except OSError as error:
         raise UcpError(
             f"failed to read {path}: {error.strerror}", next=f"make {path} a readable file"

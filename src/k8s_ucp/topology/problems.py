@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from k8s_ucp.providers import PROVIDERS
 from k8s_ucp.redaction import HIDDEN
 
 if typing.TYPE_CHECKING:
@@ -98,14 +99,28 @@ def _translate(error: Mapping[str, Any], model: type[BaseModel]) -> Problem:
         # Not with the value: 1.10 was read as 1.1.
         return Problem(loc, f"{shown(loc)} must be a string: put the value in quotes")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
-        known = ", ".join(_keys(model, loc))
-        return Problem(loc, f"{shown(loc)} must be a mapping with the keys {known}")
+        return Problem(loc, f"{shown(loc)} {_no_mapping(value, _keys(model, loc))}")
     if kind in ("tuple_type", "list_type"):
         return Problem(loc, f"{shown(loc)} must be a list (lines that begin with '- ')")
     message = str(error["msg"]).removeprefix("Value error, ")
     if kind == "value_error":
         return Problem(loc, f"{shown(loc)}: {message}")
+    # Pydantic's sentence is about an "input", which people don't have.
+    expected = next((text for start, text in _EXPECTED.items() if kind.startswith(start)), "")
+    message = f"must be {expected.format(**context)}" if expected else message
     return Problem(loc, f"{shown(loc)}: {_yaml(value)}: {message}")
+
+
+_EXPECTED = {
+    "int_": "a whole number",
+    "float_": "a number",
+    "bool_": "true or false",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "string_type": "a string",
+    "string_too_long": "at most {max_length} characters long",
+}
+"""What a value must be, by the beginning of pydantic's type of the error."""
 
 
 _MEANING: dict[str, str] = {}
@@ -116,6 +131,16 @@ def means(pattern: str, words: str) -> str:
     """Register the description of a pattern; returns the pattern."""
     _MEANING[pattern] = words
     return pattern
+
+
+def _no_mapping(value: Any, known: Sequence[str]) -> str:
+    """The message for a value where a mapping belongs. known: the mapping's keys."""
+    first, keys = next(iter(known), ""), ", ".join(known)
+    word = value if isinstance(value, str) else ""
+    is_name = first == "name" and re.fullmatch(r"[a-z0-9-]+", word)
+    if is_name or (first == "provider" and word in PROVIDERS):
+        return f"must be a mapping: did you mean '{{{first}: {value}}}'? allowed: {keys}"
+    return f"must be a mapping with the keys {keys}"
 
 
 def _unknown_key(loc: Loc, model: type[BaseModel]) -> str:

@@ -26,8 +26,8 @@ def test_a_folder_is_reported_as_unreadable(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "ucp.yaml").write_bytes(b"\xff\xfe\x00k")
-    with pytest.raises(UsageError, match="UTF-8"):
+    (tmp_path / "ucp.yaml").write_bytes(b"kind: Topology\ndomain: caf\xe9\n")
+    with pytest.raises(UsageError, match=r"^ucp.yaml:2: not valid UTF-8"):
         load(tmp_path / "ucp.yaml")
 
 
