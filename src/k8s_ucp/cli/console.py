@@ -246,7 +246,7 @@ def _no_echo() -> Iterator[None]:
 
     Ctrl-C still works.
     """
-    if not sys.stdin.isatty() or os.tcgetpgrp(0) != os.getpgrp():
+    if not sys.stdin.isatty() or not _in_foreground():
         # A background process that changes the terminal is stopped.
         yield
         return
@@ -259,6 +259,13 @@ def _no_echo() -> Iterator[None]:
     finally:
         # Discard what was typed meanwhile: the shell would run it.
         termios.tcsetattr(0, termios.TCSAFLUSH, before)
+
+
+def _in_foreground() -> bool:
+    try:
+        return os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:  # a terminal of another session, such as under `su -c` or setsid
+        return False
 
 
 _LOCAL_FLAGS = 3

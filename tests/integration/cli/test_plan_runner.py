@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,3 +56,24 @@ def test_log_has_every_line_of_a_failure(tmp_path: Path) -> None:
     assert "it is full" in said
     assert "next: ucp start" in said
     assert "s3cret" not in log
+
+
+def test_a_plan_runs_on_a_terminal_of_another_session() -> None:
+    """Such as under `su -c` and `setsid`: the terminal has no foreground group to ask for."""
+    ours, theirs = os.openpty()
+    steps = "from k8s_ucp.cli.console import Console\nwith Console().steps(): pass\n"
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-c", steps],
+            stdin=theirs,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm"},
+            start_new_session=True,
+            timeout=60,
+            check=False,
+        )
+        assert ended.returncode == 0
+    finally:
+        os.close(ours)
+        os.close(theirs)

@@ -128,7 +128,7 @@ def correct_command(
     names = [each for each in arguments[place + 1 :] if not each.startswith("-")]
     if group in ("ucp app", "ucp env") and word in _LISTING and names:
         return f"ucp status {shlex.quote(names[0])}"
-    if word in _WITHOUT_GROUP and word not in (*known, *_LISTING):
+    if word in _WITHOUT_GROUP and word not in _LISTING:
         return f"ucp {shlex.join([word, *arguments[place + 1 :]])}"
     ours = _first(SUBCOMMANDS, word, known)
     if not ours and alone and word in _LISTING:
