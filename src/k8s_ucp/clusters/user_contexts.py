@@ -53,7 +53,10 @@ def change_file(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) 
             if wanted != base:
                 write_private_file(place, _written(path, text, wanted))
     except OSError as error:
-        raise UcpError(f"failed to write {path}: {error.strerror}") from error
+        raise UcpError(
+            f"failed to write {path}: {error.strerror}",
+            next="make it writable, or set KUBECONFIG to a file that is",
+        ) from error
     except (TypeError, ValueError) as error:
         raise _not_one(path) from error
 

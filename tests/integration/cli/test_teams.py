@@ -191,7 +191,20 @@ def test_refused_team_or_claim_leaves_nothing_behind(
     assert (workspace / "ucp.yaml").read_text("utf-8") == TOPOLOGY
     assert ucp("claim new database orders") == 2, "there is no team"
     assert ucp("team remove shop") == 2
-    assert "does not exist in teams" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "does not exist in teams" in said
+    assert "next: ucp team list" in said
+
+
+def test_a_lost_topology_file_is_restored_before_a_team_is_added(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new file would declare nothing of what runs."""
+    state = workspace / ".ucp" / "demo"
+    state.mkdir(parents=True)
+    (workspace / "ucp.yaml").rename(state / "ucp.yaml")
+    assert ucp("team add shop") == 2
+    assert "next: restore it: cp " in capsys.readouterr().err
 
 
 def test_a_teams_repository_is_kept_if_the_edit_of_an_interrupted_addition_is(

@@ -175,3 +175,10 @@ def test_the_kubeconfig_is_not_written_while_kubectl_holds_its_lock(
     lock.unlink()
     change_file(file, lambda found: merged(found, config("demo-stage")))
     assert not lock.exists()
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_reported_with_another_place(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UcpError, match="failed to write") as caught:
+        change_file(tmp_path / "file" / "config", lambda found: found)
+    assert "KUBECONFIG" in str(caught.value.next)

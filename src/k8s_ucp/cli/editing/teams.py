@@ -105,6 +105,7 @@ def add(
         return with_item(text, "teams", item, path)
 
     path = call.workspace.topology_file
+    declared_topology(call)  # which says how a lost file is restored
     _, topology = edit(read_topology(path), path)
     team = team_of(topology, name)
     if template and not topology.spec.environments:
@@ -233,7 +234,7 @@ def team_of(topology: Topology, name: str | None) -> Team:
             f"the team is not specified{known}" if teams else "ucp.yaml has no team",
             next="--team NAME" if teams else "ucp team add NAME",
         )
-    raise UsageError(f"'{name}' does not exist in teams of ucp.yaml{known}")
+    raise UsageError(f"'{name}' does not exist in teams of ucp.yaml{known}", next="ucp team list")
 
 
 def open_team(call: Invocation, topology: Topology, team: Team) -> TeamRepository:
