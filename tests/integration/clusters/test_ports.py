@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -129,20 +130,25 @@ def test_ports_of_a_workspace_on_an_unmounted_disk_are_kept(
     assert away not in ports.owners()
 
 
-@pytest.mark.skipif(os.getuid() == 0, reason="root can access every folder")
-def test_ports_of_an_inaccessible_workspace_are_kept(tmp_path: Path, registry: Path) -> None:
+def test_ports_of_an_inaccessible_workspace_are_kept(
+    tmp_path: Path, registry: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Such as one of another user who shares the cache folder."""
     ports = Ports(registry)
-    theirs = tmp_path / "theirs"
-    theirs.mkdir()
-    given = ports.reserve(owner(theirs, "demo-core"), NAMES)
-    theirs.chmod(0)
-    try:
-        others = ports.reserve(owner(tmp_path, "new"), NAMES)
-    finally:
-        theirs.chmod(0o700)
+    theirs = Path(owner(tmp_path, "theirs"))
+    given = ports.reserve(str(theirs / "demo-core"), NAMES)
+    stat = Path.stat
+
+    def denied(path: Path, **more: bool) -> os.stat_result:
+        # Not by the folder's mode, since root may access every folder.
+        if path.is_relative_to(theirs):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(Path, "stat", denied)
+    others = ports.reserve(owner(tmp_path, "new"), NAMES)
     assert not set(given.values()) & set(others.values())
-    assert owner(theirs, "demo-core") in ports.owners()
+    assert str(theirs / "demo-core") in ports.owners()
 
 
 def test_concurrent_processes_get_different_ports(tmp_path: Path, registry: Path) -> None:
