@@ -128,6 +128,27 @@ def test_claims_are_added_and_removed(
     assert ucp("claim remove orders") == 2
 
 
+@pytest.mark.parametrize(
+    "fields", ["metadata: orders", "metadata: {name: [x]}", "spec: [a]", "spec: {size: 2026-11-29}"]
+)
+def test_a_claim_with_a_value_of_another_type_is_listed(
+    workspace: Path, capsys: pytest.CaptureFixture[str], fields: str
+) -> None:
+    assert ucp("team add shop") == 0
+    folder = workspace / "gitops/demo/team-shop.git"
+    remote, path = Repository(folder), "claims/orders.yaml"
+    files = {path: f"kind: Postgres\n{fields}\n".encode()}
+    commit = remote.write_commit("By hand\n", files, parent=remote.resolve("main"))
+    update = ("update-ref", "refs/heads/main", commit)
+    subprocess.run(["git", "-C", str(folder), *update], check=True)
+    capsys.readouterr()
+    assert ucp("claim list -o json") == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["path"], found["kind"]) == (path, "Postgres")
+    assert ucp("claim list") == 0
+    assert ucp("claim remove orders --yes") == 2, "the file has no claim of this name"
+
+
 def test_a_claim_is_not_removed_with_others_that_a_person_added_to_its_file(
     workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
 from k8s_ucp.cli.topology_selection import declared_topology
 from k8s_ucp.errors import UsageError, some_of
-from k8s_ucp.gitops.manifests.yaml_text import dump_all
+from k8s_ucp.gitops.manifests.yaml_text import dump_all, part
 from k8s_ucp.gitops.render.values.claims import (
     EMPTY_FOLDER,
     KINDS,
@@ -225,16 +225,13 @@ def _check_provider(name: str | None) -> None:
 
 def _others(path: str, content: bytes, name: str) -> list[str]:
     """What a file contains besides the claim of this name, in words."""
-    from k8s_ucp import yaml_io
-
-    try:
-        documents = list(yaml_io.load_all(content.decode("utf-8")))
-    except Exception:  # noqa: BLE001 (people write these files)
+    documents = _documents(content)
+    if documents is None:
         return [f"what can't be parsed as YAML ({path})"]
     found = []
     for each in documents:
         about = each if isinstance(each, dict) else {}
-        named = (about.get("metadata") or {}).get("name")
+        named = part(about, "metadata").get("name")
         if each is not None and not (about.get("kind") in KINDS.values() and named == name):
             found.append(f"{about.get('kind') or 'an object without a kind'} {named or ''}".strip())
     return found
@@ -242,21 +239,34 @@ def _others(path: str, content: bytes, name: str) -> list[str]:
 
 def _described(path: str, content: bytes) -> list[dict[str, Any]]:
     """Claims in a file; a file that can't be parsed is listed by its path."""
-    from k8s_ucp import yaml_io
-
     if not path.endswith((".yaml", ".yml", ".json")):
         return []
-    try:
-        documents = list(yaml_io.load_all(content.decode("utf-8")))
-    except Exception:  # noqa: BLE001 (people write these files)
+    documents = _documents(content)
+    if documents is None:
         return [dict.fromkeys(("name", "kind", "environment", "size"))]
     return [
         {
-            "name": (each.get("metadata") or {}).get("name"),
-            "kind": each.get("kind"),
-            "environment": (each.get("spec") or {}).get("environment"),
-            "size": (each.get("spec") or {}).get("size"),
+            "name": _text_at(each, "metadata", "name"),
+            "kind": each["kind"],
+            "environment": _text_at(each, "spec", "environment"),
+            "size": _text_at(each, "spec", "size"),
         }
         for each in documents
         if isinstance(each, dict) and each.get("kind") in KINDS.values()
     ]
+
+
+def _text_at(document: Any, key: str, field: str) -> str | None:
+    """A field as text, whatever its type: YAML has dates, which JSON can't represent."""
+    found = part(document, key).get(field)
+    return None if found is None else str(found)
+
+
+def _documents(content: bytes) -> list[Any] | None:
+    """None if the file can't be parsed."""
+    from k8s_ucp import yaml_io
+
+    try:
+        return list(yaml_io.load_all(content.decode("utf-8")))
+    except Exception:  # noqa: BLE001 (people write these files)
+        return None
