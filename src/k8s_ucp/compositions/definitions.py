@@ -23,8 +23,67 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "array": (list,),
     "object": (dict,),
 }
-_CROSSPLANE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _fields(required: Sequence[str] = (), /, **known: Any) -> dict[str, Any]:
+    """Schema of an object with these fields, and any others."""
+    return {
+        "type": "object",
+        "required": required,
+        "properties": {
+            name: schema if name in required else _optional(schema)
+            for name, schema in known.items()
+        },
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+
+
+def _optional(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {**schema, "nullable": True}
+
+
+_TEXT = {"type": "string"}
+_TEXTS = {"type": "object", "additionalProperties": _TEXT}
+_METADATA = _fields(name=_TEXT, namespace=_TEXT, labels=_TEXTS, annotations=_TEXTS)
+_CROSSPLANE = _fields(
+    compositionRef=_fields(name=_TEXT), compositionSelector=_fields(matchLabels=_TEXTS)
+)
 """Field that Crossplane adds to the spec of every kind."""
+
+_NAMED = {**_METADATA, "required": ["name"]}
+_VERSION = _fields(
+    ["name", "schema"],
+    name=_TEXT,
+    schema=_fields(["openAPIV3Schema"], openAPIV3Schema=_fields()),
+)
+_STEP = _fields(
+    ["step", "functionRef"],
+    step=_TEXT,
+    functionRef=_fields(["name"], name=_TEXT),
+    input=_fields(),
+)
+_OWN_KINDS = {
+    "CompositeResourceDefinition": _fields(
+        ["metadata", "spec"],
+        metadata=_NAMED,
+        spec=_fields(
+            ["group", "names", "versions"],
+            group=_TEXT,
+            names=_fields(["kind"], kind=_TEXT),
+            versions={"type": "array", "items": _VERSION},
+        ),
+    ),
+    "Composition": _fields(
+        ["metadata", "spec"],
+        metadata=_NAMED,
+        spec=_fields(
+            ["compositeTypeRef"],
+            compositeTypeRef=_fields(),
+            pipeline={"type": "array", "items": _STEP},
+        ),
+    ),
+}
+"""Schemas of what is read of definitions and Compositions: the fields that are used here."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +95,16 @@ class Definitions:
 
     @classmethod
     def among(cls, objects: Iterable[Object]) -> Definitions:
-        """The definitions among objects; the last one of the same name wins."""
+        """The definitions among objects; the last one of the same name wins. Raises UsageError."""
         found: dict[tuple[str, str], Object] = {}
         for each in objects:
             kind = str(each.get("kind"))
-            if str(each.get("apiVersion")).startswith(_API):
+            if str(each.get("apiVersion")).startswith(_API) and kind in _OWN_KINDS:
+                _validate(each, each, _OWN_KINDS[kind])
                 found[kind, each["metadata"]["name"]] = each
         chosen = [
             tuple(each for (kind, _), each in found.items() if kind == wanted)
-            for wanted in ("CompositeResourceDefinition", "Composition")
+            for wanted in _OWN_KINDS
         ]
         return cls(*chosen)
 
@@ -52,9 +112,8 @@ class Definitions:
         """The claim with its kind's defaults. Raises UsageError with all validation errors."""
         schema = self._schema(claim)
         found: dict[str, Any] = _with_defaults(copy.deepcopy(dict(claim)), schema)
+        _validate(claim, found, schema)
         found.setdefault("spec", {}).setdefault("crossplane", {})
-        if wrong := list(_problems(found, schema, "")):
-            raise UsageError(f"{_title(claim)}: {'; '.join(wrong)}")
         return found
 
     def composition(self, claim: Object) -> Object:
@@ -101,14 +160,14 @@ class Definitions:
             schema = copy.deepcopy(served[version]["schema"]["openAPIV3Schema"])
             properties = schema.setdefault("properties", {})
             own = properties.setdefault("spec", {"type": "object"})
-            own.setdefault("properties", {})["crossplane"] = _CROSSPLANE
+            own.setdefault("properties", {})["crossplane"] = _optional(_CROSSPLANE)
             return {
                 **schema,
                 "properties": {
                     **properties,
                     **{name: {"type": "string"} for name in ("apiVersion", "kind")},
-                    "metadata": _CROSSPLANE,
-                    "status": _CROSSPLANE,
+                    "metadata": _optional(_METADATA),
+                    "status": _optional(_fields()),
                 },
             }
         known = [f"{d['spec']['names']['kind']} of {d['spec']['group']}" for d in self.definitions]
@@ -118,8 +177,16 @@ class Definitions:
         )
 
 
-def _title(claim: Object) -> str:
-    return f"{claim.get('kind')} {(claim.get('metadata') or {}).get('name', '')}".strip()
+def _validate(given: Object, found: Object, schema: Mapping[str, Any]) -> None:
+    """Raise UsageError with all problems. found: the given object, maybe with its defaults."""
+    if wrong := list(_problems(found, schema, "")):
+        raise UsageError(f"{_title(given)}: {'; '.join(wrong)}")
+
+
+def _title(item: Object) -> str:
+    metadata = item.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    return f"{item.get('kind')} {name}".strip()
 
 
 def _described(composition: Object) -> str:
@@ -141,6 +208,8 @@ def _with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _problems(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if value is None and schema.get("nullable"):
+        return
     wanted = schema.get("type", "")
     if wanted and not _is_a(value, wanted):
         yield f"{path} is not of type {wanted}"

@@ -1,0 +1,103 @@
+"""The validation of claims, definitions and Compositions that people wrote."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from k8s_ucp import yaml_io
+from k8s_ucp.compositions.definitions import Definitions
+from k8s_ucp.errors import UsageError
+from tests.unit.compositions import own_kinds
+
+OBJECTS = [
+    yaml_io.load(text) for name, text in own_kinds.files().items() if name.startswith("api/stores/")
+]
+STORE = {
+    "apiVersion": "example.org/v1",
+    "kind": "Store",
+    "metadata": {"name": "photos"},
+    "spec": {"region": "eu-west-3"},
+}
+
+
+def composition_of(change: dict[str, Any]) -> Any:
+    definitions = Definitions.among(OBJECTS)
+    return definitions.composition(definitions.complete({**STORE, **change}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"metadata": {"name": "photos", "labels": None, "annotations": None}},
+        {"spec": {"region": "eu-west-3", "crossplane": None}},
+        {"spec": {"region": "eu-west-3", "crossplane": {"compositionSelector": None}}},
+        {"status": None},
+    ],
+)
+def test_a_claim_finds_its_composition_also_with_empty_fields(change: dict[str, Any]) -> None:
+    assert composition_of(change)["metadata"]["name"] == "stores"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"metadata": "photos"}, "metadata is not of type object"),
+        ({"metadata": {"name": ["photos"]}}, "metadata.name is not of type string"),
+        ({"metadata": {"name": "a", "labels": "b"}}, "metadata.labels is not of type object"),
+        ({"spec": ["eu-west-3"]}, "spec is not of type object"),
+        (
+            {"spec": {"region": "a", "crossplane": {"compositionRef": "stores"}}},
+            "spec.crossplane.compositionRef is not of type object",
+        ),
+        (
+            {"spec": {"region": "a", "crossplane": {"compositionSelector": {"matchLabels": [1]}}}},
+            "spec.crossplane.compositionSelector.matchLabels is not of type object",
+        ),
+    ],
+)
+def test_a_claim_with_a_value_of_another_type_is_refused(
+    change: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        composition_of(change)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "problem"),
+    [
+        ("CompositeResourceDefinition", {"metadata": None}, "metadata is not of type object"),
+        ("CompositeResourceDefinition", {"spec": {}}, "spec.group is required"),
+        ("Composition", {"metadata": {}}, "metadata.name is required"),
+        ("Composition", {"spec": {}}, "spec.compositeTypeRef is required"),
+        (
+            "Composition",
+            {"spec": {"compositeTypeRef": {}, "pipeline": [{"step": "compose"}]}},
+            "spec.pipeline[0].functionRef is required",
+        ),
+    ],
+)
+def test_an_incomplete_definition_is_refused(
+    kind: str, change: dict[str, Any], problem: str
+) -> None:
+    found = [{**each, **change} if each["kind"] == kind else each for each in OBJECTS]
+    with pytest.raises(UsageError, match=re.escape(problem)):
+        Definitions.among(found)
+
+
+def test_a_field_may_be_null_if_its_definition_says_so() -> None:
+    def with_region(schema: dict[str, Any]) -> dict[str, Any]:
+        spec = {"type": "object", "properties": {"region": schema}}
+        root = {"type": "object", "properties": {"spec": spec}}
+        version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": root}}
+        (definition,) = (each for each in OBJECTS if each["kind"] != "Composition")
+        return {**definition, "spec": {**definition["spec"], "versions": [version]}}
+
+    claim = {**STORE, "spec": {"region": None}}
+    nullable = Definitions.among([with_region({"type": "string", "nullable": True})])
+    assert nullable.complete(claim)["spec"]["region"] is None
+    with pytest.raises(UsageError, match=r"spec\.region is not of type string"):
+        Definitions.among([with_region({"type": "string"})]).complete(claim)
