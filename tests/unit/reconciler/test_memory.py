@@ -126,8 +126,8 @@ def test_state_of_altered_copies_is_dropped_with_their_cluster() -> None:
         plan.set_source(source.key, source)
         one = syncer(entry(sourceName=f"s{number}", targetCluster=CLUSTER))
         plan.set_syncer(one.key, one)
-        for place in plan.places(CLUSTER, "quote", "Secret"):
-            copier.reconcile(session, place)
+        for ref in plan.refs(CLUSTER, "quote", "Secret"):
+            copier.reconcile(session, ref)
     assert len(copier._altered) == 20
     copier.forget(CLUSTER)
     assert not copier._altered

@@ -28,7 +28,7 @@ COPY, BULK, CLUSTER = "copy", "bulk", "cluster"
 class Mirrors:
     """Reconciles copies on all app clusters. Safe to share between threads.
 
-    Keys: `copy/<cluster>/<place>`, `bulk/<cluster>/<number>`, `cluster/<cluster>`.
+    Keys: `copy/<cluster>/<ref>`, `bulk/<cluster>/<number>`, `cluster/<cluster>`.
     """
 
     def __init__(
@@ -57,23 +57,23 @@ class Mirrors:
         """Clusters that still have copies of Syncers which were deleted before their copies."""
         self.sessions: dict[str, Session] = {}
 
-    def touch(self, cluster: str, place: str) -> None:
+    def touch(self, cluster: str, ref: str) -> None:
         """Queue one copy after a change. Called by informers: must not block."""
         session = self.sessions.get(cluster)
-        if session and not self._copier.settled(session, place):
-            key = f"{COPY}/{cluster}/{place}"
+        if session and not self._copier.settled(session, ref):
+            key = f"{COPY}/{cluster}/{ref}"
             self._later.pop(key, None)
             self._queue.add(key)
 
     def line_up(self, copy_keys: Iterable[CopyKey]) -> None:
         """Queue many copies as bulk work, after their clusters, which may need new rights."""
         by_cluster: dict[str, list[str]] = defaultdict(list)
-        for cluster, place in copy_keys:
-            by_cluster[cluster].append(place)
-        for cluster, places in by_cluster.items():
-            self._lines.add(cluster, places)
+        for cluster, ref in copy_keys:
+            by_cluster[cluster].append(ref)
+        for cluster, refs in by_cluster.items():
+            self._lines.add(cluster, refs)
             self._queue.add(f"{CLUSTER}/{cluster}")
-            for number in range(min(WIDTH, len(places))):
+            for number in range(min(WIDTH, len(refs))):
                 self._queue.add(f"{BULK}/{cluster}/{number}")
 
     def refresh_clusters(self) -> None:
@@ -112,36 +112,36 @@ class Mirrors:
             return self._take_bulk(session)
         return self._fresh(session, key, rest[0])
 
-    def _fresh(self, session: Session, key: str, place: str) -> float | None:
+    def _fresh(self, session: Session, key: str, ref: str) -> float | None:
         wait = self._later.get(key, 0.0) - time.monotonic()
         if wait > 0:
             return wait
         self._later.pop(key, None)
-        return self._one(session, place)
+        return self._one(session, ref)
 
     def _take_bulk(self, session: Session) -> float | None:
-        for place in self._lines.take(session.cluster):
-            again = self._one(session, place)
+        for ref in self._lines.take(session.cluster):
+            again = self._one(session, ref)
             if again is not None:
-                key = f"{COPY}/{session.cluster}/{place}"
+                key = f"{COPY}/{session.cluster}/{ref}"
                 self._later[key] = time.monotonic() + again
                 self._queue.add(key)
         return 0.0 if self._lines.length(session.cluster) else None
 
-    def _one(self, session: Session, place: str) -> float | None:
-        if session.away is not None and session.defer(place):
+    def _one(self, session: Session, ref: str) -> float | None:
+        if session.away is not None and session.defer(ref):
             return None
-        if not self._lines.try_acquire(session.cluster, place):
+        if not self._lines.try_acquire(session.cluster, ref):
             return BUSY_SECONDS
         try:
-            again = self._copier.reconcile(session, place)
+            again = self._copier.reconcile(session, ref)
         except (Unreachable, Unauthorized) as error:
             session.lost(error)
-            session.defer(place)
+            session.defer(ref)
             self._unsettled()
             again = None
         finally:
-            self._lines.release(session.cluster, place)
+            self._lines.release(session.cluster, ref)
         if session.needs_resync:
             self._queue.add(f"{CLUSTER}/{session.cluster}")
         return again
@@ -150,8 +150,8 @@ class Mirrors:
         cluster, before = session.cluster, session.away
         fresh, again = session.reconcile(self._index.namespaces(cluster))
         for field in fresh:
-            places = {*self._index.places(cluster, *field), *session.places(field)}
-            self.line_up((cluster, each) for each in places)
+            refs = {*self._index.refs(cluster, *field), *session.refs(field)}
+            self.line_up((cluster, each) for each in refs)
         if session.away is None and before is not None:
             self._resume(session)
         if session.away != before:
@@ -197,12 +197,12 @@ class Mirrors:
         """
         held, unsure = 0, []
         for session in list(self.sessions.values()):
-            places = session.held(syncer)
-            held += len(places)
+            refs = session.held(syncer)
+            held += len(refs)
             if not session.complete:
                 unsure.append(session.cluster)
-            elif places:
-                self.line_up((session.cluster, each) for each in places)
+            elif refs:
+                self.line_up((session.cluster, each) for each in refs)
         return held, sorted(unsure)
 
     def note_left(self, syncer: str, clusters: list[str]) -> None:

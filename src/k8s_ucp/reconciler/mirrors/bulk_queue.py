@@ -12,11 +12,11 @@ from collections import deque
 from collections.abc import Iterable
 
 BATCH = 16
-"""Places that a thread takes at a time."""
+"""Copies that a thread takes at a time."""
 
 
 class BulkQueue:
-    """One queue of places per cluster. Safe to share between threads."""
+    """One queue of copies, by their references, per cluster. Safe to share between threads."""
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[str]] = {}
@@ -24,15 +24,15 @@ class BulkQueue:
         self._processing: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
 
-    def add(self, cluster: str, places: Iterable[str]) -> None:
-        """Queue places that are not queued yet."""
+    def add(self, cluster: str, refs: Iterable[str]) -> None:
+        """Queue copies that are not queued yet."""
         with self._lock:
             line = self._lines.setdefault(cluster, deque())
             queued = self._queued.setdefault(cluster, set())
-            for place in places:
-                if place not in queued:
-                    queued.add(place)
-                    line.append(place)
+            for ref in refs:
+                if ref not in queued:
+                    queued.add(ref)
+                    line.append(ref)
 
     def take(self, cluster: str) -> list[str]:
         """The next batch; empty if the queue is."""
@@ -53,14 +53,14 @@ class BulkQueue:
             self._lines.pop(cluster, None)
             self._queued.pop(cluster, None)
 
-    def try_acquire(self, cluster: str, place: str) -> bool:
-        """Reserve a place for this thread; False if another thread processes it."""
+    def try_acquire(self, cluster: str, ref: str) -> bool:
+        """Reserve a copy for this thread; False if another thread processes it."""
         with self._lock:
-            if (cluster, place) in self._processing:
+            if (cluster, ref) in self._processing:
                 return False
-            self._processing.add((cluster, place))
+            self._processing.add((cluster, ref))
             return True
 
-    def release(self, cluster: str, place: str) -> None:
+    def release(self, cluster: str, ref: str) -> None:
         with self._lock:
-            self._processing.discard((cluster, place))
+            self._processing.discard((cluster, ref))

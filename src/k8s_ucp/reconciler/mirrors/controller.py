@@ -93,8 +93,8 @@ class MirrorsController(Controller):
 
     def _source_changed(self, before: Object | None, after: Object | None) -> None:
         source = (after or before or {})["source"]
-        for cluster, place in self._index.set_source(source.key, source if after else None):
-            self._mirrors.touch(cluster, place)
+        for cluster, ref in self._index.set_source(source.key, source if after else None):
+            self._mirrors.touch(cluster, ref)
 
     def _cluster_changed(self, cluster: str) -> None:
         session = self._mirrors.sessions.get(cluster)

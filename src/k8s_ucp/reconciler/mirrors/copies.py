@@ -29,7 +29,7 @@ _NEVER = {
 
 
 class ObjectRef(NamedTuple):
-    """The place of a copy within its cluster."""
+    """Reference to a copy within its cluster; as text: `<kind>/<namespace>/<name>`."""
 
     kind: str
     namespace: str
@@ -140,9 +140,9 @@ def copy_of(item: Object, cluster: str) -> Copy:
     """Reduce an object of an app cluster."""
     metadata = item["metadata"]
     notes: Mapping[str, str] = metadata.get("annotations") or _NOTHING
-    place = f"{cluster}/{metadata['namespace']}/{metadata['name']}"
-    # Annotations that were copied along to another place don't make an object ours.
-    ours = notes.get(names.MIRROR_PLACE) == place
+    target = f"{cluster}/{metadata['namespace']}/{metadata['name']}"
+    # Annotations that were copied along to another object don't make an object ours.
+    ours = notes.get(names.MIRROR_PLACE) == target
     return Copy(
         uid=metadata["uid"],
         version=metadata.get("resourceVersion", ""),

@@ -11,30 +11,30 @@ _PARTS = {"Secret": ("data",), "ConfigMap": ("data", "binaryData")}
 
 
 def build(
-    place: ObjectRef, cluster: str, topology: str, entry: SyncerEntry, source: CopySource
+    ref: ObjectRef, cluster: str, topology: str, entry: SyncerEntry, source: CopySource
 ) -> Object:
     """A new copy, without labels and annotations of the source. Raises KeyMissing."""
     want = wanted(source, entry)
     body: Object = {
         "apiVersion": "v1",
-        "kind": place.kind,
+        "kind": ref.kind,
         "metadata": {
-            "name": place.name,
-            "namespace": place.namespace,
+            "name": ref.name,
+            "namespace": ref.namespace,
             "labels": _labels(topology),
-            "annotations": _annotations(place, cluster, entry, source),
+            "annotations": _annotations(ref, cluster, entry, source),
         },
         **want.data,
     }
     if want.immutable:
         body["immutable"] = True
-    if place.kind == "Secret":
+    if ref.kind == "Secret":
         body["type"] = want.type or "Opaque"
     return body
 
 
 def change(
-    place: ObjectRef,
+    ref: ObjectRef,
     cluster: str,
     topology: str,
     entry: SyncerEntry,
@@ -48,13 +48,13 @@ def change(
     """
     want = wanted(source, entry)
     steps: list[Object] = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
-    for part in _PARTS[place.kind]:
+    for part in _PARTS[ref.kind]:
         steps.append({"op": "add", "path": f"/{part}", "value": dict(want.data.get(part, {}))})
     if want.immutable:
         steps.append({"op": "add", "path": "/immutable", "value": True})
     marked = {
         "labels": _labels(topology),
-        "annotations": _annotations(place, cluster, entry, source),
+        "annotations": _annotations(ref, cluster, entry, source),
     }
     if not entry.retain:
         # Removing a missing path is an error, so it is added first.
@@ -70,7 +70,7 @@ def change(
 
 def taken_over(
     live: Object,
-    place: ObjectRef,
+    ref: ObjectRef,
     cluster: str,
     topology: str,
     entry: SyncerEntry,
@@ -79,7 +79,7 @@ def taken_over(
     """An existing object, turned into the copy. Raises KeyMissing."""
     want = wanted(source, entry)
     metadata = live["metadata"]
-    notes = {**(metadata.get("annotations") or {}), **_annotations(place, cluster, entry, source)}
+    notes = {**(metadata.get("annotations") or {}), **_annotations(ref, cluster, entry, source)}
     ours = copy_of(live, cluster)
     if ours.adopted or not ours.ours:
         notes[names.ADOPTED] = "true"
@@ -89,11 +89,11 @@ def taken_over(
     if not entry.retain:
         notes.pop(names.DELETION_POLICY, None)
     labels = {**(metadata.get("labels") or {}), **_labels(topology)}
-    others = {name: value for name, value in live.items() if name not in _PARTS[place.kind]}
+    others = {name: value for name, value in live.items() if name not in _PARTS[ref.kind]}
     body = {
         **others,
         "apiVersion": "v1",
-        "kind": place.kind,
+        "kind": ref.kind,
         "metadata": {**metadata, "labels": labels, "annotations": notes},
         **want.data,
     }
@@ -128,12 +128,12 @@ def _labels(topology: str) -> dict[str, str]:
 
 
 def _annotations(
-    place: ObjectRef, cluster: str, entry: SyncerEntry, source: CopySource
+    ref: ObjectRef, cluster: str, entry: SyncerEntry, source: CopySource
 ) -> dict[str, str]:
     notes = {
         names.SYNCER: entry.syncer,
         names.MIRROR_SOURCE: f"{source.namespace}/{source.name}",
-        names.MIRROR_PLACE: f"{cluster}/{place.namespace}/{place.name}",
+        names.MIRROR_PLACE: f"{cluster}/{ref.namespace}/{ref.name}",
     }
     if entry.retain:
         notes[names.DELETION_POLICY] = "Retain"

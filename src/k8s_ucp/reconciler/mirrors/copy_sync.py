@@ -33,10 +33,10 @@ TROUBLE_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class _Visit:
-    """One reconciliation of one place."""
+    """One reconciliation of one copy."""
 
     session: Session
-    place: ObjectRef
+    ref: ObjectRef
     desired_copies: tuple[DesiredCopy, ...]
 
     @property
@@ -46,11 +46,11 @@ class _Visit:
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.session.cluster, str(self.place)
+        return self.session.cluster, str(self.ref)
 
 
 class Copier:
-    """Safe to share between threads, of which one at a time processes a place."""
+    """Safe to share between threads, of which one at a time processes a copy."""
 
     def __init__(
         self, index: MirrorIndex, counters: SyncCounters, guard: DeletionGuard, log: Log
@@ -89,14 +89,14 @@ class Copier:
 
     def reconcile(self, session: Session, text: str) -> float | None:
         """Returns the seconds until the next time; None: at the next change. Raises Unreachable."""
-        place = ObjectRef.parse(text)
-        visit = _Visit(session, place, self._index.desired_copies(session.cluster, text))
-        refusal = session.refusal(place.namespace)
+        ref = ObjectRef.parse(text)
+        visit = _Visit(session, ref, self._index.desired_copies(session.cluster, text))
+        refusal = session.refusal(ref.namespace)
         if refusal:
-            problem = CopyProblem("NamespaceRefused", f"namespace {place.namespace}: {refusal}")
+            problem = CopyProblem("NamespaceRefused", f"namespace {ref.namespace}: {refusal}")
             self._count(visit, problem)
             return None
-        if not session.ready(place):
+        if not session.ready(ref):
             self._count(visit, False)
             return None
         try:
@@ -111,15 +111,15 @@ class Copier:
             return self._refused(visit, error)
 
     def _bring(self, visit: _Visit) -> float | None:
-        place, desired = visit.place, visit.desired
+        ref, desired = visit.ref, visit.desired
         source = self._index.source(desired.source) if desired else None
         try:
-            found = visit.session.found(place)
-            return self._act(visit, decide(place, desired, source, found))
+            found = visit.session.found(ref)
+            return self._act(visit, decide(ref, desired, source, found))
         except (Conflict, NotFound):
             # The informer's version is outdated: decide again with the current one.
-            found = visit.session.writer().read(place)
-            return self._act(visit, decide(place, desired, source, found))
+            found = visit.session.writer().read(ref)
+            return self._act(visit, decide(ref, desired, source, found))
 
     def _act(self, visit: _Visit, action: Action) -> float | None:
         match action:
@@ -137,7 +137,7 @@ class Copier:
         if known and known[0] == want and _got(action) == known[1]:
             self._count(visit, _ALTERED)
             return TROUBLE_SECONDS
-        got = visit.session.writer().perform(visit.place, action)
+        got = visit.session.writer().perform(visit.ref, action)
         if got is not None and got.digest != want:
             self._altered[visit.key] = (want, got.digest)
             self._count(visit, _ALTERED)
@@ -154,22 +154,22 @@ class Copier:
             verdict = DeletionVerdict.UNSURE
         if verdict is not DeletionVerdict.NOTHING:
             return UNSURE_SECONDS if verdict is DeletionVerdict.UNSURE else TROUBLE_SECONDS
-        visit.session.writer().perform(visit.place, action)
+        visit.session.writer().perform(visit.ref, action)
         self._altered.pop(visit.key, None)
         self._count(visit, action.problem or False)
         self._log.info(
             "copy released" if isinstance(action, Orphan) else "copy removed",
             cluster=visit.session.cluster,
-            copy=str(visit.place),
+            copy=str(visit.ref),
             syncer=action.found.syncer,
         )
         return None
 
     def _verdict(self, visit: _Visit, found: Copy) -> DeletionVerdict:
         desired = visit.desired
-        behind = (found.syncer, f"{visit.place.kind}/{found.source}")
+        behind = (found.syncer, f"{visit.ref.kind}/{found.source}")
         if desired is None or (desired.entry.syncer, desired.source) != behind:
-            return self._guard.check(found, visit.session.cluster, visit.place)
+            return self._guard.check(found, visit.session.cluster, visit.ref)
         deleted = self._guard.live_source(desired.source) is None
         return DeletionVerdict.NOTHING if deleted else DeletionVerdict.UNSURE
 
@@ -189,7 +189,7 @@ class Copier:
         if visit.desired:
             states[visit.desired.entry.syncer] = state
             for other in visit.desired_copies[1:]:
-                states[other.entry.syncer] = duplicate(visit.place, visit.desired, other)
+                states[other.entry.syncer] = duplicate(visit.ref, visit.desired, other)
         self._counters.record(*visit.key, tuple(states.items()))
 
 

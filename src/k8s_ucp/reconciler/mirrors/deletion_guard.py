@@ -39,7 +39,7 @@ class DeletionGuard:
         self._shown = shown
         self._index = index
 
-    def check(self, found: Copy, cluster: str, place: ObjectRef) -> DeletionVerdict:
+    def check(self, found: Copy, cluster: str, ref: ObjectRef) -> DeletionVerdict:
         """Whether our copy may be deleted. Raises KubeError."""
         item = self._shown(found.syncer)
         if item is None:
@@ -51,13 +51,13 @@ class DeletionGuard:
             return DeletionVerdict.UNSURE
         if syncer.mistakes:
             return DeletionVerdict.KEPT
-        key = f"{place.kind}/{found.source}"
+        key = f"{ref.kind}/{found.source}"
         if self._index.source(key) is not None:
             return DeletionVerdict.NOTHING
         live = self.live_source(key)
         if live is None:
             return DeletionVerdict.NOTHING
-        copy_key = (cluster, str(place))
+        copy_key = (cluster, str(ref))
         wanted = self._index.wanted_by(copies.source_of(live), found.syncer, copy_key)
         return DeletionVerdict.UNSURE if wanted else DeletionVerdict.NOTHING
 

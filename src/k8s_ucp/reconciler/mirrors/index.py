@@ -36,7 +36,7 @@ class DesiredCopy(NamedTuple):
 
 
 CopyKey = tuple[str, str]
-"""(cluster, place) of one copy."""
+"""(cluster, reference) of one copy."""
 
 
 class MirrorIndex:
@@ -53,9 +53,9 @@ class MirrorIndex:
         self._copy_keys: dict[str, dict[CopyKey, tuple[SyncerEntry, ...]]] = {}
         """Desired copies by source, with the entries that declare them."""
         self._desired: dict[str, dict[str, tuple[DesiredCopy, ...]]] = defaultdict(dict)
-        """By cluster and place, the one with precedence first."""
+        """By cluster and reference, the one with precedence first."""
         self._fields: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        """Number of desired places per (namespace, kind), by cluster."""
+        """Number of desired copies per (namespace, kind), by cluster."""
         self._forbidden: dict[str, dict[tuple[str, str], str]] = {}
         """Forbidden namespaces of copies, by source: (cluster, Syncer) -> namespace."""
         self._lock = threading.RLock()
@@ -91,13 +91,13 @@ class MirrorIndex:
             self._targets = found
             return self._replan_all({*self._named, *self._copy_keys, *self._sources})
 
-    def desired_copies(self, cluster: str, place: str) -> tuple[DesiredCopy, ...]:
-        """The desired copies of a place, the one with precedence first.
+    def desired_copies(self, cluster: str, ref: str) -> tuple[DesiredCopy, ...]:
+        """The desired copies with a reference, the one with precedence first.
 
         Those with an existing source that they may copy precede the others.
         """
         with self._lock:
-            found = self._desired[cluster].get(place, ()) if cluster in self._desired else ()
+            found = self._desired[cluster].get(ref, ()) if cluster in self._desired else ()
             if len(found) > 1:
                 return tuple(sorted(found, key=lambda each: not self._can_be_had(each)))
             return found
@@ -123,7 +123,7 @@ class MirrorIndex:
                 found.setdefault(namespace, set()).add(kind)
         return found
 
-    def places(self, cluster: str, namespace: str, kind: str) -> list[str]:
+    def refs(self, cluster: str, namespace: str, kind: str) -> list[str]:
         """Places of desired copies of one kind in one namespace."""
         prefix = f"{kind}/{namespace}/"
         with self._lock:
@@ -132,7 +132,7 @@ class MirrorIndex:
     def wanted_by(self, source: CopySource, syncer: str, copy_key: CopyKey) -> bool:
         """Whether this Syncer declares a copy of the source for this key."""
         with self._lock:
-            return any(each.syncer == syncer for each in self._places_of(source).get(copy_key, ()))
+            return any(each.syncer == syncer for each in self._copies_of(source).get(copy_key, ()))
 
     def syncers(self) -> list[str]:
         """Keys of all Syncers that aren't being deleted."""
@@ -169,8 +169,8 @@ class MirrorIndex:
                     key = f"{entry.kind}/{entry.namespace}/{entry.name}"
                     self._named.setdefault(key, []).append(entry)
                 else:
-                    place = (entry.kind, entry.namespace)
-                    self._selecting.setdefault(place, []).append(entry)
+                    field = (entry.kind, entry.namespace)
+                    self._selecting.setdefault(field, []).append(entry)
 
     def _touched(self, entries: Iterable[SyncerEntry]) -> set[str]:
         """Keys of the sources that entries may refer to."""
@@ -200,9 +200,9 @@ class MirrorIndex:
         """Update the desired copies of one source; returns the keys of those that changed."""
         source = self._sources.get(key)
         if source is not None:
-            now = self._places_of(source)
+            now = self._copies_of(source)
         else:
-            now = self._places(key, self._named.get(key, ()))
+            now = self._by_copy_key(key, self._named.get(key, ()))
         before = self._copy_keys.get(key, {})
         if now == before:
             return set()
@@ -213,17 +213,17 @@ class MirrorIndex:
         changed = {
             copy_key for copy_key in {*before, *now} if before.get(copy_key) != now.get(copy_key)
         }
-        for cluster, place in changed:
+        for cluster, ref in changed:
             desired_copies = [
-                each for each in self._desired[cluster].get(place, ()) if each.source != key
-            ] + [DesiredCopy(entry, key) for entry in now.get((cluster, place), ())]
-            kind, namespace, _ = place.split("/", 2)
+                each for each in self._desired[cluster].get(ref, ()) if each.source != key
+            ] + [DesiredCopy(entry, key) for entry in now.get((cluster, ref), ())]
+            kind, namespace, _ = ref.split("/", 2)
             fields = self._fields[cluster]
             if desired_copies:
-                if place not in self._desired[cluster]:
+                if ref not in self._desired[cluster]:
                     fields[namespace, kind] += 1
-                self._desired[cluster][place] = tuple(sorted(desired_copies, key=self._rank))
-            elif self._desired[cluster].pop(place, None):
+                self._desired[cluster][ref] = tuple(sorted(desired_copies, key=self._rank))
+            elif self._desired[cluster].pop(ref, None):
                 fields[namespace, kind] -= 1
                 if not fields[namespace, kind]:
                     del fields[namespace, kind]
@@ -235,7 +235,7 @@ class MirrorIndex:
         precedence = syncer.precedence if syncer else ("~", "")
         return precedence, desired.entry.number, desired.source
 
-    def _places_of(self, source: CopySource) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
+    def _copies_of(self, source: CopySource) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
         entries = [
             *self._named.get(source.key, ()),
             *(
@@ -244,21 +244,21 @@ class MirrorIndex:
                 if not source.barred and each.takes(source.labels, source.name)
             ),
         ]
-        return self._places(source.key, entries)
+        return self._by_copy_key(source.key, entries)
 
-    def _places(
+    def _by_copy_key(
         self, key: str, entries: Iterable[SyncerEntry]
     ) -> dict[CopyKey, tuple[SyncerEntry, ...]]:
         found: dict[CopyKey, tuple[SyncerEntry, ...]] = {}
         forbidden: dict[tuple[str, str], str] = {}
         for entry in entries:
             for target in self._targets_of(entry):
-                place = place_of(entry, key, target)
-                namespace = place.split("/", 2)[1]
+                ref = ref_of(entry, key, target)
+                namespace = ref.split("/", 2)[1]
                 if names.is_closed_to_copies(namespace):
                     forbidden[target.cluster, entry.syncer] = namespace
                     continue
-                copy_key = (target.cluster, place)
+                copy_key = (target.cluster, ref)
                 found[copy_key] = (*found.get(copy_key, ()), entry)
         self._forbidden.pop(key, None)
         if forbidden:
@@ -276,7 +276,7 @@ class MirrorIndex:
                 yield target
 
 
-def place_of(entry: SyncerEntry, source: str, target: Destination) -> str:
+def ref_of(entry: SyncerEntry, source: str, target: Destination) -> str:
     """Place of a source's copy in a cluster, even if its namespace is forbidden."""
     kind, namespace, name = source.split("/", 2)
 

@@ -1,6 +1,6 @@
 """Decides what to do about one copy; pure, so that every rule can be tested without a cluster.
 
-An object without our annotations for its very place is never changed or deleted, unless the entry
+An object without our annotations for this very target is never changed or deleted, unless the entry
 has `conflictPolicy: Adopt`; and even then it is only changed, never deleted.
 """
 
@@ -101,9 +101,9 @@ Action = InSync | NoCopy | Create | Update | TakeOver | Recreate | Remove | Orph
 
 
 def decide(
-    place: ObjectRef, desired: DesiredCopy | None, source: CopySource | None, found: Copy | None
+    ref: ObjectRef, desired: DesiredCopy | None, source: CopySource | None, found: Copy | None
 ) -> Action:
-    """Decide what one place needs. source: of the desired copy; found: the existing object."""
+    """Decide what one copy needs. source: of the desired copy; found: the existing object."""
     if desired is None:
         if found is None or not found.ours:
             return NoCopy()
@@ -129,12 +129,12 @@ def decide(
     if found is None:
         return Create(desired, source)
     if not found.ours:
-        return _adoption(place, desired, source, found, want.digest, want.type)
+        return _adoption(ref, desired, source, found, want.digest, want.type)
     changed = found.digest != want.digest
-    retyped = place.kind == "Secret" and found.type != (want.type or "Opaque")
+    retyped = ref.kind == "Secret" and found.type != (want.type or "Opaque")
     if changed and (found.immutable or retyped):
         if found.adopted:
-            return _undeletable(place, found, want.type)
+            return _undeletable(ref, found, want.type)
         return Recreate(desired, source, found)
     if not found.labeled:
         return TakeOver(desired, source, found)
@@ -146,7 +146,7 @@ def decide(
 def _no_copy(desired: DesiredCopy, found: Copy | None, problem: CopyProblem) -> Action:
     """The desired copy can't be made: keep its previous version.
 
-    A copy of another entry at the same place is removed.
+    A copy of another entry with the same reference is removed.
     """
     if found is None or not found.ours or _is_of(found, desired):
         return CopyFailed(problem)
@@ -191,30 +191,30 @@ def _is_of(found: Copy, desired: DesiredCopy) -> bool:
 
 
 def _adoption(
-    place: ObjectRef,
+    ref: ObjectRef,
     desired: DesiredCopy,
     source: CopySource,
     found: Copy,
     digest: bytes,
     type: str,
 ) -> Action:
-    exists = f"{place.kind} {place.namespace}/{place.name} already exists"
+    exists = f"{ref.kind} {ref.namespace}/{ref.name} already exists"
     if not desired.entry.adopt:
         return _failed(
             "Taken",
             f"{exists} and was not created by ucp; delete it, choose another "
             "targetName, or set conflictPolicy: Adopt",
         )
-    other_type = place.kind == "Secret" and found.type != (type or "Opaque")
+    other_type = ref.kind == "Secret" and found.type != (type or "Opaque")
     if other_type or (found.immutable and found.digest != digest):
-        return _undeletable(place, found, type)
+        return _undeletable(ref, found, type)
     return TakeOver(desired, source, found)
 
 
-def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
+def _undeletable(ref: ObjectRef, found: Copy, type: str) -> CopyFailed:
     """It would have to be deleted and created again, but belongs to someone else."""
-    exists = f"{place.kind} {place.namespace}/{place.name} already exists"
-    if place.kind == "Secret" and found.type != (type or "Opaque"):
+    exists = f"{ref.kind} {ref.namespace}/{ref.name} already exists"
+    if ref.kind == "Secret" and found.type != (type or "Opaque"):
         return _failed(
             "TypeDiffers",
             f"{exists} with type {found.type}, but the source has {type or 'Opaque'}; "
@@ -223,9 +223,9 @@ def _undeletable(place: ObjectRef, found: Copy, type: str) -> CopyFailed:
     return _failed("Immutable", f"{exists} and is immutable: delete it by hand to have it copied")
 
 
-def duplicate(place: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
-    """The problem of a desired copy whose place is taken by one with precedence."""
-    where = f"{place.kind} {place.namespace}/{place.name}"
+def duplicate(ref: ObjectRef, granted: DesiredCopy, other: DesiredCopy) -> CopyProblem:
+    """The problem of a desired copy whose name is taken by one with precedence."""
+    where = f"{ref.kind} {ref.namespace}/{ref.name}"
     first = f"data[{granted.entry.number}] of Syncer {granted.entry.syncer}"
     return CopyProblem(
         "Duplicate",

@@ -20,7 +20,7 @@ from k8s_ucp.reconciler.runtime.informer import Informer, WatchSpec
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
 
 Changed = Callable[[str, str], None]
-"""Called with (cluster, place) when a copy changed. Must not block."""
+"""Called with (cluster, reference) when a copy changed. Must not block."""
 
 TICK_SECONDS = 2.0
 """Interval of reconciliations while nothing changes; they send no requests."""
@@ -63,8 +63,8 @@ class Session:
         """Whether all of our copies in the cluster are known."""
         return self.away is None and bool(self._kube) and set(self._watches) == self._ready
 
-    def ready(self, place: ObjectRef) -> bool:
-        return (place.namespace, place.kind) in self._ready
+    def ready(self, ref: ObjectRef) -> bool:
+        return (ref.namespace, ref.kind) in self._ready
 
     @property
     def needs_resync(self) -> bool:
@@ -75,10 +75,10 @@ class Session:
         """Why rights in the namespace were refused; None if they weren't."""
         return self._refused.get(namespace)
 
-    def found(self, place: ObjectRef) -> Copy | None:
-        """The labeled object at a place, from the informer."""
-        watch = self._watches.get((place.namespace, place.kind))
-        item = watch.store.get(f"{place.namespace}/{place.name}") if watch else None
+    def found(self, ref: ObjectRef) -> Copy | None:
+        """The labeled object with this reference, from the informer."""
+        watch = self._watches.get((ref.namespace, ref.kind))
+        item = watch.store.get(f"{ref.namespace}/{ref.name}") if watch else None
         return item["copy"] if item else None
 
     def held(self, syncer: str) -> list[str]:
@@ -89,9 +89,9 @@ class Session:
     def holders(self) -> set[str]:
         """Syncers with copies in the cluster."""
         with self._lock:
-            return {syncer for syncer, places in self._held.items() if places}
+            return {syncer for syncer, refs in self._held.items() if refs}
 
-    def places(self, field: Field) -> list[str]:
+    def refs(self, field: Field) -> list[str]:
         """Places of all objects with our label."""
         watch = self._watches.get(field)
         found = watch.store.identifiers() if watch else ()
@@ -117,12 +117,12 @@ class Session:
         self.away = problem
         self._needs_resync = True
 
-    def defer(self, place: str) -> bool:
-        """Postpone a place until the cluster responds again; False if it already does."""
+    def defer(self, ref: str) -> bool:
+        """Postpone a copy until the cluster responds again; False if it already does."""
         with self._lock:
             if self.away is None:
                 return False
-            self._deferred.append(place)
+            self._deferred.append(ref)
             return True
 
     def take_deferred(self) -> list[str]:
@@ -215,24 +215,24 @@ class Session:
             item = after or before
             assert item is not None
             metadata = item["metadata"]
-            place = f"{kind}/{metadata['namespace']}/{metadata['name']}"
-            self._hold(place, before, after)
+            ref = f"{kind}/{metadata['namespace']}/{metadata['name']}"
+            self._hold(ref, before, after)
             if field in self._ready:
-                self._changed(self.cluster, place)
+                self._changed(self.cluster, ref)
 
         watch.listen(touched)
         self._watches[field] = watch
         watch.start()
 
-    def _hold(self, place: str, before: Object | None, after: Object | None) -> None:
+    def _hold(self, ref: str, before: Object | None, after: Object | None) -> None:
         was, now = (each["copy"].syncer if each else "" for each in (before, after))
         if was == now:
             return
         with self._lock:
             if was:
-                self._held[was].discard(place)
+                self._held[was].discard(ref)
             if now:
-                self._held[now].add(place)
+                self._held[now].add(ref)
 
     def _withdraw(self, wanted: mirror_rights.Fields) -> None:
         """Revoke rights where no copy is wanted and none of ours is left."""

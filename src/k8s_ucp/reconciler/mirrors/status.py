@@ -28,13 +28,13 @@ class Count:
     copies: int = 0
     synced: int = 0
     problems: dict[str, CopyProblem] = field(default_factory=dict)
-    """By place."""
+    """By the copy's reference."""
 
 
 State = CopyProblem | bool
 """True: in sync; False: pending."""
 CopyStates = tuple[tuple[str, State], ...]
-"""State of one place, for each Syncer that declares a copy there."""
+"""State of one copy, for each Syncer that declares it."""
 
 
 class SyncCounters:
@@ -44,29 +44,29 @@ class SyncCounters:
         """changed: called with the Syncer whose counts changed; must not block."""
         self._changed = changed
         self._states: dict[str, dict[str, CopyStates]] = defaultdict(dict)
-        """By cluster and place."""
+        """By cluster and reference."""
         self._counts: dict[tuple[str, str], Count] = {}
         self._synced: dict[str, CopyStates] = {}
         """The most frequent value of each Syncer, shared by its tens of thousands of copies."""
         self._lock = threading.Lock()
 
-    def record(self, cluster: str, place: str, states: CopyStates) -> None:
-        """Set the states of a place; empty if no copy is desired there."""
+    def record(self, cluster: str, ref: str, states: CopyStates) -> None:
+        """Set the states of a copy; empty if none is desired."""
         if len(states) == 1 and states[0][1] is True:
             states = self._synced.setdefault(states[0][0], states)
         with self._lock:
-            places = self._states[cluster]
-            before = places.get(place, ())
+            copies = self._states[cluster]
+            before = copies.get(ref, ())
             if before == states:
                 return
             for syncer, state in before:
-                self._add(-1, syncer, cluster, place, state)
+                self._add(-1, syncer, cluster, ref, state)
             for syncer, state in states:
-                self._add(1, syncer, cluster, place, state)
+                self._add(1, syncer, cluster, ref, state)
             if states:
-                places[place] = states
+                copies[ref] = states
             else:
-                places.pop(place, None)
+                copies.pop(ref, None)
         for syncer in {each for each, _ in (*before, *states)}:
             self._changed(syncer)
 
@@ -81,7 +81,7 @@ class SyncCounters:
             self._changed(syncer)
 
     def count(self, syncer: str, cluster: str) -> Count:
-        """A copy of the current counters, with problems sorted by place."""
+        """A copy of the current counters, with problems sorted by reference."""
         with self._lock:
             found = self._counts.get((syncer, cluster)) or Count()
             return Count(found.copies, found.synced, dict(sorted(found.problems.items())))
@@ -91,16 +91,16 @@ class SyncCounters:
         with self._lock:
             return [where for who, where in self._counts if who == syncer]
 
-    def _add(self, sign: int, syncer: str, cluster: str, place: str, state: State) -> None:
+    def _add(self, sign: int, syncer: str, cluster: str, ref: str, state: State) -> None:
         count = self._counts.setdefault((syncer, cluster), Count())
         count.copies += sign
         if state is True:
             count.synced += sign
         elif isinstance(state, CopyProblem):
             if sign > 0:
-                count.problems[place] = state
+                count.problems[ref] = state
             else:
-                count.problems.pop(place, None)
+                count.problems.pop(ref, None)
         if not count.copies:
             del self._counts[syncer, cluster]
 

@@ -38,13 +38,13 @@ class Writer:
     cluster: str
     topology: str
 
-    def read(self, place: ObjectRef) -> Copy | None:
-        """The object at a place, as a copy. Raises KubeError."""
-        live = self._live(place)
+    def read(self, ref: ObjectRef) -> Copy | None:
+        """The object, as a copy. Raises KubeError."""
+        live = self._live(ref)
         return copies.copy_of(live, self.cluster) if live else None
 
     def perform(
-        self, place: ObjectRef, action: Create | Update | TakeOver | Recreate | Remove | Orphan
+        self, ref: ObjectRef, action: Create | Update | TakeOver | Recreate | Remove | Orphan
     ) -> Copy | None:
         """Perform an action; returns the resulting copy, None if it was removed or released.
 
@@ -52,57 +52,57 @@ class Writer:
         """
         match action:
             case Create(desired, source):
-                body = copy_bodies.build(place, self.cluster, self.topology, desired.entry, source)
-                return self._create(place, body)
+                body = copy_bodies.build(ref, self.cluster, self.topology, desired.entry, source)
+                return self._create(ref, body)
             case Update(desired, source, found):
                 steps = copy_bodies.change(
-                    place, self.cluster, self.topology, desired.entry, source, found.version
+                    ref, self.cluster, self.topology, desired.entry, source, found.version
                 )
-                path = _path(place, place.name)
+                path = _path(ref, ref.name)
                 return self._send("PATCH", path, steps, content="application/json-patch+json")
             case TakeOver(desired, source, found):
-                live = self._same(place, found)
+                live = self._same(ref, found)
                 body = copy_bodies.taken_over(
-                    live, place, self.cluster, self.topology, desired.entry, source
+                    live, ref, self.cluster, self.topology, desired.entry, source
                 )
-                return self._send("PUT", _path(place, place.name), body)
+                return self._send("PUT", _path(ref, ref.name), body)
             case Recreate(desired, source, found):
-                body = copy_bodies.build(place, self.cluster, self.topology, desired.entry, source)
-                self._delete(place, found)
-                return self._create(place, body)
+                body = copy_bodies.build(ref, self.cluster, self.topology, desired.entry, source)
+                self._delete(ref, found)
+                return self._create(ref, body)
             case Remove(found):
-                self._delete(place, found)
+                self._delete(ref, found)
                 return None
             case Orphan(found):
                 self._send(
-                    "PUT", _path(place, place.name), copy_bodies.released(self._same(place, found))
+                    "PUT", _path(ref, ref.name), copy_bodies.released(self._same(ref, found))
                 )
                 return None
 
-    def _create(self, place: ObjectRef, body: Object) -> Copy:
-        return self._send("POST", _path(place), body)
+    def _create(self, ref: ObjectRef, body: Object) -> Copy:
+        return self._send("POST", _path(ref), body)
 
-    def _delete(self, place: ObjectRef, found: Copy) -> None:
+    def _delete(self, ref: ObjectRef, found: Copy) -> None:
         only = {"uid": found.uid, "resourceVersion": found.version}
         try:
             self.kube.request(
                 "DELETE",
-                _path(place, place.name),
+                _path(ref, ref.name),
                 body={"preconditions": only},
                 timeout=SECONDS,
             )
         except NotFound:
             return
 
-    def _same(self, place: ObjectRef, found: Copy) -> Object:
-        live = self._live(place)
+    def _same(self, ref: ObjectRef, found: Copy) -> Object:
+        live = self._live(ref)
         if live is None or live["metadata"]["resourceVersion"] != found.version:
-            raise Conflict(f"{place} changed since it was read", status=409)
+            raise Conflict(f"{ref} changed since it was read", status=409)
         return live
 
-    def _live(self, place: ObjectRef) -> Object | None:
+    def _live(self, ref: ObjectRef) -> Object | None:
         try:
-            found: Object = self.kube.request("GET", _path(place, place.name), timeout=SECONDS)
+            found: Object = self.kube.request("GET", _path(ref, ref.name), timeout=SECONDS)
         except NotFound:
             return None
         return found
@@ -116,5 +116,5 @@ class Writer:
         return copies.copy_of(answer, self.cluster)
 
 
-def _path(place: ObjectRef, name: str | None = None) -> str:
-    return KINDS[place.kind].path(place.namespace, name)
+def _path(ref: ObjectRef, name: str | None = None) -> str:
+    return KINDS[ref.kind].path(ref.namespace, name)

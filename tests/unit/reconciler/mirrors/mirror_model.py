@@ -63,10 +63,10 @@ class ModelSession:
                         self.seen[f"{kind.kind}/{namespace}/{name}"] = copies.copy_of(item, CLUSTER)
             assert plural
 
-    def found(self, place: ObjectRef) -> Copy | None:
-        return self.seen.get(str(place))
+    def found(self, ref: ObjectRef) -> Copy | None:
+        return self.seen.get(str(ref))
 
-    def ready(self, place: ObjectRef) -> bool:
+    def ready(self, ref: ObjectRef) -> bool:
         return True
 
     def refusal(self, namespace: str) -> str | None:
@@ -123,24 +123,24 @@ class History:
         source = copies.source_of(item) if item else None
         self.index.set_source(f"{kind.kind}/{SOURCES}/{name}", source)
 
-    def places(self) -> list[str]:
+    def refs(self) -> list[str]:
         return sorted(
             {
                 *self.session.seen,
                 *(
-                    place
+                    ref
                     for namespace in self.namespaces
                     for kind in KINDS.values()
-                    for place in self.index.places(CLUSTER, namespace, kind.kind)
+                    for ref in self.index.refs(CLUSTER, namespace, kind.kind)
                 ),
             }
         )
 
-    def work(self, places: list[str]) -> bool:
-        """Reconcile the places; True if none of them is requeued soon."""
+    def work(self, refs: list[str]) -> bool:
+        """Reconcile the copies; True if none of them is requeued soon."""
         settled = True
-        for place in places:
-            again = self.copier.reconcile(self.session, place)  # type: ignore[arg-type]
+        for ref in refs:
+            again = self.copier.reconcile(self.session, ref)  # type: ignore[arg-type]
             settled = settled and (again is None or again >= 30)
         return settled
 
@@ -170,8 +170,8 @@ class History:
         self.check_foreign()
 
     def some_work(self) -> None:
-        places = self.places()
-        self.work(self.chance.sample(places, self.chance.randint(0, len(places))))
+        refs = self.refs()
+        self.work(self.chance.sample(refs, self.chance.randint(0, len(refs))))
 
     def write_source(self) -> None:
         plural, name = self._kind(), self.chance.choice(NAMES)
@@ -230,7 +230,7 @@ class History:
         self.hear_of_syncer(name)
 
     def somebody_writes(self) -> None:
-        """Create a foreign object at the place of a possible copy, or change a foreign object."""
+        """Create a foreign object with the name of a possible copy, or change a foreign object."""
         plural, key = self._spot()
         live = self._live(key)
         if live is not None and key not in self.foreign:
@@ -286,7 +286,7 @@ class History:
         """Deliver all events and reconcile until nothing changes."""
         self.restart()
         for _ in range(12):
-            settled = self.work(self.places())
+            settled = self.work(self.refs())
             before = dict(self.session.seen)
             self.session.look()
             if settled and self.session.seen == before:
@@ -297,18 +297,18 @@ class History:
         """After `settle`: every copy that can exist exists, once, and no other."""
         self.check_foreign()
         wanted = self._wanted()
-        for place, item in self.session.seen.items():
-            assert place in wanted or item.retain, f"{place} is an orphan"
-        for place, content in wanted.items():
-            key = _key(place)
+        for ref, item in self.session.seen.items():
+            assert ref in wanted or item.retain, f"{ref} is an orphan"
+        for ref, content in wanted.items():
+            key = _key(ref)
             if key in self.foreign or content is None:
                 continue
             live = self._live(key)
-            assert live is not None, f"{place} is lost"
-            assert (live.get("type"), live.get("data")) == content, f"{place} is wrong"
+            assert live is not None, f"{ref} is lost"
+            assert (live.get("type"), live.get("data")) == content, f"{ref} is wrong"
 
     def _wanted(self) -> dict[str, tuple[Any, Any] | None]:
-        """{place: (type, data)} from the declared Syncers; the older Syncer wins.
+        """{ref: (type, data)} from the declared Syncers; the older Syncer wins.
 
         None if the source lacks a key: an existing copy may then stay.
         """
@@ -333,17 +333,17 @@ class History:
         if "sourceSelector" in entry and labels["tier"] != "db":
             return
         target = entry.get("targetName", "{name}").replace("{name}", name)
-        place = f"{source['kind']}/{entry['targetNamespace']}/{target}"
-        if place in found:
+        ref = f"{source['kind']}/{entry['targetNamespace']}/{target}"
+        if ref in found:
             return
         data = source.get("data")
         if "keys" in entry:
             key = entry["keys"]["K"]
             if key not in (data or {}):
-                found[place] = None
+                found[ref] = None
                 return
             data = {"K": data[key]}
-        found[place] = (source.get("type"), data)
+        found[ref] = (source.get("type"), data)
 
     # Random values.
 
@@ -402,8 +402,8 @@ def _plain(item: Object) -> Object:
     return {**item, "metadata": metadata}
 
 
-def _key(place: str) -> tuple[str, str, str]:
-    kind, namespace, name = place.split("/", 2)
+def _key(ref: str) -> tuple[str, str, str]:
+    kind, namespace, name = ref.split("/", 2)
     return ("secrets" if kind == "Secret" else "configmaps", namespace, name)
 
 

@@ -179,8 +179,8 @@ def test_a_syncer_without_access_does_not_block_a_later_one() -> None:
         written = {"metadata": metadata, "spec": {"data": [fields]}}
         one = parse(written, frozenset({"src", "team-a"}))
         index.set_syncer(one.key, one)
-    place = next(iter(index.places("demo-stage", "quote", "Secret")))
-    assert [each.entry.syncer for each in index.desired_copies("demo-stage", place)] == [
+    ref = next(iter(index.refs("demo-stage", "quote", "Secret")))
+    assert [each.entry.syncer for each in index.desired_copies("demo-stage", ref)] == [
         "src/one",
         "team-a/one",
     ]
