@@ -1,4 +1,6 @@
-"""Reads YAML, and writes it with comments preserved; the only user of ruamel.
+"""Reads YAML, and writes it with comments preserved, by ruamel.
+
+Besides, only the stricter reader of ucp.yaml uses it, topology/yaml_reader.py.
 
 The pure Python parser is used everywhere: it alone reports positions of values, and implements YAML
 1.2, in which `no` is a string. It is slow (a tenth of a millisecond per line), so

@@ -1,4 +1,6 @@
-"""The only way to other programs: run one, start one that outlives us, recognize one later.
+"""The way to other programs: run one, start one that outlives us, recognize one later.
+
+Besides, git/ runs git, and compositions/ the functions of users.
 
 Any user of a machine can read argv, so secrets are passed by `stdin` or `env`, never by argv.
 """
