@@ -104,15 +104,13 @@ class Watchdog:
         placement: HostPlacement,
         watch: ProcessMonitor,
         report: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._placement = placement
         self._watch = watch
         self._report = report
-        self._clock = clock
         self._parent = os.getppid()
         self._silent = 0
-        self._asked = clock()
+        self._asked = time.monotonic()
         self._failed = float("-inf")
 
     def run(self) -> None:
@@ -125,7 +123,7 @@ class Watchdog:
 
     def tick(self) -> bool:
         """One check, at most TICK_SECONDS long if all is well; True if this watcher must end."""
-        now = self._clock()
+        now = time.monotonic()
         following = decide(
             WatchdogInput(
                 stopping=self._placement.is_stopping(),
@@ -146,7 +144,7 @@ class Watchdog:
         return False
 
     def _ask(self) -> None:
-        self._asked = self._clock()
+        self._asked = time.monotonic()
         try:
             if not self._placement.is_running():
                 self._silent += 1
@@ -165,7 +163,7 @@ class Watchdog:
             self._placement.revive(keep=[os.getpid()])
         except (UcpError, OSError) as error:
             self._report(f"failed to start supervisord: {error}")
-            self._failed = self._clock()
+            self._failed = time.monotonic()
             return False
         return True
 

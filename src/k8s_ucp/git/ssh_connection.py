@@ -53,16 +53,14 @@ class SshConnection:
 
 
 @contextmanager
-def ssh_connection(
-    url: str, configured: str = "", *, environment: Mapping[str, str] = os.environ
-) -> Iterator[SshConnection]:
+def ssh_connection(url: str, configured: str) -> Iterator[SshConnection]:
     """Share one connection to the URL's host during the block.
 
     configured: git's setting core.sshCommand. Nothing is shared if the URL isn't one of SSH, if
     another program than OpenSSH is used, or if the user's SSH settings share connections already.
     """
     target = ssh_target(url)
-    base = base_command(configured, environment)
+    base = base_command(configured, os.environ)
     if not target or not base or _shares_already(base, target):
         yield SshConnection()
         return

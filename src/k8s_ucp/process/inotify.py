@@ -10,7 +10,7 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 """Only Linux has it."""
 
 
-def check_inotify(who: str, *, watches: int, instances: int, folder: Path = INOTIFY) -> None:
+def check_inotify(who: str, *, watches: int, instances: int, folder: Path) -> None:
     """Check the user's limits. who: what needs so many, such as "ucp needs". Raises UcpError."""
     for name, needed in (("max_user_watches", watches), ("max_user_instances", instances)):
         try:

@@ -108,7 +108,7 @@ class Installer:
             self._tidy()
         return self._toolbox(found.values())
 
-    def choose(self, names: Iterable[str] = EMBEDDED) -> None:
+    def choose(self, names: Iterable[str]) -> None:
         """Make `auto` use the tools of this source, even if another one is installed too."""
         for each in self._tools(names):
             self._store.choose(each.name, self._source)
@@ -144,7 +144,7 @@ class Installer:
             found.update({name: ways[0] for name, ways in order.items()})
         return [words for way in found.values() if way for words in way.exposed]
 
-    def missing(self, names: Iterable[str] = EMBEDDED) -> list[str]:
+    def missing(self, names: Iterable[str]) -> list[str]:
         """Those of the named tools that are not installed."""
         return [each.name for each in self._tools(names) if self._entry(each) is None]
 

@@ -101,9 +101,8 @@ class Forge(ABC):
     silence: ClassVar[tuple[type[Exception], ...]]
     """Exceptions of the client library if there is no response."""
 
-    def __init__(self, site: Site, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, site: Site) -> None:
         self._what = redact(f"{site.root}/{site.path}")
-        self._sleep = sleep
 
     def find(self, head: str, base: str) -> PullRequest | None:
         """The open pull request of a branch, or None."""
@@ -146,7 +145,7 @@ class Forge(ABC):
                 raise
 
         with self._translated(f"enable auto-merge of {self.request} {request.number}"):
-            return until_ready(attempt, self._sleep)
+            return until_ready(attempt)
 
     @abstractmethod
     def _find(self, head: str, base: str) -> PullRequest | None: ...
@@ -215,7 +214,7 @@ def in_time(call: Callable[[], T], seconds: float | None = None) -> T:
     return results[0]
 
 
-def until_ready(attempt: Callable[[], bool], sleep: Callable[[float], None]) -> bool:
+def until_ready(attempt: Callable[[], bool], sleep: Callable[[float], None] = time.sleep) -> bool:
     """Retry a merge until the forge has processed the new commit, which takes a moment.
 
     attempt: raises NotReady if it is too early. After the last try, NotReady is raised.

@@ -53,8 +53,8 @@ class Gitea(Forge):
     refusal = _Refusal
     silence = (OSError, http.client.HTTPException)
 
-    def __init__(self, site: Site, **settings: Any) -> None:
-        super().__init__(site, **settings)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
         self._base = f"{site.root}/api/v1/repos/{quote(site.path)}"
         self._token = site.token
         self._open = build_opener(_NoRedirects()).open

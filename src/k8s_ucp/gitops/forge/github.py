@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 from urllib.parse import urlsplit
 
 import requests
@@ -39,8 +38,8 @@ class GitHub(Forge):
     refusal = GithubException
     silence = (requests.RequestException,)
 
-    def __init__(self, site: Site, **settings: Any) -> None:
-        super().__init__(site, **settings)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
         client = Github(
             auth=Auth.Token(site.token),
             base_url=api_url(site.root),

@@ -34,8 +34,8 @@ class GitLab(Forge):
     refusal = GitlabError
     silence = (requests.RequestException,)
 
-    def __init__(self, site: Site, **settings: Any) -> None:
-        super().__init__(site, **settings)
+    def __init__(self, site: Site) -> None:
+        super().__init__(site)
         self._client = Gitlab(
             site.root,
             private_token=site.token,

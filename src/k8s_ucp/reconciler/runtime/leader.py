@@ -28,8 +28,6 @@ RETRY = 1.0
 _START = re.compile(r"[0-9]+\.[0-9]+|[0-9a-f-]{36}:[0-9]+")
 """A time of day, as older versions wrote it, or boot and ticks."""
 
-Now = Callable[[], float]
-
 
 @dataclass(frozen=True)
 class Holder:
@@ -98,7 +96,6 @@ class Election:
         log: Log,
         turn: Callable[[bool], None],
         *,
-        now: Now = time.monotonic,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """turn: called with True when this process becomes the leader, with False when it stops."""
@@ -107,7 +104,6 @@ class Election:
         self._holder = holder
         self._log = log
         self._turn = turn
-        self._now = now
         self._lease_seconds = lease_seconds
         self._standing = LeaseState(holder, lease_seconds)
         self._renewed = 0.0
@@ -147,7 +143,7 @@ class Election:
     def _run(self) -> None:
         scale = self._lease_seconds / LEASE_SECONDS
         while not self._stop.is_set():
-            began = self._now()
+            began = time.monotonic()
             pause = RETRY
             try:
                 held = self._hold()
@@ -168,7 +164,7 @@ class Election:
         """Step down in time, even while a renewal hangs on a silent connection."""
         patience = GIVE_UP * self._lease_seconds / LEASE_SECONDS
         while not self._stop.is_set():
-            left = self._renewed + patience - self._now() if self._leading else patience
+            left = self._renewed + patience - time.monotonic() if self._leading else patience
             if left <= 0:
                 self._log.warning("lost leadership: lease not renewed in time", lease=self.name)
                 self._set_leading(False)
@@ -182,7 +178,7 @@ class Election:
         try:
             if lease is None:
                 self._written = self._create()
-            elif self._standing.may_take(lease, self._now()):
+            elif self._standing.may_take(lease, time.monotonic()):
                 self._written = self._write(lease, held=True)
             else:
                 return False
