@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.gitops.manifests.forms import PARTS, USUAL
 from k8s_ucp.gitops.manifests.reachable import resolve
 from k8s_ucp.gitops.manifests.yaml_text import maps, part
-from k8s_ucp.topology.rules.names import closed_to_apps
+from k8s_ucp.topology.rules.names import closed_to_apps, taken_namespace
 
 if TYPE_CHECKING:
     from k8s_ucp.topology.parts import AppForm
@@ -195,9 +195,14 @@ def app_name(text: str) -> str:
     return name or "app"
 
 
-def free_name(name: str) -> str:
-    """A name that an app can have: of a reserved namespace, with an ending."""
-    return f"{name}-app" if closed_to_apps(name) else name
+def free_name(name: str, used: Collection[str] = ()) -> str:
+    """A name like this one that an app can have: of no reserved namespace, and none of `used`."""
+    # With this prefix, every name is reserved, whatever its ending is.
+    stem = re.sub(r"^(kube-)+", "", name)
+    endings = itertools.chain(("", "-app"), (f"-{each}" for each in itertools.count(2)))
+    names = (f"{stem[: MOST_LETTERS - len(each)].strip('-')}{each}" for each in endings)
+    free = (each for each in names if not (closed_to_apps(each) or taken_namespace(each)))
+    return next(each for each in free if each not in used)
 
 
 def named_by(folder: str, title: str) -> tuple[list[str], str]:

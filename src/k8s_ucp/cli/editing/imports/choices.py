@@ -12,7 +12,7 @@ from k8s_ucp.cli.editing.adding.items import parsed_item
 from k8s_ucp.cli.editing.imports.selection import NAMED, refused
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.environment_mapping import unmapped
-from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable
+from k8s_ucp.gitops.imports.findings import DiscoveredApp, Discovery, NotImportable, free_name
 from k8s_ucp.topology.problems import some
 from k8s_ucp.topology.rules.names import taken_namespace
 
@@ -54,18 +54,16 @@ def renamed(found: Discovery, names: Mapping[str, str]) -> Discovery:
 def without_taken(found: Discovery, topology: Topology) -> Discovery:
     """Refuse apps whose names are already in use."""
     existing = {each.name for each in topology.spec.apps}
+    used = existing | {each.name for each in found.findings}
     for each in found.findings:
         reason = taken_namespace(each.name)
         if each.name in existing:
             reason = "ucp.yaml has an app of this name"
         if reason:
-            found = refused(
-                found,
-                each,
-                NotImportable(
-                    reason, f"run the command again with --rename {each.name}={each.name}-app"
-                ),
-            )
+            free = free_name(each.name, used)
+            used.add(free)
+            advice = f"run the command again with --rename {each.name}={free}"
+            found = refused(found, each, NotImportable(reason, advice))
     return found
 
 
