@@ -29,6 +29,7 @@ _BREAK = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _ARGO = re.compile(r"argoproj\.io/", re.MULTILINE)
 _APPLICATION = re.compile(r"^[ \t]*kind:\s*[\"']?Application(?:Set)?\b", re.MULTILINE)
 _FLUX = re.compile(r"fluxcd\.io/")
+_OF_FLUX = re.compile(rb"(?:apiVersion|group)[\"']?:[ \t]*[\"']?[\w.-]*fluxcd\.io\b")
 MOVING = frozenset(["", "HEAD", "main", "master", "None"])
 """Revisions that stand for the newest commit."""
 LOCAL = "cnoe://"
@@ -307,6 +308,14 @@ def _lines_before(piece: str) -> int:
         if line.strip() and not line.startswith(("---", "#")):
             return number
     return 0
+
+
+def declares_flux(content: bytes) -> bool:
+    """Whether a file has objects of Flux, patches of them, or their CRDs.
+
+    Its labels and annotations don't count: any object that it deploys can have them.
+    """
+    return _OF_FLUX.search(content) is not None
 
 
 def is_application(text: str) -> bool:

@@ -15,7 +15,7 @@ from k8s_ucp.gitops.imports.findings import DEFAULT, DiscoveredApp, NotImportabl
 from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
 from k8s_ucp.gitops.imports.layouts.variants import note_on, variants_among
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from k8s_ucp.gitops.imports.trees import RepositoryTree
+from k8s_ucp.gitops.imports.trees import RepositoryTree, declares_flux
 
 _PLAIN = frozenset(["apiVersion", "kind", "resources", "bases", "metadata"])
 """Keys of a kustomization that change nothing."""
@@ -60,7 +60,7 @@ def find_kustomizations(
         if not any(tree.kustomization(each).keys() & _CONTENT for each in folders):
             continue
         files = tree.closure(folders)
-        if any(b"fluxcd.io/" in each for each in files.values()) or any(map(_FLUX.search, files)):
+        if any(map(declares_flux, files.values())) or any(map(_FLUX.search, files)):
             continue
         where = group.base if group.base is not None else min(group.overlays.values())
         name = name_of(app, title)

@@ -15,13 +15,17 @@ from k8s_ucp.gitops.imports.findings import DiscoveredApp, NotImportable, Refuse
 from k8s_ucp.gitops.imports.layouts.app_folders import app_and_environment, name_of
 from k8s_ucp.gitops.imports.layouts.jsonnet import may_be_objects
 from k8s_ucp.gitops.imports.templates import refuse_templates
-from k8s_ucp.gitops.imports.trees import RepositoryTree, invalid, is_application
+from k8s_ucp.gitops.imports.trees import (
+    RepositoryTree,
+    declares_flux,
+    invalid,
+    is_application,
+)
 from k8s_ucp.gitops.manifests.forms import SeveralFolders, find_form, manifest_files
 from k8s_ucp.gitops.manifests.other_tools import ytt_problem
 from k8s_ucp.gitops.manifests.reachable import join, within
 from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
-_OTHERS = re.compile(rb"fluxcd\.io/|kustomize\.config\.k8s\.io/")
 _KARGO = re.compile(rb"kargo\.akuity\.io/|^kind:[ \t]*AnalysisTemplate\b", re.MULTILINE)
 """Objects of a Kargo pipeline, and those that verify its stages."""
 _MEANT = (re.compile(rb"^apiVersion:", re.M), re.compile(rb"^kind:", re.M))
@@ -118,7 +122,7 @@ def _manifests(tree: RepositoryTree, folder: str) -> dict[str, bytes]:
 
 def _refuse_flux(manifests: Mapping[str, bytes]) -> None:
     """Raise NotImportable for Flux objects beside manifests: no cluster here has these kinds."""
-    files = [path for path, content in manifests.items() if b"fluxcd.io/" in content]
+    files = [path for path, content in manifests.items() if declares_flux(content)]
     if files:
         raise NotImportable(
             f"{files[0]} beside its manifests contains objects of Flux, which are not supported "
@@ -226,8 +230,12 @@ def _with_kustomizations(
     )
 
 
+def _is_of_other_tools(content: bytes) -> bool:
+    return b"kustomize.config.k8s.io/" in content or declares_flux(content)
+
+
 def _is_manifest(content: bytes, path: str) -> bool:
-    if b"apiVersion" not in content or b"kind" not in content or _OTHERS.search(content):
+    if b"apiVersion" not in content or b"kind" not in content or _is_of_other_tools(content):
         return False
     if declares_applications(content, path) and not objects_in(content, path):
         return False
@@ -241,7 +249,7 @@ def _broken(content: bytes, path: str) -> UsageError | None:
     """Why a file that was meant to be a manifest is not one: it isn't valid YAML, or a template."""
     if problem := ytt_problem({path: content}):
         return problem
-    if not all(each.search(content) for each in _MEANT) or _OTHERS.search(content):
+    if not all(each.search(content) for each in _MEANT) or _is_of_other_tools(content):
         return None
     if is_application(content.decode(errors="replace")):
         return None

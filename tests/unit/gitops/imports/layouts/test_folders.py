@@ -280,3 +280,19 @@ def test_a_test_that_uses_a_base_does_not_hide_the_app() -> None:
     }
     [only] = found(files).findings
     assert (only.path, only.name) == ("kustomize", "shop")
+
+
+def test_objects_with_annotations_of_flux_are_apps() -> None:
+    pruned = "  annotations: {kustomize.toolkit.fluxcd.io/prune: disabled}\n"
+    annotated = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n{pruned}"
+    files = {
+        **kustomized("web/base", {"prod": "web/overlays/prod"}),
+        "web/base/all.yaml": annotated,
+        "job/all.yaml": annotated,
+    }
+    there = found(files)
+    assert [each.name for each in there.findings] == ["job", "web"]
+    assert not there.refusals
+    of_flux = "apiVersion: notification.toolkit.fluxcd.io/v1\nkind: Alert\nmetadata: {name: a}\n"
+    there = found({**files, "web/base/all.yaml": of_flux, "job/all.yaml": of_flux})
+    assert there.findings == ()
