@@ -85,19 +85,41 @@ def build_releases(
     folder.
     """
     releases = {each.path for each in of_flux if each.kind == "HelmRelease"}
-    found: list[FluxBuild] = []
-    deployed = set[str]()
+    chosen: list[tuple[_Overlaid, Collection[str], bool]] = []
+    deployed: dict[str, set[str | None]] = {each: set() for each in releases}
     for each in [*_deployed(tree, of_flux, elsewhere), *_roots(tree, environments)]:
         made_of = tree.closure([each.folder])
         mine = releases & made_of.keys()
-        if not mine or (each.by is None and mine <= deployed):
+        environment = _environment(each, environments)
+        if not mine or (
+            each.by is None and all(_is_among(environment, deployed[one]) for one in mine)
+        ):
             continue
         makes_others = _makes_others(made_of, each)
         if each.by or makes_others:
-            deployed |= mine
-        if makes_others:
-            found.append(_built(tree, each, environments, build))
-    return found
+            for one in mine:
+                deployed[one].add(environment)
+        chosen.append((each, mine, makes_others))
+    changed = {one for _, mine, makes_others in chosen if makes_others for one in mine}
+    return [
+        _built(tree, each, environments, build)
+        for each, mine, makes_others in chosen
+        # Beside the builds of other environments, the release in the file would not be noticed.
+        if makes_others
+        or (_environment(each, environments) is not None and not changed.isdisjoint(mine))
+    ]
+
+
+def _is_among(environment: str | None, others: Collection[str | None]) -> bool:
+    """Whether what is deployed to these is to this one; None: to any."""
+    return environment in others or None in others or (environment is None and bool(others))
+
+
+def _environment(overlaid: _Overlaid, environments: Collection[str]) -> str | None:
+    by = overlaid.by
+    return (in_path(by.path, environments) if by else None) or in_path(
+        overlaid.folder, environments
+    )
 
 
 def with_kustomizations(
@@ -198,7 +220,7 @@ def _built(
     ]
     here = [each for each in components if each in tree.kustomizations]
     files = tree.closure([folder, *(str(each) for each in here)])
-    environment = (in_path(by.path, environments) if by else None) or in_path(folder, environments)
+    environment = _environment(overlaid, environments)
     file = tree.kustomization_file(folder)
     is_generated = by is not None and file in tree.generated
     declared = by.path if by and is_generated else file

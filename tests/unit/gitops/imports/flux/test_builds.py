@@ -65,6 +65,17 @@ def patched(*environments: str) -> dict[str, str]:
     return files
 
 
+def patched_inline(changed: str, *unchanged: str) -> dict[str, str]:
+    """The same with a patch in one overlay, which is in no file of its own."""
+    files = patched()
+    for each in (changed, *unchanged):
+        files[f"apps/{each}/kustomization.yaml"] = overlay("../base/web")
+    patch = {"patch": "- {op: replace, path: /spec/values/host, value: x}"}
+    content = {"resources": ["../base/web"], "patches": [{**patch, "target": {"name": "web"}}]}
+    files[f"apps/{changed}/kustomization.yaml"] = dump_all([content])
+    return files
+
+
 def makes(by_folder: Mapping[str, list[dict[str, Any]]]) -> Build:
     """A fake of `kustomize build` that returns these objects by folder."""
 
@@ -566,3 +577,16 @@ def test_a_fork_is_read_although_flux_names_the_original_repository() -> None:
     files["clusters/source.yaml"] = flux("GitRepository", "all", {"url": f"{OTHERS}/library"})
     there = found(files, build=makes({}))
     assert "another repository" in refusal(there, "web").reason
+
+
+@pytest.mark.parametrize(("changed", "unchanged"), [("production", "staging"), ("staging", "dev")])
+def test_no_environment_is_lost_beside_one_whose_patch_is_in_its_kustomization(
+    changed: str, unchanged: str
+) -> None:
+    build = makes({f"apps/{changed}": [release({"host": "x"})], f"apps/{unchanged}": [release({})]})
+    [only] = found(patched_inline(changed, unchanged), build=build).findings
+    values = {name: documents(each, "")[0] for name, each in only.values.items()}
+    assert values == {
+        changed: {"host": "x", "replicas": 1},
+        unchanged: {"host": "local", "replicas": 1},
+    }
