@@ -84,8 +84,11 @@ def request_of(
         )
     if not finding.environments:
         common = []
-    what = "values" if finding.form == "helm" else "overlay"
-    notes = tuple(f"{here} has no {what} of its own and uses the common one" for here in common)
+    lacks = "overlay of its own and uses the common one"
+    if finding.form == "helm":
+        of = "common ones" if "" in finding.values else "defaults of its chart"
+        lacks = f"values of its own and uses the {of}"
+    notes = tuple(f"{here} has no {lacks}" for here in common)
     values = _values(finding, mapping, ours)
     if finding.remote or finding.form != "kustomize":
         overlays = _overlays(finding, mapping, ours) if finding.overlays else {}

@@ -111,7 +111,7 @@ def test_a_chart_that_nothing_deploys_has_its_defaults_without_a_mapped_environm
     found = request_of(chart, FILES, mapped({"dev": None}, OURS, ["dev"]), OURS, pinned=False)
     assert found.values == {}
     assert found.notes == tuple(
-        f"{each} has no values of its own and uses the common one" for each in OURS
+        f"{each} has no values of its own and uses the defaults of its chart" for each in OURS
     )
     declared = replace(chart, where="argocd/web-dev.yaml:1")
     with pytest.raises(NotImportable, match="only on dev"):

@@ -20,6 +20,10 @@ from k8s_ucp.gitops.manifests.reachable import join, resolve
 from k8s_ucp.gitops.manifests.yaml_text import first_map, part
 
 
+OWN = "flux-system"
+"""The source that Flux was bootstrapped from: always the repository that is read."""
+
+
 @dataclass(frozen=True)
 class FluxContext:
     """Context for reading a release."""
@@ -55,6 +59,8 @@ def chart_source(
         raise NotAlone("HelmRelease of Flux uses valuesFiles of a chart in another place")
     url, ref = str(source_spec.get("url") or "").rstrip("/"), part(source_spec, "ref")
     name, version = str(chart.get("chart") or ""), _version(chart, ref)
+    if _is_local(source, around, chart):
+        return None, resolve("", name) or ""
     if source is None or not url:
         raise NotAlone("HelmRelease of Flux: its chart is not declared in this repository")
     if "${" in f"{url}{name}{version}":
@@ -63,12 +69,9 @@ def chart_source(
             "values are not in this repository"
         )
     if source.kind == "GitRepository":
-        path = resolve("", name) or ""
-        if _is_local(source, around, chart):
-            return None, path
         if ref.get("semver") and not ref.get("commit"):
             raise NotAlone("HelmRelease of Flux: its GitRepository uses ref.semver")
-        return RemoteSource(url, git_revision(ref)), path
+        return RemoteSource(url, git_revision(ref)), resolve("", name) or ""
     if source.kind == "OCIRepository":
         url, _, name = url.rpartition("/")
         if not version:
@@ -78,10 +81,13 @@ def chart_source(
 
 def _is_local(source: ArgoDocument | None, around: FluxContext, chart: Mapping[str, Any]) -> bool:
     """The chart is in a folder of the repository that is read."""
-    if source is None or source.kind != "GitRepository":
+    named = part(chart, "sourceRef")
+    if (source.kind if source else named.get("kind")) != "GitRepository":
         return False
-    url = str(part(source.content, "spec").get("url") or "").rstrip("/")
-    return around.same(url) and resolve("", str(chart.get("chart"))) in around.tree.charts
+    url = str(part(source.content, "spec").get("url") or "").rstrip("/") if source else ""
+    # An operator of Flux creates the source of the repository itself, without a file.
+    is_own = around.same(url) if source else named.get("name") == OWN
+    return is_own and resolve("", str(chart.get("chart"))) in around.tree.charts
 
 
 def values_of_files(release: ArgoDocument, tree: RepositoryTree) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import Any
 
+from k8s_ucp.errors import some_of
 from k8s_ucp.gitops.imports.findings import (
     ArgoDocument,
     DiscoveredApp,
@@ -38,6 +39,7 @@ from k8s_ucp.gitops.imports.flux.builds import (
     with_kustomizations,
 )
 from k8s_ucp.gitops.imports.flux.charts import (
+    OWN,
     FluxContext,
     NotAlone,
     chart_of,
@@ -60,7 +62,10 @@ _SOURCES = ("HelmRepository", "OCIRepository", "GitRepository")
 def read_flux(
     declared: Collection[ArgoDocument], around: FluxContext
 ) -> Iterator[DiscoveredApp | RefusedApp]:
-    """Releases as apps, and folders without releases as refusals. Ignores sources and alerts."""
+    """Releases as apps; folders without releases, and image automation, as refusals.
+
+    Ignores sources and alerts.
+    """
     tree = around.tree
     of_files = [each for each in declared if API in str(each.content.get("apiVersion"))]
     builds = _builds(of_files, around)
@@ -76,6 +81,7 @@ def read_flux(
     for each in of_files:
         if each.kind == "Kustomization":
             yield from _folder(each, of_files, around)
+    yield from _image_automation(of_files)
     changed = _changed(tree) if releases else frozenset()
     failures = {path: each.failure for each in builds for path in each.read if each.failure}
     more: list[ReleaseOfBuild] = []
@@ -100,6 +106,19 @@ def read_flux(
     yield from beside_builds(more)
 
 
+def _image_automation(of_flux: Sequence[ArgoDocument]) -> Iterator[RefusedApp]:
+    """A refusal for all that would change versions in the repository."""
+    kinds = ("ImagePolicy", "ImageUpdateAutomation")
+    if where := sorted(each.where for each in of_flux if each.kind in kinds):
+        yield RefusedApp(
+            "image-automation",
+            some_of(where, 1),
+            "Flux's image automation is not imported: here, the pipeline that builds a version "
+            "promotes it",
+            "ucp promote APP --env ENV --tag TAG in that pipeline (--chart-version for a chart)",
+        )
+
+
 def own_kustomizations(
     declared: Collection[ArgoDocument], around: FluxContext
 ) -> list[ArgoDocument]:
@@ -113,8 +132,6 @@ def own_kustomizations(
 
 
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
-_OWN = "flux-system"
-"""The source that Flux was bootstrapped from: always the repository that is read."""
 
 
 def _refuse_changed(
@@ -143,7 +160,7 @@ def _elsewhere(
 ) -> ArgoDocument | None:
     """The source of a Kustomization that deploys from another repository, else None."""
     named = part(part(document.content, "spec"), "sourceRef")
-    if named.get("name") == _OWN:
+    if named.get("name") == OWN:
         return None
     for each in of_flux:
         if (each.kind, each.name) == (named.get("kind"), named.get("name")):

@@ -210,3 +210,42 @@ def test_only_manifests_count_as_objects_of_flux() -> None:
     there = found(files)
     assert [each.name for each in there.findings] == ["web"]
     assert not there.refusals
+
+
+def test_a_chart_of_the_repository_that_flux_itself_names_needs_no_declared_source() -> None:
+    source = {"kind": "GitRepository", "name": "flux-system"}
+    for chart in ("charts/web", "charts/other"):
+        there = found(
+            {
+                "charts/web/Chart.yaml": CHART,
+                "web.yaml": flux(
+                    "HelmRelease",
+                    "shop",
+                    {"chart": {"spec": {"chart": f"./{chart}", "sourceRef": source}}},
+                ),
+            }
+        )
+        found_paths = {each.name: each.path for each in there.findings}
+        if chart == "charts/web":
+            assert found_paths == {"shop": "charts/web"} and not there.refusals
+        else:
+            assert "not declared in this repository" in refusal(there, "shop").reason
+
+
+def test_image_automation_of_flux_is_listed_with_what_replaces_it() -> None:
+    files = {
+        f"update/{name}.yaml": dump_all(
+            [
+                {
+                    "apiVersion": "image.toolkit.fluxcd.io/v1",
+                    "kind": kind,
+                    "metadata": {"name": name},
+                }
+                for kind in ("ImageRepository", "ImagePolicy")
+            ]
+        )
+        for name in ("api", "web")
+    }
+    [only] = found({**files, "update/kustomization.yaml": overlay("api.yaml", "web.yaml")}).refusals
+    assert only.where == "update/api.yaml:6 and 1 more"
+    assert only.advice.startswith("ucp promote APP --env ENV --tag TAG")
