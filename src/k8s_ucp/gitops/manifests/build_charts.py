@@ -13,6 +13,7 @@ from typing import Any
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.build_many import WORKERS, Built, Object, objects, unlisted
+from k8s_ucp.gitops.manifests.chart_source import unpack
 from k8s_ucp.gitops.manifests.helm import HelmFailed, template, values_from
 from k8s_ucp.gitops.manifests.yaml_text import first_map, maps, part
 
@@ -22,6 +23,11 @@ APPLIED = frozenset(
     {"releaseName", "valueFiles", "values", "valuesObject", "parameters", "ignoreMissingValueFiles"}
 )
 """Keys of Argo CD's Helm settings that are used here, too."""
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
+_SCHEMA = "values.schema.json"
+_DEEPEST = 5
+"""Maximum number of packed charts in each other."""
 _COMMA = re.compile(r"(?<!\\),")
 NO_HELM = "it is a Helm chart, and helm isn't here to render it: ucp tools install helm"
 
@@ -65,6 +71,7 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
             raise UcpError(
                 f"{folder} is not rendered: {link} is a symlink that points outside of it"
             )
+    refuse_outside_schemas(chart)
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
@@ -86,6 +93,72 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
             return template(helm, str(name), chart, words, home=Path(home), timeout=timeout)
     except HelmFailed as error:
         raise UcpError(f"helm can't render it: {error.message}") from error
+
+
+def refuse_outside_schemas(chart: Path) -> None:
+    """Raise UcpError if helm would read a file of this machine as part of a values schema.
+
+    Its message would have words of that file.
+    """
+    files = {
+        each.relative_to(chart).as_posix(): each.read_bytes()
+        for each in chart.rglob("*")
+        if each.is_file() and (each.name == _SCHEMA or _is_packed(each.as_posix()))
+    }
+    _refuse_outside(files, "", _DEEPEST)
+
+
+def _refuse_outside(files: Mapping[str, bytes], above: str, deepest: int) -> None:
+    for path, content in files.items():
+        where = f"{above}{path}"
+        if path.rpartition("/")[2] == _SCHEMA and (outside := _outside_reference(content)):
+            raise UcpError(f"{where} {outside}")
+        if _is_packed(path):
+            if deepest == 0:
+                raise UcpError(f"{where} is packed in too many other charts")
+            _refuse_outside(unpack(content, where), f"{where}/", deepest - 1)
+
+
+def _is_packed(path: str) -> bool:
+    return path.endswith(".tgz") and "charts" in path.split("/")[:-1]
+
+
+def _outside_reference(schema: bytes) -> str | None:
+    """What a values schema refers to on this machine, if anything, or why it can't be read.
+
+    For helm, the schema is in the root folder of the machine, unless it has an address itself.
+    """
+    try:
+        content = json.loads(schema)
+    except (ValueError, RecursionError) as error:
+        return f"is not a valid JSON schema: {error}"
+    root = content if isinstance(content, dict) else {}
+    key = "id" if "draft-04" in str(root.get("$schema")) else "$id"
+    # Old drafts ignore what is beside a reference.
+    is_elsewhere = "$ref" not in root and _scheme(root.get(key)) in ("http", "https", "urn")
+    waiting = [content]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, list):
+            waiting += each
+        elif isinstance(each, dict):
+            waiting += each.values()
+            named = [each.get(name) for name in (*_REFERENCES, "$id", "id")]
+            outside = [one for one in named if _scheme(one) == "file"]
+            if not is_elsewhere:
+                relative = (one for one in named[: len(_REFERENCES)] if _scheme(one) == "")
+                outside += [one for one in relative if not str(one).startswith("#")]
+            if outside:
+                return f"refers to {outside[0]}, which helm would read from this machine"
+    return None
+
+
+def _scheme(reference: object) -> str | None:
+    """The scheme of a URL, empty of a relative one."""
+    if not isinstance(reference, str):
+        return None
+    found = _SCHEME.match(reference)
+    return found[0].lower() if found else ""
 
 
 def _settings(chart: Path) -> Mapping[str, Any]:

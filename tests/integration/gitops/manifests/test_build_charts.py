@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
+import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,8 @@ from tests.chart_servers import web_files
 
 FOLDER = "apps/web/overlays/stage"
 SETTINGS = "helm: {releaseName: shop, valueFiles: [values-stage.yaml]}\n"
+CHART = "apiVersion: v2\nname: sub\nversion: 1.0.0\n"
+DRAFT = "http://json-schema.org/draft-04/schema#"
 TEST = "kind: Pod\nmetadata: {name: x, annotations: {helm.sh/hook: test}}\n"
 
 
@@ -75,6 +81,61 @@ def test_files_outside_of_the_chart_are_not_read(tmp_path: Path, toolbox: Toolbo
     built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
     assert "outside of the app's folder" in built.failures[FOLDER]
     assert "s3cret" not in str(built)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"replicas": {"$ref": "file:{}"}}},
+        {"properties": {"replicas": {"$ref": "{}"}}},
+        {"$id": "{}", "allOf": [{"$ref": "secret.json"}]},
+        {"$id": "https://example.org/a", "allOf": [{"$id": "FILE:///", "$ref": "{}"}]},
+        {"$id": "https://example.org/a", "$schema": DRAFT, "allOf": [{"$ref": "{}"}]},
+        {"$id": "https://example.org/a", "$ref": "{}"},
+    ],
+)
+def test_no_schema_of_values_reads_a_file_of_the_machine(
+    schema: dict[str, Any], tmp_path: Path, toolbox: Toolbox
+) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text('{"const": "s3cret"}')
+    text = json.dumps(schema).replace("{}", str(secret))
+    chart(tmp_path / "repo", **{"values.schema.json": text})
+    built = build_charts(toolbox.path("helm"), tmp_path / "repo", [FOLDER], {})
+    assert "which helm would read from this machine" in built.failures[FOLDER]
+    assert "s3cret" not in str(built)
+
+
+def test_the_schemas_of_packed_charts_are_looked_at_too(tmp_path: Path, toolbox: Toolbox) -> None:
+    folder = chart(tmp_path)
+    (folder / "charts").mkdir()
+    schema = b'{"$ref": "file:///etc/hostname"}'
+    with tarfile.open(folder / "charts" / "sub-1.0.0.tgz", "w:gz") as packed:
+        for name, content in (("Chart.yaml", CHART.encode()), ("values.schema.json", schema)):
+            entry = tarfile.TarInfo(f"sub/{name}")
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "charts/sub-1.0.0.tgz/values.schema.json refers to file:" in built.failures[FOLDER]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$schema": DRAFT, "properties": {"id": {"type": "string"}}, "default": {"id": "web"}},
+        {"$ref": "#/definitions/all", "definitions": {"all": {"type": "object"}}},
+        {
+            "$id": "https://example.org/a",
+            "allOf": [{"$ref": "/all"}],
+            "$defs": {"all": {"$id": "/all", "type": "object"}},
+        },
+    ],
+)
+def test_schemas_of_values_may_refer_to_themselves(
+    schema: dict[str, Any], tmp_path: Path, toolbox: Toolbox
+) -> None:
+    chart(tmp_path, **{"values.schema.json": json.dumps(schema)})
+    assert build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {}).failures == {}
 
 
 def test_a_link_to_itself_is_reported_as_any_other_fault(tmp_path: Path, toolbox: Toolbox) -> None:
