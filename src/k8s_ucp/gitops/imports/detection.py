@@ -24,6 +24,7 @@ from k8s_ucp.gitops.imports.findings import (
     DiscoveredApp,
     Discovery,
     RefusedApp,
+    free_name,
     named_by,
 )
 from k8s_ucp.gitops.imports.flux.builds import Build
@@ -257,7 +258,7 @@ def _other_tools(
             continue
         if not (each.name == FLEET and deploys_found):
             name = named_by(folder, title)[1]
-            reason, advice = each.words, each.advice(name)
+            reason, advice = each.words, each.advice(free_name(name))
             if counted[each.name] > _MOST_ALONE and not each.deploys:
                 # The same words for all of them, so that they are listed in one line.
                 reason, advice = f"files of {each.name} are not read", each.advice()

@@ -80,7 +80,8 @@ def request_of(
     if finding.environments and len(common) == len(ours) and not _has_defaults(finding):
         raise NotImportable(
             f"it is only on {', '.join(finding.environments)}, none of which is imported",
-            f"--map {quote(finding.environments[0])}=ENV",
+            f"--map {quote(finding.environments[0])}=ENV instead of --skip-env, if you want it "
+            f"(ENV: {', '.join(ours)})",
         )
     if not finding.environments:
         common = []
@@ -209,9 +210,12 @@ def _overlays(
         folder = finding.overlays.get(mapping.get(here, ""), base)
         if folder is None:
             available = ", ".join(finding.overlays)
+            advice = f"write an overlay for {here} in that repository"
+            # Mapping one that is used for another environment would only leave that without one.
+            if unused := finding.overlays.keys() - mapping.values():
+                advice = f"--map {quote(min(unused))}={here}, or {advice}"
             raise NotImportable(
-                f"it has nothing for the environment {here}, only for {available}",
-                f"--map {quote(min(finding.overlays))}={here}, or write an overlay for {here}",
+                f"it has nothing for the environment {here}, only for {available}", advice
             )
         found[here] = folder
     return found

@@ -141,7 +141,8 @@ def _chart(app: str, repo: Any, chart: Any, version: Any) -> str:
         return ""
     words = ["ucp", "app", "add", app, "--chart", name]
     words += ["--repo", address] if remote else []
-    words += ["--version", str(version)] if version else []
+    # A version that only a template knows is left out: the newest one is taken.
+    words += ["--version", str(version)] if version and "{{" not in str(version) else []
     return " ".join([*words[:4], *map(shlex.quote, words[4:])])
 
 

@@ -68,6 +68,28 @@ def test_an_app_without_a_mapped_environment_is_refused() -> None:
         request_of(WEB, FILES, {}, OURS, pinned=False)
 
 
+def test_no_environment_that_is_used_is_proposed_for_another_one() -> None:
+    """Mapping it to the other one would only leave its own without an overlay."""
+    overlays = {each: f"web/{each}" for each in ("dev", "stage")}
+    app = DiscoveredApp("web", "kustomize", "web", None, overlays, environments=("dev", "stage"))
+    files = place(kustomized("base", overlays))
+
+    def advice(**said: str | None) -> str:
+        mapping = mapped(said, OURS, overlays)
+        with pytest.raises(NotImportable, match="nothing for the environment prod") as refused:
+            request_of(app, files, mapping, OURS, pinned=False)
+        return refused.value.advice
+
+    assert advice() == "--map dev=prod, or write an overlay for prod in that repository"
+    assert advice(dev="stage", stage=None) == (
+        "--map stage=prod, or write an overlay for prod in that repository"
+    )
+    ours = ("dev", "stage", "prod")
+    with pytest.raises(NotImportable) as refused:
+        request_of(app, files, mapped({}, ours, overlays), ours, pinned=False)
+    assert refused.value.advice == "write an overlay for prod in that repository"
+
+
 def test_overlays_named_like_environments_need_no_entry_in_ucp_yaml() -> None:
     overlays = {each: f"web/overlays/{each}" for each in OURS}
     app = DiscoveredApp("web", "kustomize", "web", "web/base", overlays, environments=OURS)

@@ -41,6 +41,17 @@ def test_files_of_unsupported_tools_are_reported() -> None:
     ]
 
 
+def test_commands_for_other_tools_have_names_and_versions_that_can_be_used() -> None:
+    text = (
+        "repositories: [{name: a, url: 'https://charts.example.org'}]\n"
+        "releases: [{name: web, chart: a/web, version: '{{ .Values.version }}'}]\n"
+    )
+    there = found({"ingress-nginx/helmfile.yaml": "releases: []\n", "web/helmfile.yaml": text})
+    assert "ucp app add ingress-nginx-app FILE" in refusal(there, "ingress-nginx").advice
+    command = "ucp app add web --chart web --repo https://charts.example.org (each"
+    assert refusal(there, "web").advice.startswith(command)
+
+
 def test_many_compose_files_have_the_same_words_so_that_one_line_can_list_them() -> None:
     there = found({f"stacks/{each}/compose.yaml": "services: {}\n" for each in "abcd"})
     assert [each.name for each in there.refusals] == ["a", "b", "c", "d"]

@@ -27,6 +27,11 @@ from k8s_ucp.gitops.manifests.forms import manifest_files
 from k8s_ucp.gitops.manifests.reachable import FolderTree, join, resolve
 from k8s_ucp.gitops.manifests.yaml_text import part
 
+_UPDATER = "argocd-image-updater.argoproj.io/"
+_UPDATED = (
+    "Argo CD Image Updater changed its images; here, the pipeline that builds one promotes it: "
+    "`ucp promote`"
+)
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may remain of a name without its environment, but isn't a usable app name."""
@@ -100,7 +105,9 @@ def drafts_of(
         raise NotImportable(
             "it has no source", "it may be a patch: import the Application that it patches"
         )
+    annotations = part(part(document.content, "metadata"), "annotations")
     notes = (_IGNORED,) if spec.get("ignoreDifferences") else ()
+    notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
     found = [_draft(document, each, environment, around) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]
     return _apart(found) if len(found) > 1 else found

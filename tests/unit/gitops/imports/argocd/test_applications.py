@@ -355,6 +355,14 @@ def test_ignored_differences_of_an_application_are_reported() -> None:
     assert any("ignoreDifferences" in each for each in web.notes)
 
 
+def test_image_updates_by_argo_cd_are_reported() -> None:
+    lists = "  annotations: {argocd-image-updater.argoproj.io/image-list: a=web}\n"
+    text = application("web", {"path": "web"}).replace("spec:\n", f"{lists}spec:\n", 1)
+    files = {"argo/web.yaml": text, "web/all.yaml": CONFIG}
+    [web] = found(files).findings
+    assert any("Image Updater" in each for each in web.notes)
+
+
 def test_different_versions_are_refused_with_a_command_that_adds_one_of_them() -> None:
     files = {
         f"{each}.yaml": application(
