@@ -39,12 +39,15 @@ class FluxContext:
 class NotAlone(Exception):
     """A release that can't be imported from its own file alone.
 
-    is_repeated: because others have its name.
+    is_repeated: because others have its name. is_patched: because kustomizations change it.
     """
 
-    def __init__(self, reason: str, *, is_repeated: bool = False) -> None:
+    def __init__(
+        self, reason: str, *, is_repeated: bool = False, is_patched: bool = False
+    ) -> None:
         super().__init__(reason)
         self.is_repeated = is_repeated
+        self.is_patched = is_patched
 
 
 def chart_source(

@@ -92,10 +92,11 @@ def read_flux(
             _refuse_changed(same_name, changed, failures)
             found = _release(same_name, sources, around, told)
         except NotAlone as error:
+            lacks = ", which lacks what the kustomizations change" if error.is_patched else ""
             flags = _flags_of_clusters(same_name, around) if error.is_repeated else ""
             for each in complete or same_name:
                 command = command_of_release(each, source_of(each, sources))
-                yield each.refused(str(error), f"{flags}{command}")
+                yield each.refused(str(error), f"{flags}{command}{lacks}")
             continue
         yield found
         more += [
@@ -131,6 +132,7 @@ def own_kustomizations(
     ]
 
 
+_PATCHED = "HelmRelease of Flux is patched by kustomizations"
 _FLUX = "Kustomization of Flux is not supported (the topology uses Argo CD)"
 
 
@@ -141,7 +143,7 @@ def _refuse_changed(
     for each in releases:
         if each.path in changed and not isinstance(each, BuiltDocument):
             why = f": {failures[each.path]}" if each.path in failures else ""
-            raise NotAlone(f"HelmRelease of Flux is patched by kustomizations{why}")
+            raise NotAlone(f"{_PATCHED}{why}", is_patched=True)
 
 
 def _builds(of_flux: Sequence[ArgoDocument], around: FluxContext) -> list[FluxBuild]:
@@ -250,7 +252,7 @@ def _release(
     first = releases[0]
     places = [_environment(each, around) for each in releases]
     if not all(map(chart_of, releases)):
-        raise NotAlone("HelmRelease of Flux is patched by kustomizations")
+        raise NotAlone(_PATCHED, is_patched=True)
     if len(releases) > 1 and (None in places or len({*places}) < len(places)):
         raise NotAlone(
             "HelmRelease of Flux is declared several times under this name", is_repeated=True

@@ -107,7 +107,9 @@ def test_a_release_that_overlays_patch_is_one_app_with_values_per_environment() 
         "prod": b"host: prod\nreplicas: 3\n",
     }
     assert not there.refusals
-    assert "patched by kustomizations" in refusal(found(patched(*OURS)), "web").reason
+    [first, *_] = [each for each in found(patched(*OURS)).refusals if each.name == "web"]
+    assert "patched by kustomizations" in first.reason
+    assert first.advice.endswith(", which lacks what the kustomizations change")
 
 
 def test_a_kustomization_that_cannot_be_built_is_refused_with_the_reason() -> None:

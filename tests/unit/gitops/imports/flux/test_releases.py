@@ -161,10 +161,12 @@ def test_unsupported_flux_releases_are_refused_with_the_command_that_adds_them()
     )
     assert {each.name: each.advice for each in there.refusals} == {
         "api": "ucp app add api --chart oci://c/api --version 1.2.3",
-        "patched": "ucp app add patched --chart oci://c/api --version 1.2.3",
+        "patched": "ucp app add patched --chart oci://c/api --version 1.2.3, which lacks what the "
+        "kustomizations change",
         "lost": "ucp app add lost URL|DIR, with the chart that it names",
         "web": "ucp app add web --chart nginx --repo https://c.example.org "
-        "--values FILE (with the `values` of the HelmRelease)",
+        "--values FILE (with the `values` of the HelmRelease), which lacks what the kustomizations "
+        "change",
     }
 
 
