@@ -268,7 +268,8 @@ def _other_tools(
 
 def _with_fleet(tree: RepositoryTree, finding: DiscoveredApp) -> DiscoveredApp:
     """Add a note if a Fleet file in the app's folder or a parent folder configures it."""
-    files = [each for each in tree.names if each.rpartition("/")[2] in ("fleet.yaml", "fleet.yml")]
+    named = [each for each in tree.names if each.rpartition("/")[2] in ("fleet.yaml", "fleet.yml")]
+    files = {each.path for each in find_tools({each: tree.read(each) for each in named})}
     above = (
         each
         for each in sorted(files, reverse=True)

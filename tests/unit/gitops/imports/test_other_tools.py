@@ -52,6 +52,12 @@ def test_commands_for_other_tools_have_names_and_versions_that_can_be_used() -> 
     assert refusal(there, "web").advice.startswith(command)
 
 
+def test_an_object_in_a_file_named_fleet_is_not_rancher_s() -> None:
+    there = found({"web/fleet.yaml": CONFIG})
+    assert [(each.name, each.notes) for each in there.findings] == [("web", ())]
+    assert not there.refusals
+
+
 def test_many_compose_files_have_the_same_words_so_that_one_line_can_list_them() -> None:
     there = found({f"stacks/{each}/compose.yaml": "services: {}\n" for each in "abcd"})
     assert [each.name for each in there.refusals] == ["a", "b", "c", "d"]
