@@ -19,7 +19,6 @@ from k8s_ucp.gitops.imports.trees import RepositoryTree
 from k8s_ucp.gitops.manifests.reachable import join, resolve
 from k8s_ucp.gitops.manifests.yaml_text import first_map, part
 
-
 OWN = "flux-system"
 """The source that Flux was bootstrapped from: always the repository that is read."""
 
@@ -42,9 +41,7 @@ class NotAlone(Exception):
     is_repeated: because others have its name. is_patched: because kustomizations change it.
     """
 
-    def __init__(
-        self, reason: str, *, is_repeated: bool = False, is_patched: bool = False
-    ) -> None:
+    def __init__(self, reason: str, *, is_repeated: bool = False, is_patched: bool = False) -> None:
         super().__init__(reason)
         self.is_repeated = is_repeated
         self.is_patched = is_patched
