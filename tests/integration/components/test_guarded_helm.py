@@ -65,6 +65,32 @@ def test_a_release_name_shows_no_variable(tmp_path: Path, guarded: Path) -> None
     assert "name: shop-web" in render("shop-web").stdout
 
 
+def test_a_schema_of_values_shows_no_file_of_the_machine(tmp_path: Path, guarded: Path) -> None:
+    (tmp_path / "secret.json").write_text('{"const": "s3cret"}')
+    chart, sub = tmp_path / "chart", tmp_path / "hidden/sub"
+    for folder in (chart, sub):
+        folder.mkdir(parents=True)
+        (folder / "Chart.yaml").write_text("{apiVersion: v2, name: x, version: 1.0.0}")
+        (folder / "values.yaml").write_text("word: own\n")
+    outside = f'{{"properties": {{"word": {{"$ref": "file://{tmp_path}/secret.json"}}}}}}'
+
+    def render() -> Completed:
+        argv = ["/bin/sh", guarded / "helm", "template", "."]
+        environment = {"PATH": os.environ["PATH"], "HOME": str(guarded)}
+        return subprocess.run(
+            argv, cwd=chart, env=environment, capture_output=True, text=True, check=False
+        )
+
+    (chart / "values.schema.json").write_text('{"type": "object"}')
+    assert render().returncode == 0, render().stderr
+    # helm follows links to folders, too.
+    (chart / "charts").symlink_to(sub.parent)
+    (sub / "values.schema.json").write_text(outside)
+    refused = render()
+    assert refused.returncode == 1 and "s3cret" not in refused.stderr
+    assert "refused: charts/sub/values.schema.json refers to file:" in refused.stderr
+
+
 def test_the_script_is_written_once(guarded: Path, toolbox: Toolbox) -> None:
     before = {each.name: each.stat().st_ino for each in guarded.iterdir()}
     write_helm(guarded, toolbox.path("helm"))

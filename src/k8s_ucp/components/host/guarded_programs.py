@@ -29,6 +29,11 @@ refuse() {{ # WHAT
 if test "$1" = dependency; then
   {python} -I -m k8s_ucp.components.host.local_charts || exit 1
 fi
+# A schema for values can name a file of this machine, whose words helm's message would have.
+schema='/values\\.schema\\.json$'
+if test "$1 $2" = "template ." && find -L . 2>/dev/null | grep -q -e "$schema" -e '\\.tgz$'; then
+  {python} -I -m k8s_ucp.components.host.local_charts schemas || exit 1
+fi
 left=$#
 option=
 while test "$left" -gt 0; do

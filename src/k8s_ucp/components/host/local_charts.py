@@ -1,7 +1,8 @@
 """Refuses charts that depend on charts of this machine; runs in front of Argo CD's helm.
 
 helm packs the folder that a dependency names as `file://`, whatever folder that is, and a template
-can show its values. A folder of the chart's own repository is allowed.
+can show its values. A folder of the chart's own repository is allowed. The schema of its values can
+name a file, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.manifests.yaml_text import documents, nodes, plain_text
 
 _FILES = ("Chart.yaml", "Chart.lock", "requirements.yaml", "requirements.lock")
@@ -81,8 +82,24 @@ def _decoded(node: Any) -> str:
         return ""
 
 
+def _refused_by_schemas() -> int:
+    from k8s_ucp.gitops.manifests.build_charts import refuse_outside_schemas
+
+    try:
+        refuse_outside_schemas(Path.cwd())
+    except (UcpError, OSError) as error:
+        print(f"Error: refused: {error}", file=sys.stderr)  # noqa: T201 (for Argo CD)
+        return 1
+    return 0
+
+
 def main() -> int:
-    """Exit code 1, with a message like helm's, if the chart in the working folder is refused."""
+    """Exit code 1, with a message like helm's, if the chart in the working folder is refused.
+
+    With the argument `schemas`, by the schemas of its values, else by its dependencies.
+    """
+    if sys.argv[1:] == ["schemas"]:
+        return _refused_by_schemas()
     try:
         checkouts = Path(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108 (as Argo CD does)
         found = find_outside(Path.cwd(), checkouts)

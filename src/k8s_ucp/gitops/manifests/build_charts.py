@@ -26,6 +26,7 @@ APPLIED = frozenset(
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
 _SCHEMA = "values.schema.json"
+_MOST_FILES = 20_000
 _DEEPEST = 5
 """Maximum number of packed charts in each other."""
 _COMMA = re.compile(r"(?<!\\),")
@@ -100,12 +101,33 @@ def refuse_outside_schemas(chart: Path) -> None:
 
     Its message would have words of that file.
     """
+    paths = {each.relative_to(chart).as_posix(): each for each in _files_of(chart)}
     files = {
-        each.relative_to(chart).as_posix(): each.read_bytes()
-        for each in chart.rglob("*")
-        if each.is_file() and (each.name == _SCHEMA or _is_packed(each.as_posix()))
+        name: each.read_bytes()
+        for name, each in paths.items()
+        if each.name == _SCHEMA or _is_packed(name)
     }
     _refuse_outside(files, "", _DEEPEST)
+
+
+def _files_of(chart: Path) -> Iterator[Path]:
+    """The files of a chart as helm finds them: also below links to folders."""
+    waiting: list[tuple[Path, tuple[str, ...]]] = [(chart, ())]
+    seen = 0
+    while waiting:
+        folder, above = waiting.pop()
+        real = os.path.realpath(folder)
+        if real in above:  # A link to a folder that it is in.
+            continue
+        for name in os.listdir(folder):
+            seen += 1
+            if seen > _MOST_FILES:
+                raise UcpError(f"the chart has more than {_MOST_FILES} files")
+            path = folder / name
+            if os.path.isdir(path):
+                waiting.append((path, (*above, real)))
+            elif os.path.isfile(path):
+                yield path
 
 
 def _refuse_outside(files: Mapping[str, bytes], above: str, deepest: int) -> None:
