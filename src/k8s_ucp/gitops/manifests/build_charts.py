@@ -101,12 +101,12 @@ def refuse_outside_schemas(chart: Path) -> None:
 
     Its message would have words of that file.
     """
-    paths = {each.relative_to(chart).as_posix(): each for each in _files_of(chart)}
-    files = {
-        name: each.read_bytes()
-        for name, each in paths.items()
-        if each.name == _SCHEMA or _is_packed(name)
-    }
+    try:
+        paths = {each.relative_to(chart).as_posix(): each for each in _files_of(chart)}
+        read = {name: each for name, each in paths.items() if _is_read(name)}
+        files = {name: each.read_bytes() for name, each in read.items()}
+    except OSError as error:
+        raise UcpError(f"the chart can't be read: {error}") from error
     _refuse_outside(files, "", _DEEPEST)
 
 
@@ -119,26 +119,32 @@ def _files_of(chart: Path) -> Iterator[Path]:
         real = os.path.realpath(folder)
         if real in above:  # A link to a folder that it is in.
             continue
-        for name in os.listdir(folder):
+        for path in folder.iterdir():
             seen += 1
             if seen > _MOST_FILES:
                 raise UcpError(f"the chart has more than {_MOST_FILES} files")
-            path = folder / name
-            if os.path.isdir(path):
+            if path.is_dir():
                 waiting.append((path, (*above, real)))
-            elif os.path.isfile(path):
+            elif path.is_file():
                 yield path
 
 
 def _refuse_outside(files: Mapping[str, bytes], above: str, deepest: int) -> None:
     for path, content in files.items():
         where = f"{above}{path}"
-        if path.rpartition("/")[2] == _SCHEMA and (outside := _outside_reference(content)):
-            raise UcpError(f"{where} {outside}")
-        if _is_packed(path):
-            if deepest == 0:
-                raise UcpError(f"{where} is packed in too many other charts")
-            _refuse_outside(unpack(content, where), f"{where}/", deepest - 1)
+        if not _is_packed(path):
+            if outside := _outside_reference(content):
+                raise UcpError(f"{where} {outside}")
+            continue
+        if deepest == 0:
+            raise UcpError(f"{where} is packed in too many other charts")
+        inside = unpack(content, where)
+        read = {name: each for name, each in inside.items() if _is_read(name)}
+        _refuse_outside(read, f"{where}/", deepest - 1)
+
+
+def _is_read(path: str) -> bool:
+    return path.rpartition("/")[2] == _SCHEMA or _is_packed(path)
 
 
 def _is_packed(path: str) -> bool:
