@@ -106,7 +106,7 @@ def drafts_of(
             "it has no source", "it may be a patch: import the Application that it patches"
         )
     annotations = part(part(document.content, "metadata"), "annotations")
-    notes = (_IGNORED,) if spec.get("ignoreDifferences") else ()
+    notes: tuple[str, ...] = (_IGNORED,) if spec.get("ignoreDifferences") else ()
     notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
     found = [_draft(document, each, environment, around) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]
