@@ -22,7 +22,12 @@ _REPOSITORY_VARIABLES = (
     *("GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE", "GIT_REPLACE_REF_BASE"),
     *("GIT_NO_REPLACE_OBJECTS", "GIT_INTERNAL_SUPER_PREFIX", "GIT_CONFIG_PARAMETERS"),
     *("GIT_IMPLICIT_WORK_TREE", "GIT_ATTR_SOURCE", "GIT_TEMPLATE_DIR"),
+    # These change what paths in a git call mean.
+    *("GIT_LITERAL_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_GLOB_PATHSPECS"),
+    "GIT_NOGLOB_PATHSPECS",
 )
+_FORMAT = {"GIT_DEFAULT_HASH": "sha1", "GIT_DEFAULT_REF_FORMAT": "files"}
+"""Format of new repositories, whatever the caller's settings: Argo CD can read no other."""
 _SETTINGS = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -91,6 +96,7 @@ def git_call(
     """
     settings = list(_SETTINGS)
     environment = {"GIT_TERMINAL_PROMPT": "0", "SSH_ASKPASS_REQUIRE": "never", "LC_ALL": "C"}
+    environment |= _FORMAT
     if ssh_command:
         environment["GIT_SSH_COMMAND"] = ssh_command
     if credential:

@@ -60,6 +60,14 @@ def test_state_that_is_tracked_by_git_is_refused(workspace: Path, path: str) -> 
     assert not (workspace / folder).exists()
 
 
+def test_state_is_refused_however_the_user_has_git_read_paths(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(workspace, "add", "--force", STATE)
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+    assert tracked_state(workspace) == [".ucp"]
+
+
 def test_git_adds_neither_keys_nor_repositories_of_a_workspace(tmp_path: Path) -> None:
     """A workspace can be the user's own repository: `git add --all` would publish the keys."""
     git(tmp_path, "init", "-q")

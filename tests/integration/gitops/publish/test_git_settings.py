@@ -91,6 +91,16 @@ def test_settings_in_the_environment_do_not_affect_local_repositories(
     assert world.start(domain="example.com").changed
 
 
+def test_new_repositories_have_the_format_that_argo_cd_can_read(
+    world: Repositories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
+    world.start()
+    for name in ("core", "core.git", "apps", "apps.git"):
+        found = Repository(world.folder.root / name).git("rev-parse", "--show-object-format")
+        assert found.strip() == b"sha1"
+
+
 def test_promotion_to_a_local_repository_works_if_git_forbids_file_urls(
     world: Repositories, home: Path
 ) -> None:
