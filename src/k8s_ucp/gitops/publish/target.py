@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.errors import DeadlineExceeded, UcpError
 from k8s_ucp.git.failures import Declined, GitFailed, HostUnreachable, Rejected
 from k8s_ucp.git.lost_branch import branches, has_others_only, lost_branch
 from k8s_ucp.git.objects import Change, NewCommit, TreeEntry, tree_id
@@ -59,6 +60,8 @@ class PublishTarget:
             and clone.tree_of(last) == tree_id(self.files, length=len(last))
         ):
             return Prepared(self, tip, last, same=True)
+        if last and clone.resolve(last) != last:
+            raise _no_commit(clone, self.name)
         before = clone.listing(last) if last else {}
         current = clone.listing(tip) if tip else {}
         merged = self._merge(before if tip else {}, current)
@@ -164,6 +167,17 @@ def _arrived(clone: Repository, updates: Sequence[RefUpdate]) -> bool:
         remote = clone.remote_refs()
         return all(remote.get(each.ref) == each.commit for each in updates)
     return False
+
+
+def _no_commit(clone: Repository, repository: str) -> UcpError:
+    """Someone has pushed another object as the last render, which forges don't protect."""
+    return UcpError(
+        f"{RENDERED} of the {repository} repository is not a commit of ucp",
+        next=(
+            f"delete it: git -C {shlex.quote(str(clone.folder))} push origin :{RENDERED}; then run "
+            "ucp start, which asks what to keep where the repository differs from a new render"
+        ),
+    )
 
 
 def _look(clone: Repository, branch: str, repository: str) -> dict[str, str]:

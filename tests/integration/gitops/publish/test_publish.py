@@ -343,6 +343,21 @@ def test_deleted_remote_is_created_again_with_its_history(world: Repositories) -
     assert Repository(world.folder.apps_remote).refs() == before
 
 
+def test_last_render_that_is_not_a_commit_is_refused(world: Repositories) -> None:
+    world.start()
+    clone, before = Repository(world.folder.root / "core"), world.files("core")
+    blob = clone.git("hash-object", "-w", "--stdin", stdin=b"not a render").decode().strip()
+    clone.push([RefUpdate(RENDERED, blob, expect=clone.remote_refs()[RENDERED])])
+    with pytest.raises(UcpError, match="core repository is not a commit") as refused:
+        world.start(domain="example.com")
+    assert f" push origin :{RENDERED}; then run ucp start" in (refused.value.next or "")
+    assert world.files("core") == before
+    # What the error proposes solves the problem: the files that differ can be chosen.
+    clone.git("push", "--quiet", "origin", f":{RENDERED}")
+    with pytest.raises(MergeConflict):
+        world.start(domain="example.com")
+
+
 def test_renamed_branch_is_refused(world: Repositories) -> None:
     """A new branch would have the first tags, no edits and no backup; Argo CD would deploy it."""
     world.start()
