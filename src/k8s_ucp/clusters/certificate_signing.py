@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 LIFETIME = timedelta(days=3650)
 """Ten years: programs read their keys only at start, and a topology may run for long."""
-_BACK = timedelta(days=1)
-"""Tolerates clocks that are set back."""
+_BACK = LIFETIME
+"""Tolerates clocks that are set back, by years if the machine's clock was wrong at the first start.
+
+Nothing replaces a cluster's certificates, so it could not be started until that time had come."""
 
 
 def sign_authority(

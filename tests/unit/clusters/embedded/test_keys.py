@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -40,3 +41,12 @@ def test_each_cluster_has_its_own_certificate_authority(tmp_path: Path) -> None:
     for each in folders:
         make_keys(each)
     assert len({each.certificate("ca.crt").read_bytes() for each in folders}) == 2
+
+
+def test_certificates_stay_valid_if_the_clock_was_years_ahead(tmp_path: Path) -> None:
+    """Nothing replaces them, so the cluster could not be started after the clock's correction."""
+    folder = ClusterFolder(tmp_path, "one")
+    make_keys(folder)
+    for name in ("ca", "admin"):
+        found = x509.load_pem_x509_certificate(folder.certificate(f"{name}.crt").read_bytes())
+        assert found.not_valid_before_utc < datetime.now(UTC) - timedelta(days=5 * 365)
