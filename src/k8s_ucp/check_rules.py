@@ -58,6 +58,7 @@ RuleId = Literal[
     "object-duplicate",
     "object-invalid",
     "object-repeated",
+    "overlay-without-kustomization",
     "package-unpinned",
     "pipeline-local-repository",
     "reference-missing-key",
@@ -434,6 +435,16 @@ _ALL = (
         "namespace, such as variants of one manifest.",
         "Argo CD applies one of them, and which one is not defined.",
         "Remove or rename one of them, or put each variant into a folder of its own.",
+    ),
+    Rule(
+        "overlay-without-kustomization",
+        "error",
+        "anywhere",
+        "Overlay that leaves its base out",
+        "An overlay has files, but no `kustomization.yaml`, although its app has a base.",
+        "Argo CD applies the files as they are: it deletes what the base creates, and takes "
+        "patches for whole objects.",
+        "Restore the `kustomization.yaml`, or delete the base if no overlay uses it any more.",
     ),
     Rule(
         "package-unpinned",

@@ -82,12 +82,12 @@ class Tree:
 
     def _is_manifest(self, path: str) -> bool:
         place = _PLACE.match(path)
-        if place and place[0] in self._directories:
+        if place and place[0] in self.directories:
             return path.endswith(_MANIFESTS) and not _SETTINGS.match(path)
         return path.endswith((".yaml", ".yml")) and not _SKIPPED.search(path)
 
     @cached_property
-    def _directories(self) -> frozenset[str]:
+    def directories(self) -> frozenset[str]:
         """Overlays whose files Argo CD reads one by one, also JSON and hidden ones."""
         places = {match[0] for path in self.files if (match := _PLACE.match(path))}
         return frozenset(
@@ -359,6 +359,9 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
             yield Fault("environment-unknown", words, folder)
         if taken := taken_namespace(app):
             yield Fault("namespace-reserved", taken, folder)
+        if folder in tree.directories and f"apps/{app}/base" in tree.kustomizations:
+            words = f"it has no kustomization.yaml, so it leaves apps/{app}/base out"
+            yield Fault("overlay-without-kustomization", words, folder)
     folders = {(app, environment): folder for folder, app, environment in tree.places}
     for (app, environment), other in shared_applications(sorted(folders)):
         words = (

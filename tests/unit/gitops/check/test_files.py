@@ -20,6 +20,21 @@ from k8s_ucp.topology import parse
 from tests.unit.gitops.check.examples import OVERLAY, tree
 
 
+def test_an_overlay_whose_kustomization_was_deleted_is_a_fault() -> None:
+    files = {
+        "apps/web/base/kustomization.yaml": "resources: [deployment.yaml]",
+        "apps/web/overlays/stage/replicas.yaml": "kind: Deployment",
+        "apps/web/overlays/prod/kustomization.yaml": "resources: [../../base]",
+        "apps/plain/overlays/stage/deployment.yaml": "kind: Deployment",
+        "apps/chart/base/kustomization.yaml": "resources: [deployment.yaml]",
+        "apps/chart/overlays/stage/Chart.yaml": "name: chart",
+    }
+    (found,) = find_environment_faults(tree(files))
+    assert found.rule == "overlay-without-kustomization"
+    assert found.path == "apps/web/overlays/stage"
+    assert found.message == "it has no kustomization.yaml, so it leaves apps/web/base out"
+
+
 def test_data_of_generators_need_not_be_yaml() -> None:
     generators = "configMapGenerator: [{name: c, files: [a.yaml, k=../more/b.yaml]}]\n"
     files = {
