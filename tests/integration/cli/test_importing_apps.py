@@ -513,7 +513,8 @@ spec:
     shop, web = found.findings
     assert (shop.name, shop.path, shop.namespace) == ("shop", "apps/shop", "all")
     assert (web.name, web.path, web.namespace) == ("web-1", "apps/Web_1", "front")
-    assert "ignoreDifferences" in web.notes[0] and not shop.notes
+    assert "ignoreDifferences" in web.notes[0]
+    assert not any("ignoreDifferences" in each for each in shop.notes)
     write(tmp_path / "theirs", {"apps/shop/app.yaml": "differences: [1]\n"})
     [refused] = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go)).refusals
     assert "its template can't be filled" in refused.reason and "kind" in refused.reason

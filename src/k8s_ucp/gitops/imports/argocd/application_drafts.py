@@ -32,6 +32,7 @@ _UPDATED = (
     "Argo CD Image Updater changed its images; here, the pipeline that builds one promotes it: "
     "`ucp promote`"
 )
+_MANUAL = "somebody had to sync it in Argo CD; here, each commit to its folder is deployed at once"
 _IGNORED = "its ignoreDifferences are not imported: these fields may be shown as OutOfSync"
 _SAYS_NOTHING = frozenset(["app", "application"])
 """What may remain of a name without its environment, but isn't a usable app name."""
@@ -107,10 +108,17 @@ def drafts_of(
         )
     annotations = part(part(document.content, "metadata"), "annotations")
     notes: tuple[str, ...] = (_IGNORED,) if spec.get("ignoreDifferences") else ()
+    notes += () if _is_automated(spec) else (_MANUAL,)
     notes += (_UPDATED,) if any(str(each).startswith(_UPDATER) for each in annotations) else ()
     found = [_draft(document, each, environment, around) for each in rendering]
     found = [replace(each, refs=refs, notes=notes) for each in found]
     return _apart(found) if len(found) > 1 else found
+
+
+def _is_automated(spec: Mapping[str, Any]) -> bool:
+    """Whether Argo CD syncs an Application by itself."""
+    automated = part(spec, "syncPolicy").get("automated")
+    return isinstance(automated, dict) and automated.get("enabled") is not False
 
 
 def _apart(drafts: Sequence[Draft]) -> list[Draft]:

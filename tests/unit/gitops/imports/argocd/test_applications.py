@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from k8s_ucp.errors import UcpError
 from k8s_ucp.gitops.imports.detection import detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
@@ -107,7 +109,7 @@ def test_each_source_of_an_application_becomes_an_app() -> None:
     web, db, extra = there.findings
     assert db.remote == RemoteSource("https://charts.example.org", "1.0.0", "db")
     assert extra.overlays == {"qa": "extra/qa", "prod": "extra/prod"}
-    assert web.notes == ("each source of the Application becomes an app: web, web-extra, web-db",)
+    assert "each source of the Application becomes an app: web, web-extra, web-db" in web.notes
 
 
 def test_the_dry_source_of_a_source_hydrator_is_imported() -> None:
@@ -353,6 +355,23 @@ def test_ignored_differences_of_an_application_are_reported() -> None:
     files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
     [web] = found(files).findings
     assert any("ignoreDifferences" in each for each in web.notes)
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_told"),
+    [
+        ({}, True),
+        ({"automated": None}, True),
+        ({"automated": {"enabled": False}}, True),
+        ({"automated": {}}, False),
+        ({"automated": {"prune": True}}, False),
+    ],
+)
+def test_applications_that_people_synced_are_reported(policy: object, is_told: bool) -> None:
+    spec = {"source": {"repoURL": URL, "path": "web"}, "syncPolicy": policy}
+    files = {"argo/web.yaml": document("Application", "web", spec), "web/all.yaml": CONFIG}
+    [web] = found(files).findings
+    assert any("somebody had to sync it" in each for each in web.notes) is is_told
 
 
 def test_image_updates_by_argo_cd_are_reported() -> None:
