@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 REQUEST_SECONDS = 60
+LARGEST_REQUEST = 16 * 1024 * 1024
+"""Bytes, once unpacked: any pod can send requests, and zipped ones grow three hundredfold.
+
+A fetch needs 50 bytes for each ref that it wants and for each commit that it has.
+"""
 
 _PATH = re.compile(r"/?([a-z0-9][a-z0-9-]*\.git)/?")
 
@@ -66,8 +71,10 @@ def application(root: Path) -> WSGIApplication:
         git = HTTPGitApplication(folder, dumb=False)
         # The `handlers` argument adds to the default handlers, which accept pushes: replace them.
         git.handlers = {b"git-upload-pack": UploadPackHandler}
+        # Unpacking reads ahead, so it must not wait for bytes beyond the request's.
+        unpacked = GunzipFilter(LimitedInputFilter(git, LARGEST_REQUEST))
         try:
-            yield from GunzipFilter(LimitedInputFilter(git))(environ, start)
+            yield from LimitedInputFilter(unpacked)(environ, start)
         finally:
             folder.close()
 

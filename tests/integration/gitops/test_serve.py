@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.bounded_server import BoundedConnections
-from k8s_ucp.gitops.serve import serve
+from k8s_ucp.gitops.serve import LARGEST_REQUEST, serve
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,12 @@ class Place:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/core.git"
 
-    def status(self, path: str, method: str = "GET") -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+    def status(self, path: str, method: str = "GET", unpacked: bytes = b"") -> int:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        kind = {"Content-Type": "application/x-git-upload-pack-request", "Content-Encoding": "gzip"}
+        body = gzip.compress(unpacked) if unpacked else None
         try:
-            connection.request(method, path)
+            connection.request(method, path, body, kind if unpacked else {})
             answer = connection.getresponse()
             answer.read()
             return answer.status
@@ -125,6 +128,27 @@ def test_files_beside_the_repositories_are_not_served(place: Place) -> None:
     assert place.status(f"/core.git/{query}") == 200
     for path in ("secret", "none.git", "../outside.git", "%2e%2e/outside.git", "core.git/../x.git"):
         assert place.status(f"/{path}/{query}") == 404, path
+
+
+def test_clones_with_many_branches_succeed(place: Place, tmp_path: Path) -> None:
+    """Git zips requests of more than a kilobyte."""
+    push(place, "one")
+    work = tmp_path / "work"
+    for number in range(40):
+        commit = git(work, "commit-tree", "-m", str(number), "HEAD^{tree}")
+        git(work, "update-ref", f"refs/heads/b{number}", commit)
+    git(work, "push", "-q", str(place.folder / "core.git"), "--all")
+    git(tmp_path, "clone", "-q", place.url, "clone")
+
+
+def test_requests_are_refused_that_unpack_to_more_than_any_fetch_needs(place: Place) -> None:
+    head = push(place, "one").encode()
+    want, done = b"0032want %s\n" % head, b"00000009done\n"
+    first = b"0054want %s side-band-64k thin-pack ofs-delta\n" % head
+
+    assert place.status("/core.git/git-upload-pack", "POST", first + 1000 * want + done) == 200
+    bomb = first + (LARGEST_REQUEST // len(want) + 1) * want + done
+    assert place.status("/core.git/git-upload-pack", "POST", bomb) == 500
 
 
 def test_connections_without_a_request_make_room_for_argo_cd(
