@@ -61,7 +61,7 @@ def parse(text: bytes) -> Backup:
         content = json.loads(text)
         version = content["version"]
         sections = {_FIELDS[name]: dict(content.get(name) or {}) for name in SECTIONS}
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise UcpError(
             f"{PATH} of the core repository was decrypted, but is not a valid backup",
             next=f"restore an older version from the git history: git log -- {PATH}",

@@ -124,6 +124,7 @@ def test_the_document_contains_its_format_version_and_all_sections() -> None:
         (b'{"version": 2, "passwords": {"a": "S3CR3T"}}', "a newer version of ucp (format 2"),
         (b'["S3CR3T"]', "is not a valid backup"),
         (b"S3CR3T", "is not a valid backup"),
+        (b"[" * 200_000, "is not a valid backup"),
         (b'{"version": 1, "passwords": "S3CR3T"}', "is not a valid backup"),
     ],
 )
