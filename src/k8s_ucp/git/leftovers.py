@@ -5,6 +5,7 @@ Git cleans up after itself unless it is killed, and keeps such files for weeks o
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -55,7 +56,9 @@ def sweep_repository(git_folder: Path) -> None:
 
 def sweep_unfinished(folder: Path) -> None:
     """Remove repositories that were being created in a folder when the process was killed."""
-    _remove(folder.glob(f"{UNFINISHED}*"), UNFINISHED_SECONDS)
+    if found := [*folder.glob(f"{UNFINISHED}*")]:
+        with contextlib.suppress(OSError):
+            _remove(found, UNFINISHED_SECONDS, _time_in(folder))
 
 
 def sweep_temporary() -> None:
@@ -64,12 +67,19 @@ def sweep_temporary() -> None:
     _remove((each for each in found if _TEMPORARY.fullmatch(each.name)), OLD_SECONDS)
 
 
-def _remove(found: Iterable[Path], older_than: float) -> None:
+def _time_in(folder: Path) -> float:
+    """The time by the clock that dates the folder's files: a file server's may differ from ours."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        return os.fstat(file.fileno()).st_mtime
+
+
+def _remove(found: Iterable[Path], older_than: float, now: float | None = None) -> None:
+    since = (time.time() if now is None else now) - older_than
     for each in found:
         try:
             known = each.lstat()
             # In a shared temporary folder, other users may have files with such names.
-            if known.st_uid != os.getuid() or not _is_old(each, older_than):
+            if known.st_uid != os.getuid() or not _is_old(each, since):
                 continue
             if stat.S_ISDIR(known.st_mode):
                 shutil.rmtree(each, ignore_errors=True)
@@ -79,8 +89,7 @@ def _remove(found: Iterable[Path], older_than: float) -> None:
             continue
 
 
-def _is_old(path: Path, seconds: float) -> bool:
-    """Neither the path nor anything below it has been written for this long."""
+def _is_old(path: Path, since: float) -> bool:
+    """Neither the path nor anything below it has been written since then."""
     inside = (Path(folder, name) for folder, _, files in os.walk(path) for name in (*files, ""))
-    since = time.time() - seconds
     return all(each.lstat().st_mtime < since for each in itertools.chain([path], inside))

@@ -300,6 +300,16 @@ def test_remains_of_a_killed_creator_are_removed(place: Path) -> None:
         }
 
 
+def test_repositories_being_created_are_kept_if_a_file_server_has_another_clock(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    init(place / ".ucp-new-fresh" / "made")
+    here = time.time() + 2 * 3600
+    monkeypatch.setattr(time, "time", lambda: here)
+    make_remote(place / "r.git")
+    assert (place / ".ucp-new-fresh" / "made").is_dir()
+
+
 def test_links_that_lead_in_a_circle_are_reported(tmp_path: Path) -> None:
     (tmp_path / "gitops").symlink_to("gitops")
     with pytest.raises(UcpError, match="symbolic links"):
