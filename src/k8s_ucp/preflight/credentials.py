@@ -17,6 +17,7 @@ from k8s_ucp.gitops.publish.addresses import addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
 from k8s_ucp.reconciler.backup.backup_file import BackupFile
 from k8s_ucp.reconciler.backup.backup_key import BadKey, load_key, missing
+from k8s_ucp.reconciler.backup_content import parse
 
 
 def check_cloud_credentials(context: StartContext) -> None:
@@ -44,10 +45,8 @@ def check_backup_key(context: StartContext) -> None:
     key = load_key(path)
     came = key is not None and path in _tracked([path])
     sealed = sealed_backup(context, fetch=key is None or came)
-    if sealed is not None and key is None:
-        raise missing(path)
-    if sealed is not None and key:
-        key.open(sealed)
+    if sealed is not None:
+        _check_opens(path, sealed)
     elif came:
         raise BadKey(
             f"{path} came with a git repository, whose readers could decrypt the backup of "
@@ -55,6 +54,19 @@ def check_backup_key(context: StartContext) -> None:
             next=f"{_untrack([path])}; then, unless the key is your own, mv "
             f"{shlex.quote(str(path))} to another folder: ucp start creates a new one",
         )
+
+
+def check_backup(view: TopologyView) -> None:
+    """Check that the backup is valid, if one is visible from here. Raises BadKey, UcpError."""
+    if (sealed := _visible_backup(view)) is not None:
+        _check_opens(view.workspace.backup_key, sealed)
+
+
+def _check_opens(path: Path, sealed: bytes) -> None:
+    key = load_key(path)
+    if key is None:
+        raise missing(path)
+    parse(key.open(sealed))
 
 
 def _tracked(files: Sequence[Path]) -> list[Path]:
@@ -80,19 +92,25 @@ def sealed_backup(context: StartContext, *, fetch: bool) -> bytes | None:
     again before a password is generated.
     """
     git = context.topology.spec.git
-    if git.provider == "local":
-        bare = Repository(context.gitops.core_remote)
-        if not (bare.folder / "HEAD").is_file():
-            return None
-        return BackupFile(bare, git.branch).sealed(bare.resolve(f"refs/heads/{git.branch}"))
-    if (context.gitops.core / ".git").exists():
-        seen = BackupFile(Repository(context.gitops.core), git.branch)
-        return seen.sealed(seen.seen)
-    if not fetch:
-        return None
+    if git.provider == "local" or not fetch or (context.gitops.core / ".git").exists():
+        return _visible_backup(context)
     url = addresses(context.topology, context.gitops).core
     with tempfile.TemporaryDirectory(prefix="ucp-look-") as folder:
         clone = make_clone(Path(folder), url, branch=git.branch, credential=context.git_credential)
         clone.fetch()
         found = BackupFile(clone, git.branch)
         return found.sealed(found.seen)
+
+
+def _visible_backup(view: TopologyView) -> bytes | None:
+    """The backup in a local repository, or in the clone of another one."""
+    git, clone = view.topology.spec.git, view.gitops.core
+    if git.provider == "local":
+        bare = Repository(view.gitops.core_remote)
+        if not (bare.folder / "HEAD").is_file():
+            return None
+        return BackupFile(bare, git.branch).sealed(bare.resolve(f"refs/heads/{git.branch}"))
+    if not (clone / ".git").exists():
+        return None
+    seen = BackupFile(Repository(clone), git.branch)
+    return seen.sealed(seen.seen)

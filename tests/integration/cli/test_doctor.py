@@ -16,11 +16,14 @@ from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FenceSettings
 from k8s_ucp.fence.record import FenceRecord
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.inspect.cluster_snapshot import ClusterSnapshot
 from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.preflight import machine
 from k8s_ucp.preflight.lost_repositories import check_repositories
+from k8s_ucp.reconciler.backup.backup_key import key_for
+from k8s_ucp.reconciler.backup_content import PATH, Backup, dump
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
@@ -60,6 +63,25 @@ def test_missing_remote_and_low_kernel_limits_are_reported(
     assert "64" in found["machine/limits"].message
     assert found["machine/limits"].next.startswith("sudo sysctl fs.inotify.max_user_watches=")
     assert str(view.gitops.apps_remote) in found["remote/apps"].message
+
+
+def test_backup_that_could_not_be_restored_is_reported_while_the_core_exists(
+    view: TopologyView,
+) -> None:
+    remote = Repository(view.gitops.core_remote)
+    path = view.workspace.backup_key
+    key = key_for(path, lambda: False)
+
+    def push(text: bytes) -> UcpError | None:
+        commit = remote.write_commit("backup", {PATH: text}, parent=remote.resolve("main"))
+        remote.git("update-ref", "refs/heads/main", commit)
+        return dict(_lacks(view)).get("backup/content")
+
+    assert push(key.close(dump(Backup()))) is None
+    assert "is damaged" in str(push(b"<<<<<<< HEAD\n"))
+    assert "is not a valid backup" in str(push(key.close(b"[" * 200_000)))
+    path.unlink()
+    assert "is missing" in str(push(key.close(dump(Backup()))))
 
 
 def test_lost_repository_is_not_replaced_by_a_new_one(view: TopologyView) -> None:

@@ -37,7 +37,7 @@ from k8s_ucp.inspect.doctor.finding import Finding
 from k8s_ucp.inspect.teardown.abandoned import AbandonedRecord
 from k8s_ucp.inspect.teardown.destruction import read_destruction
 from k8s_ucp.preflight.adoption import adopted_settings
-from k8s_ucp.preflight.credentials import check_tracked_credentials
+from k8s_ucp.preflight.credentials import check_backup, check_tracked_credentials
 from k8s_ucp.preflight.fence import holder_of, read_fence
 from k8s_ucp.preflight.lost_repositories import check_repositories
 from k8s_ucp.preflight.machine import check_folders, check_limits
@@ -159,8 +159,9 @@ def _fence_of_others(context: TopologyView) -> FenceRecord | None:
 
 
 def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
-    """What this machine or a remote lacks: disk space, kernel limits, secrecy, a response."""
+    """What this machine or a remote lacks: disk space, limits, secrecy, a backup, a response."""
     checks: dict[str, Callable[[], object]] = {
+        "backup/content": partial(check_backup, context),
         "credential/tracked": partial(check_tracked_credentials, context),
         "machine/folders": partial(check_folders, context),
         "machine/limits": partial(check_limits, context),
