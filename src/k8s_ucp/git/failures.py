@@ -71,7 +71,7 @@ SETTINGS_ADVICE = "fix your git configuration: git config --list --show-origin"
 _FREE = "free disk space or make the folder writable, then run the command again"
 _CLASSES: tuple[tuple[type[GitFailed], str, str], ...] = (
     # First, because git then also drops the connection of a push, which looks like a network error.
-    (NoSpace, r"no space left on device|disk quota exceeded", _FREE),
+    (NoSpace, r"no space left on device|out of diskspace|disk quota exceeded", _FREE),
     (
         Unsigned,
         r"failed to sign the data|user\.signingkey needs|couldn't load public key"

@@ -48,6 +48,8 @@ def test_a_full_disk_is_not_classified_as_a_network_failure() -> None:
     full = f"fatal: failed to write to /a/apps.git/shallow_x: No space left on device\n{gone}"
     assert isinstance(classify("push", "/a/apps.git", full), NoSpace)
     assert isinstance(classify("push", "https://host/a", gone), HostUnreachable)
+    index = "fatal: sha1 file '/a/apps/.git/index.lock' write error. Out of diskspace\n"
+    assert isinstance(classify("status", "/a/apps", index), NoSpace)
 
 
 def test_unreadable_git_settings_are_not_classified_as_a_network_failure() -> None:
