@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import cache_folder
 
 if TYPE_CHECKING:
@@ -43,17 +43,29 @@ def pinned_helm(call: Invocation, topology: Topology | None) -> Path:
 def credential_for(call: Invocation, topology: Topology, app: App) -> Credential | None:
     """The app's credential, or that of git.auth on the host of the topology's own repositories.
 
-    Raises BadCredential.
+    Raises BadCredential, UsageError for a URL with a password.
     """
     from k8s_ucp.cli.git_credentials import credential_of, named_credential
 
     name = app.chart.auth if app.chart else app.auth
+    source = app.chart.repo if app.chart else app.repo or ""
+    _refuse_password(source)
     if name is not None:
-        source = app.chart.repo if app.chart else app.repo or ""
         return named_credential(name, topology, call.workspace, source)
     git = topology.spec.git
     ours = {_site(each) for each in (git.core, git.apps) if each}
     return credential_of(topology, call.workspace) if _site(app.repo or "") in ours else None
+
+
+def _refuse_password(url: str) -> None:
+    """Git and helm get URLs as arguments; ucp.yaml, which would get it too, can't contain one."""
+    parts = urlsplit(url) if "://" in url else None
+    if parts and parts.scheme in ("http", "https", "oci") and "@" in parts.netloc:
+        raise UsageError(
+            "the repository's URL contains a user or password, which other users could see in the "
+            "process list",
+            next="use the URL without it, and --auth NAME with a credential of ucp.yaml",
+        )
 
 
 def _site(url: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from k8s_ucp.cli import questions
 from k8s_ucp.cli.editing.imports.choices import proposed_flags
 from k8s_ucp.cli.editing.imports.source import builder, filler, renderer
-from k8s_ucp.errors import UcpError
+from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.imports.detection import ImportTools, detect
@@ -344,6 +344,23 @@ spec:
     said = ucp(workspace, "app", "import", source, "--app", "web", "--rename", "web=site")
     assert f"the default branch of {other.as_uri()} is commit" in said
     assert (workspace / "manifests" / "site-values-prod.yaml").read_text() == "replicas: 7\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import", "http://me:s3cr3t@127.0.0.1:9/r", "--all"),
+        ("add", "web", "http://s3cr3t@127.0.0.1:9/r.git"),
+        ("add", "web", "--chart", "oci://me:s3cr3t@127.0.0.1:9/web", "--version", "1.0.0"),
+    ],
+)
+def test_password_in_a_url_is_given_to_no_other_program(
+    workspace: Path, words: tuple[str, ...]
+) -> None:
+    """Every user of the machine can read the arguments of git and helm."""
+    with pytest.raises(UsageError, match="contains a user or password") as caught:
+        ucp(workspace, "app", *words)
+    assert "s3cr3t" not in str(caught.value)
 
 
 def test_chart_that_needs_values_is_reported_with_the_command_that_sets_them(
