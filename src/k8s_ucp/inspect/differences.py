@@ -8,6 +8,7 @@ objects of the repositories that no cluster runs.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -147,16 +148,21 @@ def _apps(topology: Topology, committed: Committed, seen: ClusterSnapshot) -> It
             "declared" if app in apps else ABSENT,
             ABSENT if pins is None else ", ".join(pins) or "declared",
             _deployed(item) if seen.core_ready else UNKNOWN,
-            _advise_on_app(app, env, committed, declared=app in apps),
+            _advise_on_app(topology.name, app, env, committed, declared=app in apps),
         )
 
 
-def _advise_on_app(app: str, env: str, committed: Committed, *, declared: bool) -> str:
+def _advise_on_app(
+    topology: str, app: str, env: str, committed: Committed, *, declared: bool
+) -> str:
     folder = f"apps/{app}/overlays/{env}/"
     overlaid = env in committed.versions.get(app, ())
     if declared and not overlaid:
         pending = any(each.startswith(f"apps: {folder}") for each in committed.changes)
-        return "ucp start" if pending else f"restore {folder} by a commit, or: ucp app list"
+        if pending:
+            return "ucp start"
+        log = f"git -C gitops/{topology}/apps log -1 -- {folder}"
+        return f"{log} (shows the commit that deleted it: revert it, and push)"
     if overlaid and not declared:
         return (
             f"declare {app} in apps of ucp.yaml, or: ucp app remove {app} (if a commit added "
@@ -222,5 +228,6 @@ def _files(committed: Committed, covered: Collection[str]) -> Iterator[Differenc
             repository = ABSENT if change == "create" else "an earlier render"
             yield Difference(path, topology, repository, "", "ucp start")
     for path in sorted(committed.conflicts):
-        advice = f"ucp start --ours '{path}' or --theirs '{path}'"
+        name = shlex.quote(path)
+        advice = f"ucp start --ours {name}, or: ucp start --theirs {name}"
         yield Difference(path, "rendered", "changed by hand", "", advice)

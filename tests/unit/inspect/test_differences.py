@@ -106,6 +106,14 @@ def test_objects_missing_only_on_the_cluster_are_differences() -> None:
     assert name == "Application -root"
 
 
+def test_an_overlay_that_a_commit_deleted_is_a_difference() -> None:
+    committed = replace(COMMITTED, versions={"echo": {"stage": [f"{ECHO}:0.9.3"]}})
+    advice = found(committed)["app echo on prod"].next
+    assert advice.startswith("git -C gitops/demo/apps log -1 -- apps/echo/overlays/prod/ (")
+    pending = replace(committed, changes={"apps: apps/echo/overlays/prod/hosts.yaml": "create"})
+    assert found(pending)["app echo on prod"].next == "ucp start"
+
+
 def test_an_app_that_only_the_repository_declares_is_a_difference() -> None:
     committed = replace(COMMITTED, versions={**COMMITTED.versions, "own": {"stage": []}})
     seen = replace(SEEN, applications=[*SEEN.applications, application("own", "stage")])
@@ -118,7 +126,7 @@ def test_an_unreachable_core_is_the_only_difference_of_clusters() -> None:
 
 def test_a_conflict_names_the_commands_of_both_resolutions() -> None:
     (differing,) = found(replace(COMMITTED, conflicts=["core:x.yaml"])).values()
-    assert differing.next == "ucp start --ours 'core:x.yaml' or --theirs 'core:x.yaml'"
+    assert differing.next == "ucp start --ours core:x.yaml, or: ucp start --theirs core:x.yaml"
 
 
 @pytest.mark.parametrize(

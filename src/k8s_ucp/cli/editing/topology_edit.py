@@ -157,6 +157,7 @@ def plan_edit(
     planned = {**(before or {}), "write-topology": [PlannedChange("change", path.name, why)]}
     if call.workspace.gitops(topology.name).core.exists():
         context = context_of(call, topology, text, removed=removed)
+        context.publishing = replace(context.publishing, whole=True)
         now = load(path)
         show_plan(call, [plans.publish()], context, output, before=planned, after=after, now=now)
     else:

@@ -100,7 +100,9 @@ def start(
     theirs: Annotated[
         list[str] | None,
         option(
-            "--theirs", "PATH", "On a conflict, take the rendered version of this file; repeatable."
+            "--theirs",
+            "PATH",
+            "Take the rendered version of this file, also over an edit; repeatable.",
         ),
     ] = None,
     takeover: TakeoverOption = False,

@@ -9,6 +9,7 @@ sides changed the same lines, the user must resolve the conflict.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -64,29 +65,60 @@ class FileConflict:
 
     path: str
     text: str
+    added: bool = False
+    """The last render doesn't have the file."""
 
 
 class MergeConflict(UcpError):
     """A repository and the new render changed the same lines. Nothing was written.
 
-    conflicts: by the repository's name.
+    conflicts: by the repository's name. edit: the render is of an edited ucp.yaml, which is only
+    written once it is published: `ucp start` would render the one before.
     """
 
-    def __init__(self, conflicts: Mapping[str, Iterable[FileConflict]]) -> None:
+    def __init__(
+        self, conflicts: Mapping[str, Iterable[FileConflict]], *, edit: bool = False
+    ) -> None:
         self.conflicts = {name: tuple(found) for name, found in conflicts.items()}
         shown = "\n".join(
             f"\n{name}: {each.path}\n{each.text}"
             for name, found in self.conflicts.items()
             for each in found
         )
-        first = next(each.path for found in self.conflicts.values() for each in found)
         super().__init__(
             f"conflict: the repository and the new render changed the same lines:\n{shown}",
-            next=(
-                f"choose for each file: the repository's version (`--ours {first}`) or the "
-                f"rendered one (`--theirs {first}`)"
-            ),
+            next=self._advise_on_edit() if edit else self._advise(),
         )
+
+    def _advise(self) -> str:
+        paths = self._paths(added=True) + self._paths(added=False)
+        return (
+            f"keep the repository's version: {_start('--ours', paths)}, or take the rendered "
+            f"one: {_start('--theirs', paths)} (one of the flags for each file)"
+        )
+
+    def _advise_on_edit(self) -> str:
+        advice = []
+        if added := self._paths(added=True):
+            advice.append(f"move or delete by a commit: {', '.join(added)}")
+        if edited := self._paths(added=False):
+            advice.append(
+                f"replace the repository's edit with the last render: {_start('--theirs', edited)}"
+            )
+        return "; ".join(advice)
+
+    def _paths(self, *, added: bool) -> list[str]:
+        """The files, each with its repository: `core:PATH`."""
+        return [
+            f"{name}:{each.path}"
+            for name, found in self.conflicts.items()
+            for each in found
+            if each.added is added
+        ]
+
+
+def _start(flag: str, paths: Iterable[str]) -> str:
+    return f"ucp start {' '.join(f'{flag} {shlex.quote(each)}' for each in paths)}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +165,8 @@ def merge(
         elif action is _Action.MERGE:
             both.append(path)
         elif _in_the_way(path, ours, folders):
-            conflicts.append(FileConflict(path, "  a file and a folder of the same name"))
+            text = "  a file and a folder of the same name"
+            conflicts.append(FileConflict(path, text, added=path not in base))
         else:
             changes[path] = theirs[path]
     texts = contents(each[path] for path in both for each in (base, ours) if path in each)
@@ -172,7 +205,9 @@ def _action(
     """Decide by the ids of its versions (base, ours, theirs) alone."""
     before, current, new = ids
     chosen = path in choices.theirs
-    if new in (before, current) or path in choices.ours:
+    if new == current or path in choices.ours:
+        return _Action.KEEP
+    if new == before and not (chosen and new):
         return _Action.KEEP
     if new is None:
         if current is None or not _speaks_for(path, known):
@@ -331,7 +366,7 @@ def _merge_file(
     if base == ours:
         return theirs
     text, clean = merge_text(base or b"", ours, theirs)
-    return text if clean else FileConflict(path, _hunks(text))
+    return text if clean else FileConflict(path, _hunks(text), added=base is None)
 
 
 def _merge_as_lists(

@@ -123,14 +123,14 @@ def publish(
     and the errors of the door to git.
     """
     prepared = prepare(publication)
-    refuse_unmergeable(*prepared)
+    refuse_unmergeable(*prepared, edit=whole)
     go_on()
     before_push()
     # The core repository first: the app repository's hook reads its mirrors.
-    core = _land(prepared[0])
+    core = _land(prepared[0], edit=whole)
     try:
         go_on()
-        apps = _land(prepared[1])
+        apps = _land(prepared[1], edit=whole)
     except UcpError as error:
         if not whole:
             _settle(core)
@@ -184,13 +184,15 @@ def prepare(publication: Publication, *, scratch: Path | None = None) -> list[Pr
         return list(pool.map(prepare_one, ("core", "apps")))
 
 
-def refuse_unmergeable(core: Prepared, apps: Prepared) -> None:
-    """Raises MergeConflict, and UcpError if ApplicationSets that users added would be lost."""
+def refuse_unmergeable(core: Prepared, apps: Prepared, *, edit: bool = False) -> None:
+    """edit: of MergeConflict.
+
+    Raises MergeConflict, and UcpError if ApplicationSets that users added would be lost."""
     conflicts = {
         each.target.name: each.merged.conflicts for each in (core, apps) if each.merged.conflicts
     }
     if conflicts:
-        raise MergeConflict(conflicts)
+        raise MergeConflict(conflicts, edit=edit)
     if left := left_behind(core, apps):
         raise UcpError(
             "the app repository contains ApplicationSets, which are now read from "
@@ -224,14 +226,14 @@ class _Landed:
     pushed: Pushed | None
 
 
-def _land(prepared: Prepared) -> _Landed:
+def _land(prepared: Prepared, *, edit: bool) -> _Landed:
     """Push the merge; after a concurrent push, merge again. Raises MergeConflict."""
     target, first = prepared.target, [prepared]
 
     def attempt(_: int) -> _Landed:
         now = first.pop() if first else target.prepare()
         if now.merged.conflicts:
-            raise MergeConflict({target.name: now.merged.conflicts})
+            raise MergeConflict({target.name: now.merged.conflicts}, edit=edit)
         return _Landed(now, None if now.same else now.push())
 
     return push_until_accepted(attempt)

@@ -52,7 +52,7 @@ class PublishTarget:
         clone, main = self.clone, f"refs/heads/{self.branch}"
         remote = _look(clone, self.branch, self.name)
         tip, last = remote.get(main), remote.get(RENDERED)
-        staying = self.choices.removed == EMPTY_SCOPE
+        staying = self.choices.removed == EMPTY_SCOPE and not self.choices.theirs
         if (
             staying
             and tip

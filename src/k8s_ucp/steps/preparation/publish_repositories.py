@@ -68,7 +68,7 @@ def _preview_publish(context: StartContext) -> Iterator[PlannedChange]:
     undeclared = departing_apps(context.topology, context.gitops)
     rendered, _ = render_checked(context, undeclared)
     prepared = prepare(_publication(context, rendered), scratch=context.publishing.scratch)
-    refuse_unmergeable(*prepared)
+    refuse_unmergeable(*prepared, edit=context.publishing.whole)
     results = []
     for each in prepared:
         commits = [] if each.same else each.write()

@@ -225,7 +225,7 @@ def test_conflict_shows_both_sides_and_writes_nothing(world: Repositories) -> No
     assert path in text
     assert "www.example.org" in text
     assert "echo.stage.example.com" in text
-    assert f"--ours {path}" in text
+    assert f"ucp start --ours apps:{path}" in text
     assert world.refs() == before, "the other repository is left alone too"
     with pytest.raises(MergeConflict):
         world.start(domain="example.com")
@@ -246,6 +246,18 @@ def test_conflict_can_be_resolved_with_the_render(world: Repositories) -> None:
     stage = world.files("apps")[STAGE]
     assert b"count: 2" in stage
     assert b'newTag: "0.9.3"' in stage, "not even then a tag is lost"
+
+
+def test_the_render_can_replace_an_edit_before_it_conflicts(world: Repositories) -> None:
+    """An edit of ucp.yaml is published as a whole or not at all: it can't resolve conflicts."""
+    world.start()
+    path = "apps/echo/overlays/stage/hosts.yaml"
+    world.edit("apps", path, "echo.stage.example.org", "www.example.org")
+    assert not world.start().changed, "an edit alone is no conflict, and stays"
+    world.start(resolutions=resolutions_from([], [f"apps:{path}"]))
+    assert b"echo.stage.example.org" in world.files("apps")[path]
+    world.start(domain="example.com")
+    assert b"echo.stage.example.com" in world.files("apps")[path]
 
 
 def test_edited_file_that_the_render_removes_is_a_conflict(world: Repositories) -> None:

@@ -199,10 +199,39 @@ def test_a_conflict_shows_the_differing_lines() -> None:
     assert "apps: f" in error.message
     assert "\n  b" in error.message
     assert "\n  c" in error.message
-    assert "--ours f" in (error.next or "")
+    assert "ucp start --ours apps:f, or" in (error.next or "")
+    assert "ucp start --theirs apps:f" in (error.next or "")
     long = three({"f": A}, {"f": b"x\n" * 500}, {"f": C}).conflicts[0].text
     assert "more lines" in long
     assert len(long.splitlines()) < 50
+
+
+def test_a_conflict_with_an_edit_is_resolved_before_the_edit() -> None:
+    """`ucp start` renders ucp.yaml without the edit: a file of the edit alone is none of its."""
+    edited, added = three({"f g": A}, {"f g": B}, {"f g": C}), three({}, {"n": A}, {"n": B})
+    both = MergeConflict({"core": edited.conflicts, "apps": added.conflicts}, edit=True)
+    assert both.next == (
+        "move or delete by a commit: apps:n; replace the repository's edit with the last render: "
+        "ucp start --theirs 'core:f g'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "changes"),
+    [
+        ({"f": A}, {"f": B}, {"f": A}, {"f": A}),
+        ({"f": A}, {}, {"f": A}, {"f": A}),
+        ({"f": A}, {"f": A}, {"f": A}, {}),
+        ({}, {"f": A}, {}, {}),
+    ],
+)
+def test_the_render_can_be_chosen_without_a_conflict(
+    base: dict[str, bytes],
+    ours: dict[str, bytes],
+    theirs: dict[str, bytes],
+    changes: dict[str, bytes | None],
+) -> None:
+    assert three(base, ours, theirs, Choices(theirs=frozenset({"f"}))) == Merged(changes)
 
 
 def _chart(environment: str, version: str, **files: bytes) -> dict[str, bytes]:
