@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from k8s_ucp.cli.command import Invocation, Output
-from k8s_ucp.cli.promotion.results import result, show_landing, with_repository, words
+from k8s_ucp.cli.promotion.results import repeating, result, show_landing, with_repository, words
 from k8s_ucp.gitops.manifests.image_edit import Pin
 from k8s_ucp.gitops.promotion.decision import Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import Change, PromotionNote
+from k8s_ucp.gitops.promotion.overlay import UnknownName
 
 WEB = Change("web", Pin("1"), Pin("2"))
 API = Change("api", Pin("5"), Pin("4"))
@@ -59,3 +60,27 @@ def test_a_refusal_is_printed_even_with_quiet(
     code = show_landing(Invocation(quiet=True), landed, Output.table, "", "", batch=False)
     assert code == (1 if printed else 0)
     assert (f"{status}: why" in capsys.readouterr().err) is printed
+
+
+@pytest.mark.parametrize(
+    ("line", "known", "repo", "advice"),
+    [
+        ("promote ehco --tag 1 --env stage", ["echo"], "", "ucp promote echo --tag 1 --env stage"),
+        ("promote ehco --repo a.git", ["echo"], "a.git", "ucp promote echo --repo a.git"),
+        ("promote --batch -", ["echo"], "", "did you mean echo?"),
+        ("promote ehco --env stage", ["quote"], "", "ucp app list"),
+        (
+            "history ehco --repo a.git",
+            ["quote"],
+            "a.git",
+            "run the command again with an available name",
+        ),
+    ],
+)
+def test_an_unknown_name_is_corrected_in_the_command(
+    line: str, known: list[str], repo: str, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ucp", *line.split()])
+    with pytest.raises(UnknownName) as found, repeating(repo, ""):
+        raise UnknownName("the app ehco does not exist", "ehco", known)
+    assert found.value.next == advice

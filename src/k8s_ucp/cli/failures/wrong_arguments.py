@@ -6,9 +6,13 @@ import contextlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from k8s_ucp.workspace import Workspace
+
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.+)\)")
+_ENVIRONMENT = ("env", "environment")
 _TAG = re.compile(r"v?[0-9][\w.-]*")
 
 
@@ -26,9 +30,17 @@ def with_flags(
     options: of the command, by flag.
     """
     environments = _completions(options.get("--env"), context)
+    call = context.find_root().obj
+    topologies = Workspace.at(call.folder if call else Path()).started()
     line = list(arguments)
+    if len(words) == 2 and words[0] in _ENVIRONMENT and words[0] in line:
+        if context.command_path == "ucp destroy":
+            return f"ucp env remove {shlex.quote(words[1])}"
+        line.remove(words[0])
+        environments, words = [words[1]], words[1:]
     for word in words:
         flag = "--env" if word in environments else "--tag" if _TAG.fullmatch(word) else ""
+        flag = flag or ("--topology" if word in topologies else "")
         if flag not in options or flag in line or word not in line:
             return None
         # The last one: an app may be called like an environment.

@@ -11,7 +11,7 @@ from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, notat
 from k8s_ucp.cli.console import table
 from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.options import AppArgument, BranchOption, RepoOption
-from k8s_ucp.cli.promotion.results import with_repository
+from k8s_ucp.cli.promotion.results import repeating, with_repository
 from k8s_ucp.cli.topology_selection import environment_names
 from k8s_ucp.gitops.promotion.history import HistoryEvent, events
 from k8s_ucp.gitops.promotion.message import as_data, from_to
@@ -49,9 +49,12 @@ def history(
         check_name("environment", env)
     call = invocation(ctx)
     repository = app_repository(call, repo, branch)
-    with open_branch(
-        repository, apps=[app], message=lambda _: "", history=True, report=call.console.say
-    ) as remote:
+    with (
+        repeating(repo, branch),
+        open_branch(
+            repository, apps=[app], message=lambda _: "", history=True, report=call.console.say
+        ) as remote,
+    ):
         tip = remote.fetch()
         refuse_unknown(tip, app, env)
         found = events(remote.repository, tip.commit, app, env)[:limit]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,8 @@ from k8s_ucp.gitops.promotion.ci import Run
 from k8s_ucp.gitops.promotion.decision import REFUSALS, Decision
 from k8s_ucp.gitops.promotion.landing import Landing
 from k8s_ucp.gitops.promotion.message import DEFAULT, Change, as_data, change_words
+from k8s_ucp.gitops.promotion.overlay import UnknownName
+from k8s_ucp.redaction import without_secrets
 
 
 def person(run: Run) -> Author | None:
@@ -59,9 +62,17 @@ _SUGGESTED = re.compile(
 
 @contextmanager
 def repeating(repo: str, branch: str) -> Iterator[None]:
-    """Errors suggest commands with the same repository and branch as this one."""
+    """Errors suggest commands with the same repository and branch, or this one with known names."""
     try:
         yield
+    except UnknownName as error:
+        if error.meant and sys.argv.count(error.typed) == 1:
+            line = [error.meant if each == error.typed else each for each in sys.argv[1:]]
+            error.next = without_secrets(shlex.join(["ucp", *line]))
+        elif repo and not error.meant:
+            # `ucp app list` shows the apps of the workspace only.
+            error.next = "run the command again with an available name"
+        raise
     except UcpError as error:
         if error.next:
             error.next = with_repository(error.next, repo, branch)

@@ -26,6 +26,21 @@ NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 """A valid name of an app or environment: a single folder name; use fullmatch."""
 
 
+class UnknownName(UcpError):
+    """The repository lacks an app, or an overlay of it.
+
+    typed: the unknown name; meant: the most similar known one, or "".
+    """
+
+    def __init__(self, message: str, typed: str, known: Sequence[str]) -> None:
+        self.typed, self.meant = typed, _similar(typed, known)
+        available = f"; available: {', '.join(known) or 'none'}"
+        super().__init__(
+            message if self.meant else f"{message}{available}",
+            next=f"did you mean {self.meant}?" if self.meant else "ucp app list",
+        )
+
+
 class Tip(Files, Protocol):
     """The repository's content at one commit. Symbolic links aren't followed: NotEditable."""
 
@@ -147,12 +162,15 @@ def check_name(what: str, name: str) -> None:
 
 def nearest(name: str, known: Sequence[str]) -> str:
     """A hint for an unknown name."""
+    if close := _similar(name, known):
+        return f"did you mean {close}?"
+    return f"known: {', '.join(known)}" if known else "none exist"
+
+
+def _similar(name: str, known: Sequence[str]) -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"known: {', '.join(known)}" if known else "none exist"
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.5)), "")
 
 
 Writes = Mapping[str, bytes | None]
@@ -197,15 +215,13 @@ def written(
 
 
 def refuse_unknown(tip: Tip, app: str, env: str) -> None:
-    """Raise UcpError with a close match if the app or its overlay doesn't exist. env: "" is any."""
+    """Raise UnknownName if the app or its overlay doesn't exist. env: "" is any."""
     apps = tip.folders("apps")
     if app not in apps:
-        raise UcpError(f"the app {app} does not exist in the repository", next=nearest(app, apps))
+        raise UnknownName(f"the app {app} does not exist in the repository", app, apps)
     envs = tip.folders(f"apps/{app}/overlays")
     if env and env not in envs:
-        raise UcpError(
-            f"the app {app} has no overlay for the environment {env}", next=nearest(env, envs)
-        )
+        raise UnknownName(f"the app {app} has no overlay for the environment {env}", env, envs)
 
 
 @dataclass(frozen=True)

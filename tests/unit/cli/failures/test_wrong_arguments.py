@@ -14,6 +14,7 @@ from tests.unit.gitops.topologies import demo
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = demo().model_dump_json(by_alias=True, exclude_unset=True)
     (tmp_path / "ucp.yaml").write_text(text)
+    (tmp_path / ".ucp" / "demo").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
 
 
@@ -29,6 +30,11 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("rollback echo 0.9.3", "ucp rollback --help"),
         ("promote echo --env stage prod", "ucp promote --help"),
         ("promote echo nowhere", "ucp promote --help"),
+        ("stop env stage", "ucp stop --env stage"),
+        ("recreate environment eu --yes", "ucp recreate --env eu --yes"),
+        ("destroy env eu", "ucp env remove eu"),
+        ("destroy demo", "ucp destroy --topology demo"),
+        ("destroy nowhere", "ucp destroy --help"),
         ("history", "ucp history echo"),
         ("claim new", "ucp claim new database (or: compute)"),
         ("upgrade now", "ucp upgrade core"),

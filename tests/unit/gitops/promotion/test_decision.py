@@ -351,7 +351,7 @@ class TestBadInput:
         [
             ("ehco", "stage", "the app ehco does not exist", "did you mean echo?"),
             ("echo", "stagee", "no overlay for the environment stagee", "did you mean stage?"),
-            ("zzz", "stage", "the app zzz does not exist", "known: echo"),
+            ("zzz", "stage", "zzz does not exist in .*; available: echo", "ucp app list"),
         ],
     )
     def test_unknown_names_suggest_the_nearest_one(
