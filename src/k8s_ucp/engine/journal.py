@@ -167,13 +167,19 @@ class Journal:
 
     @contextlib.contextmanager
     def until_done(self) -> Iterator[Journal]:
-        """Delete the file on success; on failure record the outcome, if any step had begun."""
+        """Delete the file on success; on failure record the outcome, if any step had begun.
+
+        Raises RunInterrupted after Ctrl-C between the plans of the run.
+        """
         try:
             yield self
         except BaseException as error:
             if self._written:
                 by_hand = isinstance(error, KeyboardInterrupt | RunInterrupted)
                 self.end("interrupted" if by_hand else "failed")
+                if isinstance(error, KeyboardInterrupt):
+                    again = self._content["next"]
+                    raise RunInterrupted("interrupted", next=f"{again} (it continues)") from None
             raise
         if self._written:
             self.discard()

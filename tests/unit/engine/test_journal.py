@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from k8s_ucp.engine import journal
 from k8s_ucp.engine.journal import Journal, UnreadableJournal, held
-from k8s_ucp.engine.pipeline import StepEvent, StepRun, StepState
+from k8s_ucp.engine.pipeline import RunInterrupted, StepEvent, StepRun, StepState
 from k8s_ucp.errors import UcpError
 from k8s_ucp.workspace import StateFolder
 
@@ -94,6 +94,19 @@ def test_a_journal_of_a_newer_version_is_refused_and_of_an_older_one_read(tmp_pa
     past = journal.read(path)
     assert past is not None
     assert past.outcome == "done"
+
+
+def test_an_interrupted_wait_names_the_command_that_continues(tmp_path: Path) -> None:
+    run = Journal(tmp_path / "journal.json", "environment stage", next="ucp recreate --env stage")
+    with pytest.raises(RunInterrupted) as found, run.until_done(), run.step("Wait", "wait"):
+        raise KeyboardInterrupt
+    assert found.value.next == "ucp recreate --env stage (it continues)"
+    past = journal.read(tmp_path / "journal.json")
+    assert past is not None
+    assert past.state == "interrupted"
+    # Before the first step nothing was done that could be continued.
+    with pytest.raises(KeyboardInterrupt), Journal(tmp_path / "other.json", "x").until_done():
+        raise KeyboardInterrupt
 
 
 def test_a_run_whose_process_no_longer_exists_was_killed(tmp_path: Path) -> None:
