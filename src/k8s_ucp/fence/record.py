@@ -25,10 +25,9 @@ class FenceHolder:
     workspace: str
     provider: str
 
-    @property
-    def place(self) -> str:
-        """Arguments and location for a command that has to be run there."""
-        return f"--workspace {shlex.quote(self.workspace)} on machine {self.machine}"
+    def run_there(self, command: str) -> str:
+        """Advice to run a command in this core's workspace."""
+        return f"on machine {self.machine}: {command} --workspace {shlex.quote(self.workspace)}"
 
 
 @dataclass(frozen=True)
@@ -96,9 +95,10 @@ def claimed(
     if found.is_held_by(holder.id):
         return found
     if found.holder is not None and not takeover:
+        there = found.holder.run_there("ucp stop")
         raise FenceHeld(
             f"another core acts for this topology: {found}",
-            next=f"ucp stop {found.holder.place}; if it is gone for good: ucp start --takeover",
+            next=f"{there}; if it is gone for good: ucp start --takeover",
         )
     return FenceRecord(found.epoch + 1, holder, now, taken=found.holder is not None)
 

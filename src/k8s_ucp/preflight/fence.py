@@ -33,7 +33,8 @@ def check_fence(context: StartContext) -> None:
         claimed(found, holder_of(context), time.time())
     except FenceHeld as error:
         if context.teardown.destroys and found and found.holder:
-            error.next = f"ucp destroy {found.holder.place}; here `ucp stop` stops what is running"
+            there = found.holder.run_there("ucp destroy")
+            error.next = f"{there}; here `ucp stop` stops what is running"
         raise
 
 

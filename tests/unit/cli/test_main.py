@@ -337,7 +337,7 @@ def test_only_the_secret_part_of_a_text_is_redacted(text: str, expected: str) ->
             "ucp start --takeover --workspace '/a b' has it act again",
         ),
         ("ucp --workspace /c start (completed steps are kept)", None),
-        ("ucp stop --workspace '/c d' on machine desk", None),
+        ("on machine desk: ucp stop --workspace '/c d'; if it is gone", None),
         ("ucp start --workspace /c", None),
         ("take a ucp that brings 2.0", None),
         ("edit /x/ucp start.yaml", "edit /x/ucp start.yaml"),

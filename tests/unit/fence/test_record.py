@@ -35,7 +35,7 @@ def test_another_core_is_refused_with_the_current_holder() -> None:
         claimed(FenceRecord(4, THERE, 0.0), HERE, 20.0)
     assert "/home/user/there on machine laptop" in refused.value.message
     assert "since 1970-01-01 00:00:00 UTC (epoch 4)" in refused.value.message
-    assert "ucp stop --workspace /home/user/there on machine laptop" in str(refused.value.next)
+    assert "on machine laptop: ucp stop --workspace /home/user/there; " in str(refused.value.next)
     assert "ucp start --takeover" in str(refused.value.next)
 
 

@@ -265,7 +265,7 @@ def refuse_lost_core(call: Invocation, topology: Topology, again: str) -> None:
     if record and record.holder:
         raise UcpError(
             f"another core acts for this topology: {record}; nothing was changed",
-            next=f"{again} {record.holder.place}; here `ucp stop` stops what is running",
+            next=f"{record.holder.run_there(again)}; here `ucp stop` stops what is running",
         )
 
 

@@ -98,7 +98,7 @@ def test_a_core_that_lost_the_fence_tears_nothing_down(
     said = capsys.readouterr().err
     assert "another core acts for this topology" in said
     assert "nothing was changed" in said
-    assert f"ucp {' '.join(words)} --workspace '/their place' on machine laptop" in said
+    assert f"on machine laptop: ucp {' '.join(words)} --workspace '/their place'; here" in said
     assert f"`ucp stop --workspace {tmp_path}` stops what is running" in said
     assert file.read_text() == text
 
