@@ -30,7 +30,7 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import DeadlineExceeded
 from k8s_ucp.gitops.publish.addresses import read_addresses
 from k8s_ucp.gitops.render.values.clouds import clouds_with_accounts
-from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube
+from k8s_ucp.kube import APPLICATION, CONFIG_MAP, SECRET, Kube, Object
 from k8s_ucp.names import (
     ARGOCD_NAMESPACE,
     CLUSTERS_NAMESPACE,
@@ -164,11 +164,21 @@ def note_applied(kube: Kube, step: str, known: str) -> None:
 
 def apply_root(context: StartContext, report: Report) -> None:
     """Apply the first Applications, if they are missing or may have changed."""
-    if context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE) is None or (
-        context.published.core.changed
-    ):
+    root = context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE)
+    if root is None or context.published.core.changed or not reads_here(context, root):
         report("root application")
         apply_all(context.kube, first_applications(context))
+
+
+def reads_here(context: StartContext, application: Object) -> bool:
+    """Whether an Application reads the core repository at its current address.
+
+    Another command may have published a new one, such as after the workspace was moved. Argo CD,
+    which reads the old one, would never see it.
+    """
+    source = (application.get("spec") or {}).get("source") or {}
+    address = read_addresses(context.topology, context.gitops).core
+    return bool(source.get("repoURL") == address)
 
 
 def apply_repository_secrets(context: StartContext) -> None:

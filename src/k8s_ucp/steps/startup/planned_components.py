@@ -11,6 +11,7 @@ from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import APPLICATION
 from k8s_ucp.names import ARGOCD_NAMESPACE, ROOT_APPLICATION
+from k8s_ucp.steps.startup.apply_manifests import reads_here
 
 
 def preview_programs(
@@ -70,8 +71,10 @@ def planned_root(context: StartContext) -> PlannedChange:
         return PlannedChange(
             "wait", what, "it is applied unless the core has it once it is running"
         )
-    if context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE) is None:
+    root = context.kube.find(APPLICATION, ROOT_APPLICATION, ARGOCD_NAMESPACE)
+    if root is None:
         return PlannedChange("create", what, "the core does not have it")
-    if context.planned is None or context.planned.core.changed:
+    changed = context.planned is None or context.planned.core.changed
+    if changed or not reads_here(context, root):
         return PlannedChange("change", what, "it is applied again, and refreshed")
     return PlannedChange("keep", what, "the core has it")

@@ -7,8 +7,12 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from k8s_ucp.context import StartContext
-from k8s_ucp.steps.startup.apply_manifests import _foundation
+from k8s_ucp.gitops.publish.addresses import read_addresses
+from k8s_ucp.steps.startup import apply_manifests
+from k8s_ucp.steps.startup.apply_manifests import _foundation, apply_root
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
 
@@ -56,3 +60,26 @@ def test_unedited_crds_of_the_platform_are_applied_before_crossplane() -> None:
     path = "api/compute/definition.yaml"
     edited = found({path: read("api")[path] + b"# ours\n"})
     assert found() - edited == {("CustomResourceDefinition", None, "computes.k8s-ucp.io")}
+
+
+@pytest.mark.parametrize(("moved", "applied"), [(True, ["clusters", "root"]), (False, [])])
+def test_the_root_application_is_applied_again_if_the_workspace_was_moved(
+    moved: bool, applied: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another command has published the new addresses: Argo CD can't read them."""
+    topology = load(CORE / "ucp.yaml")
+    gitops = Workspace.at(Path("/nowhere")).gitops(topology.name)
+    address = "file:///before/core.git" if moved else read_addresses(topology, gitops).core
+    root = {"spec": {"source": {"repoURL": address}}}
+    context: Any = SimpleNamespace(
+        topology=topology,
+        gitops=gitops,
+        published=SimpleNamespace(core=SimpleNamespace(read=read, changed=False)),
+        kube=SimpleNamespace(find=lambda *_: root),
+    )
+    found: list[str] = []
+    monkeypatch.setattr(
+        apply_manifests, "apply_all", lambda _, items: found.extend(each.name for each in items)
+    )
+    apply_root(cast(StartContext, context), lambda _: None)
+    assert found == applied
