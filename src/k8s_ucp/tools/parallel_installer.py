@@ -112,8 +112,9 @@ class ParallelInstaller:
             {name: ways[0].tool.kilobytes for name, ways in order.items() if ways[0].is_built}
         )
         with ThreadPoolExecutor(SIDE_BY_SIDE, "install") as pool:
-            jobs = {pool.submit(self._one, each): name for name, each in order.items()}
             try:
+                # A job runs as soon as it is submitted, and Ctrl-C may follow at once.
+                jobs = {pool.submit(self._one, each): name for name, each in order.items()}
                 done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
                 # Only the first failure is reported; the others are its consequence.
                 return {jobs[job]: job.result() for job in done}

@@ -11,13 +11,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from k8s_ucp import process
 from k8s_ucp.errors import DeadlineExceeded
+from k8s_ucp.process import RunningPrograms
 from k8s_ucp.tools.installer import Installer
+from k8s_ucp.tools.parallel_installer import ParallelInstaller
 from tests.integration.tools.conftest import Proxy
 from tests.integration.tools.tiny import TINY
 
@@ -206,6 +211,27 @@ def test_ctrl_c_while_waiting_for_another_install_ends_at_once(
     assert second.process.wait(20) != 0
     proxy.gate.set()
     assert first.end().splitlines()[-1].startswith("path ")
+
+
+def test_ctrl_c_right_after_an_installation_began_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = RunningPrograms()
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(pool: ThreadPoolExecutor, *job: Any) -> None:
+        submit(pool, *job)
+        raise KeyboardInterrupt
+
+    def install(_: object) -> None:
+        until = time.monotonic() + 5
+        while not running.ended and time.monotonic() < until:
+            time.sleep(0.01)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    installer = ParallelInstaller(cast("Any", None), lambda _: None, running, lock_deadline=1)
+    monkeypatch.setattr(installer, "_one", install)
+    with pytest.raises(KeyboardInterrupt):
+        installer.install_all({"tiny": (cast("Any", SimpleNamespace(is_built=False)),)})
+    assert running.ended
 
 
 def test_partial_folder_of_an_older_pin_is_removed_unless_it_is_being_built(
