@@ -59,8 +59,9 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
 
 def _refuse_password(url: str) -> None:
     """Git and helm get URLs as arguments; ucp.yaml, which would get it too, can't contain one."""
-    parts = urlsplit(url) if "://" in url else None
-    if parts and parts.scheme in ("http", "https", "oci") and "@" in parts.netloc:
+    from k8s_ucp.topology.rules.names import holds_credential
+
+    if holds_credential(url):
         raise UsageError(
             "the repository's URL contains a user or password, which other users could see in the "
             "process list",

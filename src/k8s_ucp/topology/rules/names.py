@@ -310,14 +310,14 @@ def _meaning(what: str) -> str:
 def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
     """URLs of repositories with a password or a token. Messages don't repeat the URL."""
     for key, url in (("core", spec.git.core), ("apps", spec.git.apps)):
-        if url and _holds_credential(url):
+        if url and holds_credential(url):
             yield Problem(
                 ("spec", "git", key),
                 f"the URL in '{key}' contains a user or password, but this file is "
                 "committed: set the token in the variable UCP_GIT_TOKEN",
             )
     for index, team in enumerate(spec.teams):
-        if team.repo and _holds_credential(team.repo):
+        if team.repo and holds_credential(team.repo):
             yield Problem(
                 ("spec", "teams", index, "repo"),
                 f"the URL of the team {team.name} contains a user or password, but this file is "
@@ -325,13 +325,13 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
             )
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index)
-        if app.chart and _holds_credential(app.chart.repo):
+        if app.chart and holds_credential(app.chart.repo):
             yield Problem(
                 (*at, "chart", "repo"),
                 f"the URL in {shown(at)}.chart.repo contains a user or password, but "
                 "this file is committed: use a credential by chart.auth",
             )
-        if app.repo and _holds_credential(app.repo):
+        if app.repo and holds_credential(app.repo):
             yield Problem(
                 (*at, "repo"),
                 f"the URL in {shown(at)}.repo contains a user or password, but this "
@@ -340,7 +340,7 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
             )
 
 
-def _holds_credential(url: str) -> bool:
+def holds_credential(url: str) -> bool:
     """Whether a URL has a credential: over http(s) and oci, any user is a token or password."""
     try:
         parts = urlsplit(url)
