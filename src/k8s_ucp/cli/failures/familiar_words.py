@@ -32,8 +32,6 @@ COMMANDS: Mapping[str, str] = {
     "watch": "status --watch",
     "add": "app add",
     "import": "app import",
-    "application": "app list",
-    "environment": "env list",
     **dict.fromkeys(["build", "export", "kustomize", "manifests", "template"], "render"),
 }
 """Unknown command: what to type instead, without its arguments."""
