@@ -113,7 +113,7 @@ def find_faults(
 
     mirrored: Secrets and ConfigMaps from outside the overlay; None if they aren't known. whole: the
     objects are complete, so a reference to any other object is a fault. neighbors: objects of other
-    apps in the same namespaces, to which an autoscaler, route or Service may lead.
+    apps in the same namespaces, none misshapen, to which an autoscaler, route or Service may lead.
     """
     sound = []
     for each in objects:
@@ -121,7 +121,7 @@ def find_faults(
             yield Fault("object-invalid", f"{each.get('kind')}: {words}")
         else:
             sound.append(each)
-    overlay = _Overlay.of(sound, [each for each in neighbors if not misshapen(each)])
+    overlay = _Overlay.of(sound, neighbors)
     seen = set()
     for each in sound:
         title = f"{each.get('kind')} {name_of(each)}"
