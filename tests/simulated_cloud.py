@@ -74,6 +74,7 @@ class CloudInThread:
 @contextlib.contextmanager
 def cloud_in_thread(folder: Path) -> Iterator[CloudInThread]:
     """Serve a cloud until the end of the block."""
+    from moto.core.base_backend import BackendDict
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Quiet(WSGIRequestHandler):
@@ -81,6 +82,9 @@ def cloud_in_thread(folder: Path) -> Iterator[CloudInThread]:
             pass
 
     folder.mkdir(exist_ok=True)
+    # moto's state is the process's, and ids depend on the number of the call: what an earlier cloud
+    # in this process was left with would have the ids of this one's resources.
+    BackendDict.reset()
     cloud = SimulatedCloud(folder, KEY, TOKEN)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -76,6 +76,11 @@ class TheirCluster:
     kube: Kube
     config: dict[str, Any]
     planes: ControlPlanes
+    argocd: ArgoCD
+    """Its programs, which run while its workloads are declared."""
+
+    def wait_for_argocd(self) -> None:
+        eventually(lambda: self.argocd.ready().ready, lambda: self.argocd.ready().message)
 
     def contents(self) -> dict[str, str]:
         """Every object except for transient kinds: {object: UID}."""
@@ -143,7 +148,7 @@ def their_cluster(root: Path, toolbox: Toolbox) -> Iterator[TheirCluster]:
         state.kubeconfig(NAME).write_text(json.dumps(config))
         host = Host(state, root / "run", toolbox, ports, state.kubeconfig(NAME))
         with _played(Kube(config), host):
-            yield TheirCluster(kube, config, planes)
+            yield TheirCluster(kube, config, planes, ArgoCD(host))
         kube.close()
     finally:
         planes.ports.release(owner)
@@ -186,10 +191,12 @@ def _played(kube: Kube, host: Host) -> Iterator[None]:
     over = threading.Event()
 
     def play() -> None:
-        while not over.wait(0.1):
+        started = False
+        while not over.wait(0.5 if started else 0.1):
+            # What fails is tried again in the next round, as a kubelet does.
             with contextlib.suppress(UcpError):
                 declared = _is_declared(kube)
-                if declared and not placement.is_running():
+                if declared and not started:
                     placement.ensure_running()
                     early = [*Redis(host).programs(), *ArgoCD(host).early_programs()]
                     placement.start(early)
@@ -199,8 +206,12 @@ def _played(kube: Kube, host: Host) -> Iterator[None]:
                             for each in ArgoCD(host).programs()
                         ]
                     )
-                elif not declared and placement.is_running():
+                    started = True
+                elif declared:
+                    placement.restart_given_up()
+                elif placement.is_running():
                     placement.stop_all()
+                    started = False
 
     thread = threading.Thread(target=play, daemon=True)
     thread.start()

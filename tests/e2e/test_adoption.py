@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 OURS = {"applications", "clusters", "mirrors", "reconciler", "root"}
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{word: {word}}}\n"
 APP = "apps/echo/overlays/stage"
+RESYNCED = 240.0
+"""Seconds within which Argo CD looks at an Application twice: a first look, soon after its start,
+may fail, and the next one follows after two minutes.
+"""
 
 
 @pytest.mark.slow
@@ -58,10 +62,15 @@ def test_existing_argo_cd_and_crossplane_are_used_and_left_unchanged(
     install_crossplane(kube)
     install_package(kube)
     install_argocd(kube, toolbox)
+    theirs.wait_for_argocd()
     url = their_repository(git_host, tmp_path)
     for name, path in (("shop", "shop"), ("broken", "nowhere")):
         kube.create(application(name, url, path, "of-theirs"))
-    eventually(lambda: (kube.find(CONFIG_MAP, "shop", "of-theirs") or {}).get("data") is not None)
+    eventually(
+        lambda: (kube.find(CONFIG_MAP, "shop", "of-theirs") or {}).get("data") is not None,
+        lambda: (kube.find(APPLICATION, "shop", "argocd") or {}).get("status"),
+        seconds=RESYNCED,
+    )
     eventually(lambda: kube.find(SECRET, "argocd-initial-admin-secret", "argocd") is not None)
     theirs.settled()
     before = theirs.whole()
@@ -141,7 +150,11 @@ def set_up_environment(world: Workbench, kube: Kube, theirs: TheirCluster) -> No
             labels=labels,
         )
     )
-    eventually(lambda: health(kube, "echo-stage") == ("Synced", "Healthy"), seconds=120)
+    eventually(
+        lambda: health(kube, "echo-stage") == ("Synced", "Healthy"),
+        lambda: (kube.find(APPLICATION, "echo-stage", "argocd") or {}).get("status"),
+        seconds=RESYNCED,
+    )
 
 
 def interrupted_stop(world: Workbench, kube: Kube) -> None:

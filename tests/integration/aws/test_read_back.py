@@ -15,7 +15,6 @@ from k8s_ucp.managed.external import CloudFailed, Declared
 from tests.simulated_cloud import CloudInThread, cloud_in_thread
 
 REGION = "sa-east-1"
-"""A region of no other test: moto keeps their resources in this process, and ids are reused."""
 DATABASE = "Instance.rds.aws.m.upbound.io"
 VPC, SUBNET, ROLE = (
     "VPC.ec2.aws.m.upbound.io",
@@ -45,6 +44,14 @@ def test_resource_is_found_by_name_until_it_is_deleted(cloud: CloudInThread) -> 
     assert not ReadBack(cloud.account).exists(VPC, vpc)
     missing = Declared({"region": REGION}, "demo-stage", "ours", "ucp-clusters")
     assert not ReadBack(cloud.account).exists(ROLE, missing)
+
+
+def test_cloud_has_nothing_of_an_earlier_one_in_the_same_process(tmp_path: Any) -> None:
+    for name in ("earlier", "later"):
+        with cloud_in_thread(tmp_path / name) as cloud:
+            made(cloud, VPC, cidrBlock="10.1.0.0/16")
+            found = cloud.call("ec2", "DescribeVpcs", region=REGION)["Vpcs"]
+            assert [each["CidrBlock"] for each in found if not each["IsDefault"]] == ["10.1.0.0/16"]
 
 
 def test_last_snapshot_of_a_deleted_database_is_found(cloud: CloudInThread) -> None:
