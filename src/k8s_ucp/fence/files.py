@@ -196,8 +196,11 @@ class Gate:
 
     def is_open(self) -> bool:
         """Asked before every write; reads the file each time."""
-        if self._files is None or not self._files.guarded():
+        if self._files is None:
             return True
+        if not self._files.guarded():
+            # A caller with an epoch had settings: the state folder was moved or deleted since.
+            return self._epoch is None
         permit = self._files.permit()
         if permit is None or permit.record is None:
             return False

@@ -68,6 +68,8 @@ class Guard:
         """Read the fence if it is due, and act on it; None if there are no settings."""
         settings = self._files.settings()
         if settings is None:
+            if self._settings is not None and not self._files.guarded():
+                self._report(f"stopped working: {self._files.folder} was moved or deleted")
             self._settings = None
             return None
         if settings != self._settings:

@@ -184,6 +184,21 @@ def test_the_gate_is_closed_for_processes_of_another_epoch(desk: Desk) -> None:
     assert not Gate(desk.files.folder, desk.clock, epoch=3).is_open()
 
 
+def test_the_gate_closes_at_once_if_the_folder_is_moved_and_opens_if_it_returns(desk: Desk) -> None:
+    guard, gate = desk.guard(), Gate(desk.files.folder, desk.clock, epoch=1)
+    guard.tick()
+    assert gate.is_open()
+    moved = desk.files.folder.rename(desk.files.folder.with_name("moved"))
+    assert guard.tick() is None
+    assert guard.tick() is None
+    assert not gate.is_open()
+    assert not desk.files.folder.exists()
+    assert desk.said[1:] == [f"stopped working: {desk.files.folder} was moved or deleted"]
+    moved.rename(desk.files.folder)
+    assert guard.tick() is FenceVerdict.HELD
+    assert gate.is_open()
+
+
 def test_stopping_and_resuming_writers_is_retried(desk: Desk) -> None:
     guard = desk.guard()
     guard.tick()

@@ -75,8 +75,10 @@ class HostPlacement:
         """Replace a supervisord that died and restart all its programs; returns whether it had.
 
         Orphans are ended first, except PIDs in `keep`. Does nothing while the topology is stopping
-        or stopped.
+        or stopped, or after its folder was moved or deleted.
         """
+        if not self.state.components.is_dir():
+            return False
         with self._locked():
             supervisord = self._supervisord
             if self.is_stopping() or not supervisord.config.exists() or supervisord.responds():
