@@ -101,6 +101,7 @@ def serve_board(
 
 def _board(call: Invocation, sessions: Sessions, *, write: bool) -> Board:
     context = chosen_view(call)
+    context.refuse_copy()
     # Only ports and paths are read here; no program is started.
     call = replace(call, topology=context.topology.name)
     kubeconfig = context.state.kubeconfig(context.topology.core_cluster)

@@ -109,14 +109,19 @@ class TopologyView:
         file = self.state.kubeconfig(core)
         if not file.exists():
             raise UcpError(f"the core cluster {core} does not exist", next="ucp start")
+        self.refuse_copy()
+        return Kube.from_file(file)
+
+    def refuse_copy(self) -> None:
+        """Raises UcpError in a copy of a workspace, whose kubeconfigs are the original's."""
         if original := self.workspace.original():
+            core = self.topology.core_cluster
             raise UcpError(
                 f"{self.workspace.root} is a copy of {original}, to which the running core "
                 f"cluster {core} belongs",
                 next=f"add --workspace {shlex.quote(original)} to the command; or ucp start, to "
                 "start the copy",
             )
-        return Kube.from_file(file)
 
     def core_responds(self) -> bool:
         """Whether its API server is ready, and there is a kubeconfig."""

@@ -76,7 +76,9 @@ class ClusterSnapshot:
     permit: FencePermit | None = None
     """State of the fence's guard; None if there is none."""
     stopped: bool = False
-    """`ucp stop` ended it, and nothing of it runs."""
+    """`ucp stop` ended it, or it was not started in this copy of a workspace: nothing runs."""
+    original: str = ""
+    """The workspace that this one was copied from; empty once something was started here."""
 
 
 def collect(

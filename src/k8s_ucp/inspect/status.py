@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
             "ready": seen.core_ready,
         },
         **({"stopped": True} if seen.stopped else {}),
+        **({"copyOf": seen.original} if seen.original else {}),
         "components": [
             {
                 "name": each.name,
@@ -58,6 +60,15 @@ def summarize(topology: Topology, seen: ClusterSnapshot) -> Status:
             for each in seen.claims
         ],
     }
+
+
+def why_stopped(topology: str, seen: ClusterSnapshot, start: str) -> tuple[str, str]:
+    """Why nothing of a topology runs here, and what to do. start: the command that starts it."""
+    if not seen.original:
+        return f"{topology} is stopped", start
+    words = f"{topology} was not started in this copy of the workspace {seen.original}"
+    original = shlex.quote(seen.original)
+    return words, f"add --workspace {original} to the command; or {start}, to start the copy"
 
 
 def is_healthy(data: Status) -> bool:

@@ -151,6 +151,9 @@ def _holds(context: TopologyView) -> Mapping[tuple[str, str], list[str]]:
 
 def collect(context: TopologyView) -> ClusterSnapshot:
     """Collect everything that `ucp status` shows."""
+    if original := context.workspace.original():
+        # The kubeconfigs in the copy are those of the original's clusters.
+        return ClusterSnapshot(core_ready=False, stopped=True, original=original)
     seen = cluster_snapshot.collect(
         context.topology,
         context.state.kubeconfig,

@@ -47,8 +47,10 @@ def page(
         *_claims(summary, why, width),
         *_abandoned(summary, width),
     ]
-    what = f" is stopped{NEXT_STEP}{start}" if seen.stopped else ""
-    return "\n\n".join([_head(f"topology {summary['topology']}{what}", summary), *tables])
+    what = summary["topology"]
+    if seen.stopped:
+        what = NEXT_STEP.join(status.why_stopped(what, seen, start))
+    return "\n\n".join([_head(f"topology {what}", summary), *tables])
 
 
 def _head(first: str, summary: Status) -> str:

@@ -75,7 +75,8 @@ _WRITERS = (argocd.NAME, crossplane.NAME)
 def _core(found: Examined) -> Iterator[Finding]:
     if found.seen.stopped:
         name = found.topology.name
-        yield Finding(f"core/{name}", "info", f"{name} is stopped", "ucp start")
+        words, advice = status.why_stopped(name, found.seen, "ucp start")
+        yield Finding(f"core/{name}", "info", words, advice)
     elif not found.seen.core_ready:
         name = found.topology.core_cluster
         yield Finding(

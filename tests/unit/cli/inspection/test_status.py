@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from k8s_ucp.cli.inspection.status import _holds, _selected
+from k8s_ucp.cli.inspection.status import _holds, _selected, collect
+from k8s_ucp.cli.inspection.status_page import page
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.order import Mark, write_marks
@@ -30,6 +32,20 @@ def test_an_unknown_name_suggests_the_nearest_one() -> None:
     with pytest.raises(UsageError, match="ecco is not an app, environment") as error:
         _selected(NOTHING, "ecco", TOPOLOGY)
     assert error.value.next == "ucp status echo"
+
+
+def test_a_copy_of_a_workspace_does_not_show_the_clusters_of_the_original(tmp_path: Path) -> None:
+    original = Workspace.at(tmp_path / "original")
+    original.settle_identity()
+    copy = Workspace.at(shutil.copytree(original.root, tmp_path / "copy"))
+    seen = collect(TopologyView(workspace=copy, topology=TOPOLOGY))
+    assert seen == ClusterSnapshot(core_ready=False, stopped=True, original=str(original.root))
+    assert summarize(TOPOLOGY, seen)["copyOf"] == str(original.root)
+    start = "ucp start --workspace w"
+    shown = page(summarize(TOPOLOGY, seen), seen, {}, start=start).splitlines()[0]
+    assert shown.startswith("topology demo was not started in this copy of the workspace")
+    assert f"--workspace {original.root} to the command; or {start}" in shown
+    assert collect(TopologyView(workspace=original, topology=TOPOLOGY)).original == ""
 
 
 def git(folder: Path, *words: str) -> None:
