@@ -120,19 +120,19 @@ def declared_topology(call: Invocation, file: Path | None = None) -> Topology:
             next=_advise_workspace(outer),
         )
     if not path.exists():
-        refuse_lost_file(call, path)
+        refuse_lost_file(call.workspace, call.topology, path)
     return load(path)
 
 
-def refuse_lost_file(call: Invocation, path: Path) -> None:
+def refuse_lost_file(workspace: Workspace, topology: str | None, path: Path) -> None:
     """Say how a topology file that was deleted after a start is restored.
 
-    A new file with the defaults would replace what the topology declares. Raises UsageError.
+    A new file with the defaults would replace what the topology declares. topology: None for any.
+    Raises UsageError.
     """
     from k8s_ucp.inspect.teardown.destruction import read_destruction
 
-    workspace = call.workspace
-    for name in [call.topology] if call.topology else workspace.topologies():
+    for name in [topology] if topology else workspace.topologies():
         state = workspace.state(name)
         copy = state.root / STARTED
         if copy.exists() and read_destruction(state.destroyed) is None:

@@ -24,7 +24,7 @@ from k8s_ucp.cli.command import (
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.inspection.doctor_fixes import fix as fix_findings
 from k8s_ucp.cli.inspection.status import collect
-from k8s_ucp.cli.topology_selection import chosen_view
+from k8s_ucp.cli.topology_selection import chosen_view, refuse_lost_file
 from k8s_ucp.components import argocd, cloud, crossplane, reconciler
 from k8s_ucp.context import TopologyView
 from k8s_ucp.credentials import exposed_files
@@ -159,13 +159,14 @@ def _fence_of_others(context: TopologyView) -> FenceRecord | None:
 
 
 def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
-    """What this machine or a remote lacks: disk space, limits, secrecy, a backup, a response."""
+    """What the workspace, this machine or a remote lacks: files, disk space, a response."""
     checks: dict[str, Callable[[], object]] = {
         "backup/content": partial(check_backup, context),
         "credential/tracked": partial(check_tracked_credentials, context),
         "machine/folders": partial(check_folders, context),
         "machine/limits": partial(check_limits, context),
         "remote/lost": partial(check_repositories, context),
+        "topology/file": partial(_check_file, context),
         "remote/core": partial(_ask_remote, context, context.gitops.core),
         "remote/apps": partial(_ask_remote, context, context.gitops.apps),
     }
@@ -174,6 +175,13 @@ def _lacks(context: TopologyView) -> Iterator[tuple[str, UcpError]]:
             check()
         except UcpError as error:
             yield name, error
+
+
+def _check_file(context: TopologyView) -> None:
+    """Raises UsageError if ucp.yaml is gone, which the next start needs."""
+    file = context.workspace.topology_file
+    if not file.exists():
+        refuse_lost_file(context.workspace, context.topology.name, file)
 
 
 def _ask_remote(context: TopologyView, clone: Path) -> None:

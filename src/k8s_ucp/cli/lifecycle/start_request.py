@@ -143,7 +143,7 @@ def resolve_topology(call: Invocation, flags: Flags, *, plan: bool = False) -> S
     if flags.file or path.exists():
         return _from_file(call, flags, path)
     if not flags.describe_topology:
-        refuse_lost_file(call, path)
+        refuse_lost_file(call.workspace, call.topology, path)
     name = call.topology or _proposed_name(call, flags)
     # Cores that the wizard offers have nothing to adopt: refused without asking anything.
     if flags.yes or flags.adopt or flags.core not in (None, *offered_cores()):

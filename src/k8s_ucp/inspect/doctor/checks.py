@@ -65,6 +65,7 @@ _WITHOUT_CORE = (
     "machine/",
     "remote/",
     "fence/",
+    "topology/",
 )
 _LOST = tuple(each for each in _WITHOUT_CORE if each not in ("backup/", "run/"))
 """For a core that lost the fence to another: the repositories don't describe it any more."""
