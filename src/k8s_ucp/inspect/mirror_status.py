@@ -7,7 +7,10 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.kube import Object
+from k8s_ucp.reconciler.mirrors.spec import Selector
+from k8s_ucp.reconciler.mirrors.status import NO_TARGET
 from k8s_ucp.reconciler.runtime.conditions import find, is_true
+from k8s_ucp.topology import Topology
 
 
 def mirror_rows(syncers: Sequence[Object]) -> list[dict[str, Any]]:
@@ -38,6 +41,25 @@ def mirror_details(syncers: Sequence[Object]) -> list[dict[str, Any]]:
         }
         found.append(row | details)
     return found
+
+
+def stopped_targets(item: Object, topology: Topology) -> list[str]:
+    """The stopped environments for which a mirror waits; empty if it lacks anything else."""
+    stopped = [each.name for each in topology.spec.environments if each.state == "stopped"]
+    targets = (item.get("status") or {}).get("targets") or []
+    if behind := {each["cluster"] for each in targets if not _target(each)["ready"]}:
+        found = [each for each in stopped if topology.app_cluster(each) in behind]
+        return found if len(found) == len(behind) else []
+    ready = find(item, names.READY)
+    if ready is None or ready["reason"] != NO_TARGET:
+        return []
+    entries = (each.get("targetSelector") for each in item["spec"]["data"])
+    selectors = [Selector.of(each) for each in entries if each is not None]
+    return [
+        name
+        for name in stopped
+        if any(each.matches({names.ENVIRONMENT: name}) for each in selectors)
+    ]
 
 
 def _sorted(syncers: Sequence[Object]) -> list[Object]:

@@ -23,7 +23,7 @@ from k8s_ucp.inspect.doctor.certificates import expiring
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.doctor.finding import Finding, Severity
 from k8s_ucp.inspect.doctor.objects import foreign, paused, stuck
-from k8s_ucp.inspect.mirror_status import mirror_rows
+from k8s_ucp.inspect.mirror_status import mirror_rows, stopped_targets, why
 from k8s_ucp.inspect.pods.problems import nodes_to_set, pods_of
 from k8s_ucp.inspect.status import environment_of
 from k8s_ucp.kube import Object
@@ -376,15 +376,18 @@ def _kept(item: Object, found: Examined) -> Iterator[Finding]:
 
 
 def _mirrors(found: Examined) -> Iterator[Finding]:
-    for row in mirror_rows(found.seen.syncers):
-        if not row["ready"]:
-            words = status.reasons(found.seen).get(f"mirror {row['name']}")
-            yield Finding(
-                f"mirror/{row['name']}",
-                "error",
-                f"mirror {row['name']}: {words or 'not ready'}",
-                "ucp mirror list; ucp logs reconciler",
-            )
+    for item in found.seen.syncers:
+        name = item["metadata"]["name"]
+        (row,) = mirror_rows([item])
+        if row["ready"]:
+            continue
+        if stopped := stopped_targets(item, found.topology):
+            words = f"mirror {name} waits for what is stopped: {', '.join(stopped)}"
+            yield Finding(f"mirror/{name}", "info", words, f"ucp recreate --env {stopped[0]}")
+        else:
+            words = f"mirror {name}: {why(item) or 'not ready'}"
+            advice = "ucp mirror list; ucp logs reconciler"
+            yield Finding(f"mirror/{name}", "error", words, advice)
 
 
 _CHECKS: tuple[Callable[[Examined], Iterator[Finding]], ...] = (

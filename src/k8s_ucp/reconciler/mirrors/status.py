@@ -17,6 +17,8 @@ from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition, written
 from k8s_ucp.timestamps import stamp
 
+NO_TARGET = "NoTarget"
+"""Reason of the condition Ready if no registered cluster is selected."""
 SHOWN = 3
 """Problems that a message quotes; the others are counted."""
 
@@ -175,7 +177,7 @@ def _ready(syncer: Syncer, rows: list[dict[str, Any]], behind: list[str]) -> Con
         text += "; its copies are not deleted until this is fixed"
         return Condition(names.READY, "False", "Mistaken", text)
     if not rows:
-        return Condition(names.READY, "False", "NoTarget", "no app cluster matches its targets yet")
+        return Condition(names.READY, "False", NO_TARGET, "no app cluster matches its targets yet")
     if behind:
         where = next(each for each in rows if each["cluster"] in behind)
         first = where["conditions"][0]

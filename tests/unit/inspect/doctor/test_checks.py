@@ -16,6 +16,7 @@ from k8s_ucp.inspect.doctor.checks import findings
 from k8s_ucp.inspect.doctor.examination import Examined
 from k8s_ucp.inspect.teardown.destruction import Destruction
 from k8s_ucp.timestamps import stamp
+from k8s_ucp.topology import Topology
 from tests.unit.inspect.doctor.examinations import BASE, NOW, examined
 from tests.unit.inspect.snapshots import TOPOLOGY, cluster
 
@@ -45,6 +46,15 @@ def registration(**annotations: str) -> dict[str, Any]:
         },
         "data": {"name": "ZGVtby1zdGFnZQ=="},
     }
+
+
+def with_stopped(name: str) -> Topology:
+    environments = tuple(
+        each.model_copy(update={"state": "stopped"}) if each.name == name else each
+        for each in TOPOLOGY.spec.environments
+    )
+    spec = TOPOLOGY.spec.model_copy(update={"environments": environments})
+    return TOPOLOGY.model_copy(update={"spec": spec})
 
 
 def test_a_destroyed_topology_is_not_reported_as_failed() -> None:
@@ -202,13 +212,7 @@ def test_a_lease_that_is_not_renewed_is_reported() -> None:
 def test_an_environment_without_a_cluster_is_reported() -> None:
     found = examined(environments=["stage", "prod"], clusters=[cluster("stage")])
     assert only(found)[:2] == ("environment/prod", "warning")
-    stopped = tuple(
-        each.model_copy(update={"state": "stopped"}) if each.name == "prod" else each
-        for each in TOPOLOGY.spec.environments
-    )
-    spec = TOPOLOGY.spec.model_copy(update={"environments": stopped})
-    topology = TOPOLOGY.model_copy(update={"spec": spec})
-    assert findings(dataclasses.replace(found, topology=topology)) == []
+    assert findings(dataclasses.replace(found, topology=with_stopped("prod"))) == []
 
 
 def test_an_out_of_sync_application_is_reported_with_its_condition() -> None:
@@ -252,6 +256,40 @@ def test_a_mirror_that_is_not_ready_is_reported() -> None:
     (found,) = findings(examined(syncers=[syncer]))
     assert (found.id, found.severity) == ("mirror/db", "error")
     assert "Refused: taken" in found.message
+
+
+def test_a_mirror_that_only_lacks_stopped_environments_is_no_error() -> None:
+    def mirror(values: list[str], reason: str, *targets: str) -> dict[str, Any]:
+        selector = {"key": "k8s-ucp.io/environment", "operator": "In", "values": values}
+        off = {"type": "Synced", "status": "False", "reason": reason, "message": "m"}
+        return {
+            "metadata": {"name": "db", "namespace": "ucp-clusters"},
+            "spec": {"data": [{"targetSelector": {"matchExpressions": [selector]}}]},
+            "status": {
+                "conditions": [{**off, "type": "Ready"}],
+                "targets": [{"cluster": each, "conditions": [off]} for each in targets],
+            },
+        }
+
+    def found(item: dict[str, Any]) -> tuple[str, str]:
+        _, severity, advice = only(
+            dataclasses.replace(examined(syncers=[item]), topology=with_stopped("prod"))
+        )
+        return severity, advice
+
+    recreate = ("info", "ucp recreate --env prod")
+    assert found(mirror(["prod"], "NoTarget")) == recreate
+    assert found(mirror(["eu"], "NoTarget"))[0] == "error"
+    assert found(mirror(["prod"], "Mistaken"))[0] == "error"
+    assert found(mirror([], "NotRegistered", "demo-prod")) == recreate
+    assert found(mirror([], "NotRegistered", "demo-prod", "demo-eu"))[0] == "error"
+
+
+def test_a_copy_of_a_workspace_is_reported_as_such() -> None:
+    found = examined(core_ready=False, stopped=True, original="/w/o x")
+    name, severity, advice = only(found)
+    assert (name, severity) == ("core/demo", "info")
+    assert "--workspace '/w/o x'" in advice
 
 
 def test_credentials_readable_by_other_users_are_reported() -> None:
