@@ -46,7 +46,7 @@ def check_backup_key(context: StartContext) -> None:
     came = key is not None and path in _tracked([path])
     sealed = sealed_backup(context, fetch=key is None or came)
     if sealed is not None:
-        _check_opens(path, sealed)
+        _check_opens(path, sealed, context.topology.name)
     elif came:
         raise BadKey(
             f"{path} came with a git repository, whose readers could decrypt the backup of "
@@ -59,14 +59,14 @@ def check_backup_key(context: StartContext) -> None:
 def check_backup(view: TopologyView) -> None:
     """Check that the backup is valid, if one is visible from here. Raises BadKey, UcpError."""
     if (sealed := _visible_backup(view)) is not None:
-        _check_opens(view.workspace.backup_key, sealed)
+        _check_opens(view.workspace.backup_key, sealed, view.topology.name)
 
 
-def _check_opens(path: Path, sealed: bytes) -> None:
+def _check_opens(path: Path, sealed: bytes, topology: str) -> None:
     key = load_key(path)
     if key is None:
         raise missing(path)
-    parse(key.open(sealed))
+    parse(key.open(sealed), topology)
 
 
 def _tracked(files: Sequence[Path]) -> list[Path]:

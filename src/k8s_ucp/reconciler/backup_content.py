@@ -46,33 +46,77 @@ class Backup:
         return found
 
 
+_TOPOLOGY = "topology"
+_RESTORE = f"restore an older version from the git history: git log -- {PATH}"
 _FIELDS = {PASSWORDS: "passwords", SOURCES: "sources", EXTERNAL_NAMES: "external_names"}
 
 
-def dump(backup: Backup) -> bytes:
-    """Serialize for encryption; equal content gives equal bytes."""
-    content = {"version": VERSION, **{name: backup.section(name) for name in SECTIONS}}
+def dump(backup: Backup, topology: str = "") -> bytes:
+    """Serialize for encryption; equal content gives equal bytes. topology: whose backup it is."""
+    content = {
+        "version": VERSION,
+        **({_TOPOLOGY: topology} if topology else {}),
+        **{name: backup.section(name) for name in SECTIONS},
+    }
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def parse(text: bytes) -> Backup:
-    """Parse a decrypted backup. Raises UcpError, which does not contain any of the text."""
+def parse(text: bytes, topology: str = "") -> Backup:
+    """Parse a decrypted backup. Raises UcpError, which does not contain any of its secrets.
+
+    topology: whose backup it must be; "" for any. Earlier versions did not record it.
+    """
     try:
         content = json.loads(text)
         version = content["version"]
-        sections = {_FIELDS[name]: dict(content.get(name) or {}) for name in SECTIONS}
+        of = content.get(_TOPOLOGY, "")
+        sections = {name: dict(content.get(name) or {}) for name in SECTIONS}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise UcpError(
-            f"{PATH} of the core repository was decrypted, but is not a valid backup",
-            next=f"restore an older version from the git history: git log -- {PATH}",
-        ) from None
-    if version != VERSION:
+        raise _invalid() from None
+    if isinstance(version, int) and version > VERSION:
         raise UcpError(
             f"{PATH} of the core repository was written by a newer version of ucp "
             f"(format {version}; supported: {VERSION})",
             next="use that version of ucp",
         )
-    return Backup(**sections)
+    if version != VERSION or not isinstance(of, str) or not _is_well_formed(sections):
+        raise _invalid()
+    if of and topology and of != topology:
+        # Its passwords and external names could fit objects of the same names.
+        raise UcpError(
+            f"{PATH} of the core repository is the backup of the topology {of}, not of {topology}",
+            next=f"{_RESTORE}; if there is none, delete the file by a commit",
+        )
+    return Backup(**{_FIELDS[name]: entries for name, entries in sections.items()})
+
+
+def _invalid() -> UcpError:
+    return UcpError(
+        f"{PATH} of the core repository was decrypted, but is not a valid backup", next=_RESTORE
+    )
+
+
+def _is_well_formed(sections: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether all entries can be restored, so that none fails in the middle of a start."""
+    passwords, sources = sections[PASSWORDS], sections[SOURCES]
+    return (
+        all(key.count("/") == 1 for key in (*passwords, *sources))
+        and all(map(_is_texts, passwords.values()))
+        and all(map(_is_source, sources.values()))
+        and _is_texts(sections[EXTERNAL_NAMES])
+    )
+
+
+def _is_source(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("type"), str)
+        and all(_is_texts(value.get(name)) for name in ("labels", "annotations", "data"))
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 def updated(known: Backup, seen: Backup, is_deleted: IsDeleted) -> Backup:

@@ -30,12 +30,17 @@ from k8s_ucp.reconciler.backup_content import (
     updated,
 )
 
-names = st.text(st.sampled_from("abc/-."), min_size=1, max_size=6)
+parts = st.text(st.sampled_from("abc-."), min_size=1, max_size=3)
+names = st.builds("{}/{}".format, parts, parts)
 texts = st.text(max_size=8)
+mappings = st.dictionaries(names, texts, max_size=2)
+sources = st.fixed_dictionaries(
+    {"type": texts, "labels": mappings, "annotations": mappings, "data": mappings}
+)
 backups = st.builds(
     Backup,
-    st.dictionaries(names, st.dictionaries(names, texts, max_size=2), max_size=3),
-    st.dictionaries(names, st.dictionaries(names, texts, max_size=2), max_size=3),
+    st.dictionaries(names, mappings, max_size=3),
+    st.dictionaries(names, sources, max_size=3),
     st.dictionaries(names, texts, max_size=3),
 )
 
@@ -48,6 +53,7 @@ def never(section: str, key: str) -> bool:
 def test_a_backup_is_parsed_back_unchanged(backup: Backup) -> None:
     assert parse(dump(backup)) == backup
     assert dump(parse(dump(backup))) == dump(backup)
+    assert parse(dump(backup, "demo"), "demo") == backup
 
 
 @given(backups, backups, st.sets(st.tuples(st.sampled_from(SECTIONS), names)))
@@ -125,7 +131,14 @@ def test_the_document_contains_its_format_version_and_all_sections() -> None:
         (b'["S3CR3T"]', "is not a valid backup"),
         (b"S3CR3T", "is not a valid backup"),
         (b"[" * 200_000, "is not a valid backup"),
+        (b'{"version": {"a": "S3CR3T"}}', "is not a valid backup"),
+        (b'{"version": 1, "topology": ["S3CR3T"]}', "is not a valid backup"),
         (b'{"version": 1, "passwords": "S3CR3T"}', "is not a valid backup"),
+        (b'{"version": 1, "passwords": {"ns/a": "S3CR3T"}}', "is not a valid backup"),
+        (b'{"version": 1, "passwords": {"ns/a": {"password": 1}}}', "is not a valid backup"),
+        (b'{"version": 1, "passwords": {"S3CR3T": {}}}', "is not a valid backup"),
+        (b'{"version": 1, "registrationSources": {"ns/a": {"data": {}}}}', "is not a valid backup"),
+        (b'{"version": 1, "externalNames": {"VPC.x/ns/v": ["S3CR3T"]}}', "is not a valid backup"),
     ],
 )
 def test_an_invalid_backup_is_reported_without_its_content(text: bytes, said: str) -> None:
@@ -134,6 +147,14 @@ def test_an_invalid_backup_is_reported_without_its_content(text: bytes, said: st
     assert said in caught.value.message
     assert caught.value.next
     assert "S3CR3T" not in str(caught.value)
+
+
+def test_a_backup_of_another_topology_is_refused_and_one_without_a_name_is_not() -> None:
+    backup = Backup({"ns/a": {"password": "eA=="}})
+    with pytest.raises(UcpError, match="is the backup of the topology one, not of two"):
+        parse(dump(backup, "one"), "two")
+    assert parse(dump(backup, "one")) == backup
+    assert parse(dump(backup), "two") == backup
 
 
 def test_the_repr_of_a_backup_omits_its_secrets() -> None:

@@ -23,10 +23,11 @@ MESSAGE = f"""Back up what the core cluster made
 
 @dataclass(frozen=True)
 class BackupFile:
-    """clone: of the core repository."""
+    """clone: of the core repository. topology: whose backup it is; "" if it is only looked at."""
 
     clone: Repository
     branch: str
+    topology: str = ""
 
     @property
     def seen(self) -> str | None:
@@ -40,7 +41,7 @@ class BackupFile:
     def read(self, commit: str | None, key: BackupKey) -> Backup:
         """The backup at a commit; empty if there is no file. Raises BadKey, UcpError."""
         sealed = self.sealed(commit)
-        return Backup() if sealed is None else parse(key.open(sealed))
+        return Backup() if sealed is None else parse(key.open(sealed), self.topology)
 
     def save(self, key: BackupKey, change: Callable[[Backup], Backup]) -> str | None:
         """Apply `change` to the backup, commit and push it; None if nothing changed.
@@ -66,7 +67,7 @@ class BackupFile:
         wanted = change(known)
         if wanted == known:
             return None
-        text = key.close(dump(wanted))
+        text = key.close(dump(wanted, self.topology))
         commit = self.clone.write_commit(MESSAGE, {PATH: text}, parent=tip)
         self.clone.push([RefUpdate(f"refs/heads/{self.branch}", commit)])
         return commit

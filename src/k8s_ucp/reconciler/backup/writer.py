@@ -118,7 +118,7 @@ class BackupWriter:
         from k8s_ucp.reconciler.backup.backup_key import load_key
         from k8s_ucp.reconciler.backup_content import Backup, is_renewal, updated
 
-        where, seen = self._where, core.collect()
+        where, name, seen = self._where, self._settings.topology, core.collect()
         key = load_key(where.key)
         if key is None and not seen:
             return None
@@ -135,11 +135,12 @@ class BackupWriter:
         if (where.clone / ".git").exists() and not (own / ".git").exists():
             # Read what starts and stops wrote, without a request to the remote. Once we have
             # written something ourselves, the user's clone may be outdated.
-            shared = BackupFile(Repository(where.clone), where.branch)
+            shared = BackupFile(Repository(where.clone), where.branch, name)
             known = shared.read(shared.seen, key)
             if change(known) == known:
                 return None
-        own_file = BackupFile(make_clone(own, where.url, branch=where.branch), where.branch)
+        clone = make_clone(own, where.url, branch=where.branch)
+        own_file = BackupFile(clone, where.branch, name)
         commit = own_file.save(key, change)
         if commit:
             self._written = self._clock()

@@ -33,7 +33,7 @@ def _preview_backup(context: StartContext) -> Iterator[PlannedChange]:
         yield PlannedChange("change", what, "passwords and names that the core generates are added")
         return
     clone = Repository(context.gitops.core, credential=context.git_credential)
-    file = BackupFile(clone, context.topology.spec.git.branch)
+    file = BackupFile(clone, context.topology.spec.git.branch, context.topology.name)
     key = load_key(context.workspace.backup_key)
     state = context.core_state
     known = file.read(file.seen, key) if key and clone.folder.is_dir() else None
@@ -184,7 +184,7 @@ def _refuse_without_clone(context: StartContext, state: CoreState) -> None:
 def write_backup(context: StartContext, state: CoreState) -> str:
     """Back up changes; returns a line about it, empty if there are none. Raises UcpError."""
     clone = Repository(context.gitops.core, credential=context.git_credential)
-    file = BackupFile(clone, context.topology.spec.git.branch)
+    file = BackupFile(clone, context.topology.spec.git.branch, context.topology.name)
     key = key_for(context.workspace.backup_key, lambda: file.sealed(file.seen) is not None)
     seen = state.collect()
     commit = file.save(key, lambda known: updated(known, seen, state.is_deleted))
@@ -229,5 +229,5 @@ def restore_backup(context: StartContext, report: Report) -> None:
     if {PASSWORDS, SOURCES} <= state.restored():
         return
     if sealed is not None:
-        report(", ".join(state.put_back_secrets(parse(key.open(sealed)))))
+        report(", ".join(state.put_back_secrets(parse(key.open(sealed), context.topology.name))))
     state.note_restored("restore-backup", PASSWORDS, SOURCES)

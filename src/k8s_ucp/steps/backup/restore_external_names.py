@@ -79,7 +79,8 @@ def _backed_up_names(context: StartContext) -> Mapping[str, str]:
     sealed = BackupFile(core.clone, context.topology.spec.git.branch).sealed(core.commit)
     if sealed is None:
         return {}
-    return parse(key_for(context.workspace.backup_key, lambda: True).open(sealed)).external_names
+    key = key_for(context.workspace.backup_key, lambda: True)
+    return parse(key.open(sealed), context.topology.name).external_names
 
 
 def not_yet(missing: Collection[str], wanted: Iterable[str], items: Sequence[Object]) -> list[str]:

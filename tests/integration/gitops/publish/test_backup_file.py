@@ -71,6 +71,17 @@ def test_new_content_is_written_once_and_read_back(world: Repositories, key: Bac
     assert world.refs() == before
 
 
+def test_the_backup_of_another_topology_is_not_overwritten(
+    world: Repositories, key: BackupKey
+) -> None:
+    world.start()
+    replace(file(world), topology="one").save(key, keep(STATE))
+    before = world.refs()
+    with pytest.raises(UcpError, match="is the backup of the topology one, not of two"):
+        replace(file(world), topology="two").save(key, keep(Backup()))
+    assert world.refs() == before
+
+
 def test_change_is_a_new_commit_and_the_old_version_stays_in_history(
     world: Repositories, key: BackupKey
 ) -> None:
