@@ -11,6 +11,7 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 USERINFO = r"(?:[^/@\s]*+@)++"
 """User and password before the host in a URL, up to the last @, since a password may contain
@@ -66,6 +67,17 @@ def without_secrets(text: str) -> str:
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return text
+
+
+def holds_credential(url: str) -> bool:
+    """Whether a URL has a credential: over http(s) and oci, any user is a token or password."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password) or (
+            parts.scheme in ("http", "https", "oci") and "@" in parts.netloc
+        )
+    except ValueError:
+        return False
 
 
 class Redaction:

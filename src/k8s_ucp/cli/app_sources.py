@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError, UsageError
+from k8s_ucp.redaction import holds_credential
 from k8s_ucp.workspace import cache_folder
 
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
 
 def _refuse_password(url: str) -> None:
     """Git and helm get URLs as arguments; ucp.yaml, which would get it too, can't contain one."""
-    from k8s_ucp.topology.rules.names import holds_credential
-
     if holds_credential(url):
         raise UsageError(
             "the repository's URL contains a user or password, which other users could see in the "

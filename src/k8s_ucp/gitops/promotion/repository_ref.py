@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.git.environment import Credential
@@ -24,6 +23,7 @@ from k8s_ucp.gitops.promotion.branch import (
     working_clone,
 )
 from k8s_ucp.gitops.promotion.tip import GitTip
+from k8s_ucp.redaction import holds_credential
 from k8s_ucp.workspace import Workspace, enclosing_workspace
 
 
@@ -87,8 +87,7 @@ def _sent(credential: Credential | None, url: str) -> Credential | None:
 
 def refuse_password(url: str) -> None:
     """Raise UsageError for a URL with a password, which every user of the machine can see."""
-    parts = urlsplit(url) if "://" in url else None
-    if parts and parts.scheme.lower() in ("http", "https") and "@" in parts.netloc:
+    if holds_credential(url):
         raise UsageError(
             "the repository's URL contains a credential, which other users could see "
             "in the process list",

@@ -6,8 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from k8s_ucp.redaction import holds_credential
 from k8s_ucp.topology.problems import Loc, Problem, shown
 from k8s_ucp.topology.values import HOST_LENGTH
 
@@ -338,14 +338,3 @@ def find_credentials_in_urls(spec: Spec) -> Iterator[Problem]:
                 "file is committed: configure the credential as a repository Secret of "
                 "Argo CD",
             )
-
-
-def holds_credential(url: str) -> bool:
-    """Whether a URL has a credential: over http(s) and oci, any user is a token or password."""
-    try:
-        parts = urlsplit(url)
-        return bool(parts.password) or (
-            parts.scheme in ("http", "https", "oci") and "@" in parts.netloc
-        )
-    except ValueError:
-        return False

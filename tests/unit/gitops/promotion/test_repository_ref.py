@@ -26,3 +26,23 @@ def test_a_workspace_without_its_repositories_is_still_called_one(tmp_path: Path
     with pytest.raises(UsageError, match="has no app repository of the topology demo") as caught:
         resolve_repository("", "", workspace, None, None)
     assert caught.value.next == "restore gitops/ from a copy, or add --repo URL"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a-token@git.example.org/x.git",
+        "HTTPS://me:hunter2@git.example.org/x.git",
+        "ssh://me:hunter2@git.example.org/x.git",
+        "oci://me:hunter2@registry.example.org/x",
+    ],
+)
+def test_a_url_with_a_credential_is_refused_on_every_transport(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UsageError, match="contains a credential") as caught:
+        resolve_repository(url, "", Workspace(tmp_path), None, None)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["ssh://git@git.example.org/x.git", "git@git.example.org:x.git"])
+def test_the_user_of_ssh_is_no_credential(tmp_path: Path, url: str) -> None:
+    assert resolve_repository(url, "", Workspace(tmp_path), None, None).url == url
