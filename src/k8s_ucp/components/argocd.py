@@ -50,6 +50,9 @@ _TEMPORARY = "tmp"
 _CLONES = "_argocd-repo"
 _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
 """They read everything at start and then mostly wait, so a lower GOGC saves memory."""
+WEBHOOK_REFRESHES_ONLY = ("ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", "true")
+"""Variable of the server. Without it, a webhook that says that a commit changes no files of an app
+makes Argo CD deploy what an earlier commit contains; and anyone can send one, unsigned."""
 _RENDERED_BY_US = ("argocd-cm", "argocd-cmd-params-cm", "argocd-rbac-cm")
 
 
@@ -185,7 +188,7 @@ class ArgoCD:
                 *("--staticassets", str(assets)),
             ),
             # The page is read only at start, so a change must restart the program.
-            {"UCP_PAGE_DIGEST": digest},
+            dict([("UCP_PAGE_DIGEST", digest), WEBHOOK_REFRESHES_ONLY]),
         )
 
     def _write_page(self) -> tuple[Path, str]:

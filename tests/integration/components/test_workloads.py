@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ruamel.yaml import YAML
 
-from k8s_ucp.components.pods.workloads import of_crossplane
+from k8s_ucp.components.pods.workloads import of_argocd, of_crossplane
 from k8s_ucp.gitops.render.values import function_package
 from k8s_ucp.tools.catalogue import CATALOGUE, PODS
 from k8s_ucp.tools.installer import Installer
@@ -41,6 +41,19 @@ def test_crossplane_settings_are_applied_to_its_pod() -> None:
     assert container["image"].endswith(f":v{version}")
     assert f"helm.sh/chart: crossplane-{version}\n".encode() in text
     assert b"crossplane-0.0.1" not in text
+
+
+def test_argo_cds_server_does_not_move_manifests_to_the_commit_of_a_webhook() -> None:
+    toolbox = Installer(CACHE, lambda event: None).install(PODS)
+    documents = YAML(typ="safe", pure=True).load_all(of_argocd(toolbox.module("argocd")).decode())
+    (server,) = (
+        each
+        for each in documents
+        if each["kind"] == "Deployment" and each["metadata"]["name"] == "argocd-server"
+    )
+    (container,) = server["spec"]["template"]["spec"]["containers"]
+    disabled = {"name": "ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", "value": "true"}
+    assert disabled in container["env"]
 
 
 def test_the_package_of_our_function_is_mounted_in_crossplanes_cache() -> None:

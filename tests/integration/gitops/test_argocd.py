@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -12,12 +14,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from k8s_ucp.components import argocd
+from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.context import StartContext
 from k8s_ucp.git.clones import make_clone
 from k8s_ucp.git.repository import RefUpdate, Repository
@@ -758,3 +763,61 @@ def test_a_commit_that_the_api_server_rejects_stays_out_of_sync_until_it_is_mend
     eventually(
         lambda: is_settled(running.application("echo-stage")), "it is mended", running.states
     )
+
+
+def test_an_unsigned_webhook_does_not_decide_what_a_commit_contains(running: Running) -> None:
+    """Argo CD would take the manifests of `before` for those of `after`, with the new commit."""
+    path = "apps/echo/overlays/stage/kustomization.yaml"
+    remote = running.context.gitops.apps_remote
+    text = running.files("apps")[path]
+    clone = make_clone(running.context.workspace.root / "person" / "apps", remote.as_uri())
+    clone.fetch()
+    tip = clone.resolve("origin/main")
+    eventually(
+        lambda: running.application("echo-stage")["status"]["sync"].get("revision") == tip,
+        "the tip is compared",
+        running.states,
+    )
+    # Argo CD needs it to find the manifests of a commit in its cache.
+    eventually(lambda: "cluster|info|" in _cached(running, "demo-stage"), "the cluster's info")
+    changed = re.sub(rb'newTag: "?[^"\n]+"?', b'newTag: "9.9.9"', text)
+    commit = clone.write_commit("A new tag", {path: changed}, parent=tip)
+    push = {
+        "ref": "refs/heads/main",
+        "before": tip,
+        "after": commit,
+        # A host called "file", and two slashes more, match the address of a folder.
+        "repository": {
+            "html_url": f"http://file///{remote.resolve()}".removesuffix(".git"),
+            "default_branch": "main",
+        },
+        "commits": [{"added": [], "removed": [], "modified": ["notes.md"]}],
+    }
+    headers = {"Content-Type": "application/json", "X-GitHub-Event": "push"}
+    server = HTTPConnection("127.0.0.1", running.context.host.ports[argocd.SERVER], timeout=10)
+    with closing(server):
+        server.request("POST", "/api/webhook", json.dumps(push), headers)
+        assert server.getresponse().status == 200
+    time.sleep(1)  # Argo CD handles it in the background.
+    try:
+        clone.push([RefUpdate("refs/heads/main", commit)])
+        kubeconfig = running.context.state.kubeconfig("demo-stage")
+
+        def image() -> str:
+            found = Kube.from_file(kubeconfig).get(DEPLOYMENT, "echo", "echo")
+            return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+        eventually(lambda: image().endswith(":9.9.9"), "the commit's tag is deployed", image, 60)
+    finally:
+        running.push("apps", {path: text})
+    eventually(lambda: running.well("echo-stage"), "all is well", running.states)
+
+
+def _cached(running: Running, cluster: str) -> str:
+    """Keys of Argo CD's cache that name the cluster's address."""
+    host = running.context.host
+    server = Kube.from_file(running.context.state.kubeconfig(cluster)).server
+    commands = f"AUTH {Redis(host).password()}\r\nKEYS *{server}*\r\nQUIT\r\n"
+    with socket.create_connection(("127.0.0.1", host.ports["redis"]), timeout=10) as redis:
+        redis.sendall(commands.encode())
+        return redis.makefile("rb").read().decode()

@@ -156,6 +156,11 @@ def test_argo_cd_listens_on_loopback_only(host: Host, name: str) -> None:
         assert flag in words
 
 
+def test_a_webhook_can_not_move_manifests_of_one_commit_to_another(host: Host) -> None:
+    env = all_programs(host)[argocd.SERVER].env
+    assert env["ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED"] == "true"
+
+
 def test_no_two_programs_listen_on_the_same_port(host: Host) -> None:
     listening = re.compile(r"--(?:[a-z-]*port|[a-z-]+-addr) (?:127\.0\.0\.1:)?(2\d{4})")
     words = " ".join(" ".join(each.argv) for each in all_programs(host).values())

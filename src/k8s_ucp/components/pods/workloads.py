@@ -32,6 +32,8 @@ _READINESS = re.compile(
     re.M,
 )
 """Matches the probes in Argo CD's manifest, which have no threshold: the default of 3 applies."""
+_SERVER = re.compile(r"^ +- /usr/local/bin/argocd-server\n(?P<pad> +)env:\n", re.M)
+"""The head of the variables of Argo CD's server in its manifest."""
 _LEFT_OUT = ("dex", "notifications")
 _NAMESPACED = (
     *("ServiceAccount", "Role", "RoleBinding", "Service"),
@@ -62,7 +64,7 @@ def of_argocd(module: Path, *, mirror: str | None = None) -> bytes:
         raise UcpError(f"{module} does not contain Argo CD's manifests", next="ucp tools install")
     # Images are pinned by tag and often loaded already, so only missing ones are pulled.
     joined = _joined(found).replace("imagePullPolicy: Always", "imagePullPolicy: IfNotPresent")
-    return from_mirror(_ask_often(joined), mirror).encode()
+    return from_mirror(_ask_often(_without_cache_moves(joined)), mirror).encode()
 
 
 def of_crossplane(
@@ -134,6 +136,12 @@ def _ask_often(text: str) -> str:
         )
 
     return _READINESS.sub(changed, text)
+
+
+def _without_cache_moves(text: str) -> str:
+    name, value = argocd.WEBHOOK_REFRESHES_ONLY
+    added = rf'\g<0>\g<pad>- name: {name}\n\g<pad>  value: "{value}"\n'
+    return _SERVER.sub(added, text)
 
 
 def _placed(document: str, namespace: str) -> str:
