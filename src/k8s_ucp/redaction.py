@@ -89,10 +89,14 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """The redacted text."""
+        return without_secrets(self.exact(text))
+
+    def exact(self, text: str) -> str:
+        """The text without the known values only: names and digests in it are kept."""
         for each in self._values:
             if each in text:
                 text = text.replace(each, HIDDEN)
-        return without_secrets(text)
+        return text
 
     def data(self, value: Any) -> Any:
         """JSON-like data with every text redacted; keys are kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from k8s_ucp import names
@@ -23,6 +24,7 @@ from k8s_ucp.reconciler.mirrors.rules import (
 from k8s_ucp.reconciler.mirrors.session import Session
 from k8s_ucp.reconciler.mirrors.status import State, SyncCounters
 from k8s_ucp.reconciler.runtime.logs import Log
+from k8s_ucp.redaction import Redaction, secret_values
 
 SOON = 0.3
 """Seconds until an unfinished copy is reconciled again."""
@@ -181,8 +183,20 @@ class Copier:
             self._count(visit, False)
             return SOON
         reason = "TooLarge" if error.status == 413 else "Refused"
-        self._count(visit, CopyProblem(reason, f"the cluster rejected it: {error.message}"))
+        message = self._without_values(visit, error.message)
+        self._count(visit, CopyProblem(reason, f"the cluster rejected it: {message}"))
         return TROUBLE_SECONDS
+
+    def _without_values(self, visit: _Visit, message: str) -> str:
+        """A cluster's message without the Secret's values, which its admission may quote.
+
+        The message becomes a status, an Event and a log line, for people who can't read Secrets.
+        """
+        source = self._index.source(visit.desired.source) if visit.desired else None
+        if source is None or source.kind != "Secret":
+            return message
+        data = json.loads(source.content).get("data") or {}
+        return Redaction(secret_values(data)).exact(message)
 
     def _count(self, visit: _Visit, state: State) -> None:
         states: dict[str, State] = {}

@@ -10,12 +10,15 @@ import pytest
 from k8s_ucp import names
 from k8s_ucp.kube import (
     CONFIG_MAP,
+    EVENT,
     NAMESPACE,
     ROLE,
     SECRET,
     SYNCER,
     Invalid,
+    Kind,
     Kube,
+    KubeError,
 )
 from tests.integration.reconciler.mirror_world import (
     ALL,
@@ -372,3 +375,56 @@ def test_a_restart_with_an_empty_cache_writes_nothing(mirrors: Mirrors) -> None:
     assert mirrors.core.get(SYNCER, "all", SOURCES)["metadata"]["resourceVersion"] == syncer
     mirrors.source("db-3", {"a": "b"}, labels={"tier": "db"})
     mirrors.await_copy("db-3", {"a": "b"}, cluster=PROD)
+
+
+GROUP = "admissionregistration.k8s.io/v1"
+POLICY = Kind(GROUP, "ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+POLICY_BINDING = Kind(
+    GROUP, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
+)
+
+
+def test_a_secrets_values_in_a_clusters_refusal_reach_neither_status_nor_log(
+    mirrors: Mirrors,
+) -> None:
+    """An admission policy of the app cluster may quote the object that it refuses."""
+    mirrors.started()
+    app = mirrors.app()
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["secrets"],
+    }
+    quotes = "'got ' + object.data.password"
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [
+            {"expression": "object.metadata.name != 'db-conn'", "messageExpression": quotes}
+        ],
+    }
+    chosen = {"policyName": "quoting", "validationActions": ["Deny"]}
+    try:
+        app.apply(POLICY.object("quoting", None, spec=spec), manager="test")
+        app.apply(POLICY_BINDING.object("quoting", None, spec=chosen), manager="test")
+        eventually(lambda: _refuses(app), "the policy is in force")
+        mirrors.source("db-conn", DB)
+        mirrors.syncer("db", PAPER)
+        message = mirrors.await_ready("db", "Refused") and mirrors.message("db")
+    finally:
+        app.delete(POLICY_BINDING, "quoting")
+        app.delete(POLICY, "quoting")
+    assert "the cluster rejected it" in message
+    assert "got …" in message
+    told = [*mirrors.core.list_all(EVENT), mirrors.status("db"), mirrors.world.logs.getvalue()]
+    assert encoded(DB)["password"] not in str(told)
+
+
+def _refuses(app: Kube) -> bool:
+    item = secret("db-conn", "default", {"password": "a"})
+    try:
+        app.create(item)
+    except KubeError:
+        return True
+    app.delete(SECRET, "db-conn", "default")
+    return False
