@@ -19,7 +19,6 @@ from k8s_ucp.reconciler.runtime import conditions as status_conditions
 from k8s_ucp.reconciler.runtime.clock import Clock
 from k8s_ucp.reconciler.runtime.conditions import Condition, StatusWriter
 from k8s_ucp.reconciler.runtime.events import Events
-from k8s_ucp.reconciler.runtime.logs import without_credentials
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.timestamps import stamp
 
@@ -71,10 +70,7 @@ class StatusReporter:
         if owner is None:
             return False
         self._speak_of(key, owner["metadata"]["uid"])
-        conditions = [
-            Condition(each.type, each.status, each.reason, without_credentials(each.message))
-            for each in conditions
-        ]
+        conditions = list(conditions)
         for each in conditions:
             if each.type == names.REGISTERED:
                 name = owner["metadata"]["name"].removesuffix("-kubeconfig")

@@ -9,6 +9,7 @@ from typing import Any
 
 from k8s_ucp.kube import Kube, NotFound, Object
 from k8s_ucp.reconciler.runtime.clock import Clock
+from k8s_ucp.reconciler.runtime.logs import without_credentials
 from k8s_ucp.timestamps import stamp
 
 MESSAGE_LIMIT = 2000
@@ -51,7 +52,11 @@ def is_true(item: Mapping[str, Any], type: str) -> bool:
 
 
 def written(item: Mapping[str, Any], wanted: Iterable[Condition], now: str) -> list[dict[str, Any]]:
-    """`wanted` in the form of the status of `item`: times change only when a status does."""
+    """`wanted` in the form of the status of `item`: times change only when a status does.
+
+    Without credentials: messages quote errors of app clusters, and more people can read a status
+    than the Secrets.
+    """
     generation = item["metadata"].get("generation", 0)
     answer = []
     for each in wanted:
@@ -62,7 +67,7 @@ def written(item: Mapping[str, Any], wanted: Iterable[Condition], now: str) -> l
                 "type": each.type,
                 "status": each.status,
                 "reason": each.reason,
-                "message": each.message[:MESSAGE_LIMIT],
+                "message": without_credentials(each.message)[:MESSAGE_LIMIT],
                 "observedGeneration": generation,
                 "lastTransitionTime": before["lastTransitionTime"] if same and before else now,
             }
