@@ -211,8 +211,9 @@ def add(
             # The copies made for the preview are deleted.
             raise typer.Exit(refusals.exit_code)
         report_form(call, edit, name)
-        grant(call, edit, {name: item}, inspect_apps(call, edit, [name]))
-        refuse_new_errors(call, edit)
+        inspection = inspect_apps(call, edit, [name])
+        grant(call, edit, {name: item}, inspection)
+        refuse_new_errors(call, edit, inspection.app_objects)
         topology = edit_topology(call, edit, subject=f"Add the app {name}")
     call.console.say(f"app {name} added; {how_far(call, topology, 'ucp status --watch')}")
     if advice := mutable_tag_advice(item, [each.name for each in topology.spec.environments]):

@@ -54,6 +54,8 @@ from k8s_ucp.topology.rules.keys import find_bad_checks
 from k8s_ucp.topology.transports import transports
 
 SHOWN = 20
+BuiltCharts = Mapping[tuple[str, str], list[Object]]
+"""{(overlay, namespace of its app): objects} of charts that are rendered already."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def check(
     helm: Path | None = None,
     checks: Checks | None = None,
     same: Mapping[str, str] = MappingProxyType({}),
+    charts: BuiltCharts = MappingProxyType({}),
 ) -> CheckResult:
     """Check the repositories.
 
@@ -125,8 +128,8 @@ def check(
     or share a namespace with a changed app.
     helm: the program that renders charts. also: git transports besides https and ssh that overlays
     may use, and URLs allowed over plain http. checks: the settings of ucp.yaml, if there is no core
-    repository to read them from. same: {overlay: another one that builds the same objects}. What
-    can't be checked is reported as a finding.
+    repository to read them from. same: {overlay: another one that builds the same objects}. charts:
+    those that aren't rendered again. What can't be checked is reported as a finding.
     """
     core = Tree.of(checkout.core) if checkout.core else None
     apps = Tree.of(checkout.apps) if checkout.apps else None
@@ -153,7 +156,12 @@ def check(
     if apps is not None and checkout.apps:
         permissions = Permissions(topology)
         built = _built(kustomize, checkout.apps, _groups(apps, only), same, also)
-        _add_charts(built, helm, checkout.apps, apps, permissions, only)
+        homes = {
+            folder: permissions.of(app).home
+            for folder, app, _ in apps.chart_overlays
+            if only is None or app in only
+        }
+        _add_charts(built, helm, checkout.apps, homes, charts)
         faults = [*unread, *_app_faults(apps, built, core_objects, permissions, topology)]
         _locate(triage, "apps", apps, built, faults)
         unjudged = _unjudged(apps, only)
@@ -216,14 +224,13 @@ def _add_charts(
     built: Built,
     helm: Path | None,
     root: Path,
-    apps: Tree,
-    permissions: Permissions,
-    only: Collection[str] | None,
+    homes: Mapping[str, str],
+    known: BuiltCharts,
 ) -> None:
-    """Render the overlays that are Helm charts, each with the namespace of its app."""
-    charts = [each for each in apps.chart_overlays if only is None or each[1] in only]
-    homes = {folder: permissions.of(app).home for folder, app, _ in charts}
-    rendered = build_charts(helm, root, list(homes), homes)
+    """Render the overlays that are Helm charts. homes: {overlay: namespace of its app}."""
+    missing = [folder for folder, home in homes.items() if (folder, home) not in known]
+    rendered = build_charts(helm, root, missing, homes)
+    built.objects |= {each[0]: known[each] for each in homes.items() if each in known}
     built.objects |= rendered.objects
     built.failures |= rendered.failures
 
@@ -282,14 +289,19 @@ def _locate(triage: Triage, repository: str, tree: Tree, built: Built, faults: l
 
 
 def check_rendered(
-    kustomize: Path, rendered: Rendered, *, also: Collection[str] = (), helm: Path | None = None
+    kustomize: Path,
+    rendered: Rendered,
+    *,
+    also: Collection[str] = (),
+    helm: Path | None = None,
+    charts: BuiltCharts = MappingProxyType({}),
 ) -> CheckResult:
-    """Check a render before it is published. also, helm: as in `check`."""
+    """Check a render before it is published. also, helm, charts: as in `check`."""
     with tempfile.TemporaryDirectory(prefix="ucp-check-") as folder:
         render_to(Path(folder), rendered)
         found = Checkout(Path(folder, "core"), Path(folder, "apps"))
         same = _equal_overlays(rendered.apps)
-        return check(kustomize, found, also=also, helm=helm, same=same)
+        return check(kustomize, found, also=also, helm=helm, same=same, charts=charts)
 
 
 def _equal_overlays(files: Mapping[str, bytes]) -> dict[str, str]:

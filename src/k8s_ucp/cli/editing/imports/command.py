@@ -173,7 +173,7 @@ def import_apps(
             # The copies made for the preview are deleted.
             raise typer.Exit(refusals.exit_code)
         grant(call, edit, selection.items, inspection, named=True)
-        refuse_new_errors(call, edit)
+        refuse_new_errors(call, edit, inspection.app_objects)
         history: Callable[[Repository], Sequence[str]] = no_history
         if keep_history:
             moved = _moved(selection, environments)

@@ -22,7 +22,7 @@ from k8s_ucp.errors import UcpError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
-    from k8s_ucp.cli.editing.preview.builds import ChartRenderer
+    from k8s_ucp.cli.editing.preview.builds import BuiltOverlay, ChartRenderer
     from k8s_ucp.gitops.render.inputs import Rendered
     from k8s_ucp.topology import App, Topology
 
@@ -41,6 +41,8 @@ class AppObjects:
     is_chart: bool = False
     texts: dict[str, str] = field(default_factory=dict)
     """{environment: objects as YAML}"""
+    charts: dict[tuple[str, str], list[Mapping[str, Any]]] = field(default_factory=dict)
+    """{(overlay, namespace): objects} of a chart, which the check needn't render again."""
     unlisted: dict[str, list[str]] = field(default_factory=dict)
     """{image: environments} in which no overlay lists its version, so that it can't be promoted."""
     unset: list[str] = field(default_factory=list)
@@ -63,24 +65,22 @@ def objects_of(
 
     failures: receives the errors of apps that can't be built, by name. None: the first is raised.
     """
-    from k8s_ucp.gitops.manifests.build_many import objects
-
     by_name = {each.name: each for each in apps}
     built: list[_Built] = []
     charts = {each.split("/")[1] for each in rendered.apps if _CHART.fullmatch(each)}
     found = {name: AppObjects(is_chart=name in charts) for name in by_name}
-    parsed: dict[str, tuple[str, list[Mapping[str, Any]]]] = {}
-    for name, environment, shown, again in _built(call, rendered, topology, [*by_name], failures):
-        if name not in parsed or parsed[name][0] is not shown:
-            parsed[name] = shown, list(objects(shown))
-        items = parsed[name][1]
+    for name, environment, overlay, again in _built(call, rendered, topology, [*by_name], failures):
+        items = overlay.objects
         if not found[name].texts:
             where = rendered, name, environment, items
             unset = unset_images(*where, again) if again else images_outside_containers(*where)
             found[name].unset.extend(unset)
         built.append((name, environment, items))
         found[name].objects.extend(items)
-        found[name].texts[environment] = shown
+        found[name].texts[environment] = overlay.text
+        if again:
+            place = f"apps/{name}/overlays/{environment}", by_name[name].home
+            found[name].charts[place] = items
         for image in unlisted_images(rendered, name, environment, items):
             found[name].unlisted.setdefault(image, []).append(environment)
     beside = _of_neighbors(call, rendered, topology, by_name)
@@ -98,11 +98,10 @@ def _of_neighbors(
     Those that can't be built are left out: that is not for whoever adds another app.
     """
     from k8s_ucp.gitops.check.shared_namespaces import with_neighbors
-    from k8s_ucp.gitops.manifests.build_many import objects
 
     others = sorted(with_neighbors(names, topology).difference(names))
     built = _built(call, rendered, topology, others, {}) if others else ()
-    return [(name, environment, list(objects(shown))) for name, environment, shown, _ in built]
+    return [(name, environment, overlay.objects) for name, environment, overlay, _ in built]
 
 
 def _missing(
@@ -151,8 +150,8 @@ def _built(
     topology: Topology,
     names: Sequence[str],
     failures: dict[str, UcpError] | None,
-) -> Iterator[tuple[str, str, str, ChartRenderer | None]]:
-    """(app, environment, objects as YAML, function to render a chart again).
+) -> Iterator[tuple[str, str, BuiltOverlay, ChartRenderer | None]]:
+    """(app, environment, what it creates, function to render a chart again).
 
     failures: as in `objects_of`.
     """
@@ -171,7 +170,7 @@ def _built(
         pool = ThreadPoolExecutor(max_workers=WORKERS)
         try:
             # The programs run while this thread looks at what the ones before have built.
-            builds: dict[tuple[str, str], Future[str]] = {}
+            builds: dict[tuple[str, str], Future[BuiltOverlay]] = {}
             same = first_equal(rendered.apps, environments)
             for environment, name in product(environments, names):
                 first = name, same.get((name, environment), environment)
@@ -180,13 +179,13 @@ def _built(
             while waiting:
                 (name, environment), build = waiting.popleft()
                 try:
-                    shown = build.result()
+                    overlay = build.result()
                 except UcpError as error:
                     if failures is None:
                         raise
                     failures.setdefault(name, error)
                     continue
-                yield name, environment, shown, builder.chart_renderer(name, environment)
+                yield name, environment, overlay, builder.chart_renderer(name, environment)
         finally:
             programs.end()
             pool.shutdown(cancel_futures=True)

@@ -19,6 +19,15 @@ ChartRenderer = Callable[[Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)
+class BuiltOverlay:
+    """What an app creates in an environment."""
+
+    text: str
+    """As YAML."""
+    objects: list[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
 class OverlayBuilder:
     """Builds overlays of a rendered app repository, which is the folder `apps`."""
 
@@ -28,14 +37,18 @@ class OverlayBuilder:
     topology: Topology
     programs: RunningPrograms | None = None
 
-    def build(self, app: str, environment: str) -> str:
-        """The objects of an app in an environment, as YAML. Raises UcpError."""
+    def build(self, app: str, environment: str) -> BuiltOverlay:
+        """Build an app for an environment. Raises UcpError."""
+        from k8s_ucp.gitops.manifests.build_many import objects
+
         folder = _overlay(app, environment)
         if (self.apps / folder / "kustomization.yaml").exists():
-            return self._kustomized(app, environment)
-        if (self.apps / folder / "Chart.yaml").exists():
+            text = self._kustomized(app, environment)
+        elif (self.apps / folder / "Chart.yaml").exists():
             return self._templated(app, environment)
-        return _as_they_are(self.apps / folder)
+        else:
+            text = _as_they_are(self.apps / folder)
+        return BuiltOverlay(text, objects(text))
 
     def chart_renderer(self, app: str, environment: str) -> ChartRenderer | None:
         """What renders the app's chart with further values; None if the app isn't a chart."""
@@ -80,7 +93,7 @@ class OverlayBuilder:
                 else "fix the kustomization, then run the command again",
             ) from error
 
-    def _templated(self, app: str, environment: str) -> str:
+    def _templated(self, app: str, environment: str) -> BuiltOverlay:
         from k8s_ucp.gitops.manifests.build_charts import build_charts
         from k8s_ucp.gitops.manifests.yaml_text import dump_all
 
@@ -91,7 +104,8 @@ class OverlayBuilder:
                 f"{app} on {environment}: {built.failures[folder]}",
                 next="run the command again with --values FILE, if the chart lacks values",
             )
-        return dump_all(built.objects[folder], for_files=False)
+        found = built.objects[folder]
+        return BuiltOverlay(dump_all(found, for_files=False), found)
 
     def _home(self, app: str) -> str:
         return next(each.home for each in self.topology.spec.apps if each.name == app)

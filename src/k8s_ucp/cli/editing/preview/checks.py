@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests
@@ -11,6 +11,7 @@ from k8s_ucp.errors import UcpError
 
 if TYPE_CHECKING:
     from k8s_ucp.cli.command import Invocation
+    from k8s_ucp.cli.editing.preview.app_objects import AppObjects
     from k8s_ucp.cli.editing.topology_edit import Edit
     from k8s_ucp.gitops.check.findings import CheckFinding
     from k8s_ucp.gitops.check.repositories import CheckResult
@@ -22,11 +23,11 @@ GRANTED_BY_FLAGS = ("cluster-kind-not-allowed", "namespace-not-allowed", "refere
 
 
 def findings_of(
-    call: Invocation, after: Rendered, topology: Topology, names: Sequence[str]
+    call: Invocation, after: Rendered, topology: Topology, built: Mapping[str, AppObjects]
 ) -> list[CheckFinding]:
-    """Findings in the folders of these apps."""
-    starts = tuple(f"apps/{each}/" for each in names)
-    found = _checked(call, after, topology).findings
+    """Findings in the folders of apps. built: what each of them creates."""
+    starts = tuple(f"apps/{each}/" for each in built)
+    found = _checked(call, after, topology, built).findings
     return [each for each in found if each.path.startswith(starts)]
 
 
@@ -38,7 +39,7 @@ def blocking(findings: Sequence[CheckFinding]) -> list[str]:
     return lines_of(errors)
 
 
-def refuse_new_errors(call: Invocation, edit: Edit) -> None:
+def refuse_new_errors(call: Invocation, edit: Edit, built: Mapping[str, AppObjects]) -> None:
     """Check people's manifests before the first start, which would otherwise fail halfway.
 
     Apps given by an image can break a rule only together with other manifests, such as an Ingress
@@ -54,12 +55,13 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
         or call.workspace.gitops(topology.name).core.exists()
     ):
         return
-    after = _checked(call, render_repositories(call, text.encode(), topology), topology).errors
+    rendered = render_repositories(call, text.encode(), topology)
+    after = _checked(call, rendered, topology, built).errors
     if not after:
         return
     path = call.workspace.topology_file
     known = load(path)
-    before = _checked(call, render_repositories(call, path.read_bytes(), known), known).errors
+    before = _checked(call, render_repositories(call, path.read_bytes(), known), known, {}).errors
     if new := [each for each in after if each not in before]:
         raise UcpError(
             "\n".join(["`ucp check` would refuse it:", *shown(new)]),
@@ -68,12 +70,18 @@ def refuse_new_errors(call: Invocation, edit: Edit) -> None:
         )
 
 
-def _checked(call: Invocation, rendered: Rendered, topology: Topology) -> CheckResult:
+def _checked(
+    call: Invocation, rendered: Rendered, topology: Topology, built: Mapping[str, AppObjects]
+) -> CheckResult:
     from k8s_ucp.cli.app_sources import pinned_helm
     from k8s_ucp.cli.check import kustomize
     from k8s_ucp.gitops.check.repositories import check_rendered
     from k8s_ucp.topology.transports import transports
 
     return check_rendered(
-        kustomize(), rendered, also=transports(topology), helm=pinned_helm(call, topology)
+        kustomize(),
+        rendered,
+        also=transports(topology),
+        helm=pinned_helm(call, topology),
+        charts={place: found for each in built.values() for place, found in each.charts.items()},
     )

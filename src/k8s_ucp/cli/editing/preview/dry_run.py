@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.editing.preview.app_objects import has_own_manifests, objects_of
+from k8s_ucp.cli.editing.preview.app_objects import AppObjects, has_own_manifests, objects_of
 from k8s_ucp.cli.editing.preview.checks import blocking, findings_of
 from k8s_ucp.cli.editing.preview.notes import (
     print_foreign_kinds,
@@ -57,10 +57,11 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     for file, what in differing_files(before, after):
         call.console.data(f"# {file} ({what})")
     app = next(each for each in topology.spec.apps if each.name == name)
-    app_objects = objects_of(call, after, topology, [app])[name]
+    built = objects_of(call, after, topology, [app])
+    app_objects = built[name]
     for environment, shown in app_objects.texts.items():
         call.console.data(f"# {name} on {environment}\n{shown}")
-    found = findings_of(call, after, topology, [name])
+    found = findings_of(call, after, topology, built)
     for line in lines_of(each for each in found if not each.blocks):
         call.console.say(line)
     for line in blocking(found):
@@ -101,5 +102,6 @@ def changes(
                 print_notes_of(call, topology, app, app_objects)
             refusals = refusals_of(app, app_objects, f"{app.name}=")
             lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
-    found = blocking(findings_of(call, after, topology, names))
+    built = {name: inspection.app_objects.get(name, AppObjects()) for name in names}
+    found = blocking(findings_of(call, after, topology, built))
     return differing_files(before, after), Refusals(lacking, found)
