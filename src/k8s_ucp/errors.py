@@ -8,7 +8,7 @@ is reported as one (exit code 3). Messages never contain a secret: the packages 
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 NEXT_STEP = "; next: "
 """Separates the problem from the next command in a one-line message."""
@@ -33,14 +33,18 @@ class UcpError(Exception):
 
     message: what failed and on what, one or more lines, no trailing full stop needed.
     next: the command or edit that helps, or None if the message says it all.
+    apps: those of ucp.yaml that it is about, if an import can add the others.
     """
 
     exit_code = 1
+    apps: tuple[str, ...] = ()
 
-    def __init__(self, message: str, *, next: str | None = None) -> None:
+    def __init__(self, message: str, *, next: str | None = None, apps: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.next = next
+        if apps := tuple(apps):
+            self.apps = apps
 
     def __str__(self) -> str:
         return f"{self.message}\n  next: {self.next}" if self.next else self.message

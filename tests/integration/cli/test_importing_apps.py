@@ -324,6 +324,42 @@ def test_app_that_can_not_be_built_or_is_forbidden_is_listed_and_the_others_are_
         ucp(workspace, "app", "import", source, "--app", "tool")
 
 
+def test_app_that_the_check_refuses_can_be_left_out(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: bad}\n"
+    service += "spec: {selector: {app: nothing}, ports: [{port: 80}]}\n"
+    role = "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nrules: []\n"
+    files = {
+        "api/web.yaml": f"{DEPLOYMENT}{role}metadata: {{name: api}}\n",
+        "bad/web.yaml": DEPLOYMENT + service,
+        "web/web.yaml": DEPLOYMENT,
+    }
+    source = str(write(tmp_path / "theirs", files))
+    with pytest.raises(UsageError) as refused:
+        ucp(workspace, "app", "import", source, "--all")
+    assert str(refused.value.next).endswith("; or leave it out: --skip-app api")
+    words = ("app", "import", source, "--all", "--skip-app", "api")
+    said = ucp(workspace, *words, "--dry-run", code=1)
+    assert "next: to add the others only: --skip-app bad" in said
+    before = everything(workspace)
+    for started in (False, True):
+        if started:
+            Workspace.at(workspace).gitops("demo").core.mkdir(parents=True)
+            ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+            before = everything(workspace)
+        with pytest.raises(UcpError, match="labels app=nothing") as refused:
+            ucp(workspace, *words)
+        assert str(refused.value.next).endswith("; or leave it out: --skip-app bad")
+        assert everything(workspace) == before
+    with pytest.raises(UsageError, match="leaves out all"):
+        ucp(workspace, *words, "--skip-app", "bad", "--skip-app", "web")
+    with pytest.raises(UsageError, match="no such app was found; found: bad, web"):
+        ucp(workspace, *words, "--skip-app", "none")
+    ucp(workspace, *words, "--skip-app", "bad")
+    assert apps_of(workspace)[-1] == "web"
+
+
 def test_values_files_of_another_repository_are_imported(
     workspace: Path, tmp_path: Path, toolbox: Toolbox
 ) -> None:

@@ -65,6 +65,7 @@ class CheckFinding:
 
 
 _OVERLAY = re.compile(r"^(apps/[^/]+/overlays/)([^/]+)")
+_OF_APP = re.compile(r"^apps/([^/]+)/")
 _SHARED: tuple[RuleId, ...] = ("build-failed",)
 """Rules whose equal findings in several apps have one cause, such as a missing program."""
 
@@ -79,6 +80,12 @@ def without_consequences(findings: Iterable[CheckFinding]) -> list[CheckFinding]
         if not each.included_in
         or (each.repository, each.path, each.object, each.included_in) not in known
     ]
+
+
+def apps_of(findings: Iterable[CheckFinding]) -> set[str]:
+    """The apps in whose folders there are findings."""
+    found = (_OF_APP.match(each.path) for each in findings if each.repository == "apps")
+    return {each[1] for each in found if each}
 
 
 def lines_of(findings: Iterable[CheckFinding], *, located: bool = False) -> list[str]:

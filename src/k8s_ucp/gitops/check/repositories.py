@@ -31,7 +31,13 @@ from k8s_ucp.gitops.check.files import (
     find_file_faults,
     find_topology_faults,
 )
-from k8s_ucp.gitops.check.findings import CheckFinding, Fault, lines_of, without_consequences
+from k8s_ucp.gitops.check.findings import (
+    CheckFinding,
+    Fault,
+    apps_of,
+    lines_of,
+    without_consequences,
+)
 from k8s_ucp.gitops.check.guard_rails import GuardRailRules
 from k8s_ucp.gitops.check.locations import Locations
 from k8s_ucp.gitops.check.objects import Object, find_faults, mirrored_in
@@ -448,7 +454,9 @@ def refuse(checked: CheckResult, what: str) -> None:
     if not checked.errors:
         return
     raise UcpError(
-        "\n".join([f"{what}:", *shown(checked.errors)]), next="fix it, then run `ucp check`"
+        "\n".join([f"{what}:", *shown(checked.errors)]),
+        next="fix it, then run `ucp check`",
+        apps=apps_of(checked.errors),
     )
 
 

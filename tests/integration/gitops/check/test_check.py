@@ -229,6 +229,21 @@ def test_secret_that_another_app_of_the_namespace_creates_is_not_missing(
         ]
 
 
+def test_charts_that_are_rendered_already_are_checked_without_helm(kustomize: Path) -> None:
+    rendered = render(demo(apps=(App(name="web", image="a/b", tag="1.0"),)), FACTS)
+    folders = [f"apps/web/overlays/{each}" for each in ("prod", "stage")]
+    files = {path: text for path, text in rendered.apps.items() if "/web/overlays/" not in path}
+    files |= {f"{each}/Chart.yaml": b"name: web\nversion: 1.0.0\n" for each in folders}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"pods": 1}}
+    known = {(folders[0], "web"): [pod], (folders[1], "elsewhere"): [pod]}
+    found = check_rendered(kustomize, replace(rendered, apps=files), charts=known).errors
+    assert {(each.path, each.rule) for each in found if each.repository == "apps"} >= {
+        (folders[0], "field-unknown"),
+        (folders[1], "build-failed"),
+    }
+    assert (folders[0], "build-failed") not in {(each.path, each.rule) for each in found}
+
+
 def test_a_failed_build_of_equal_overlays_is_reported_for_each_environment(
     kustomize: Path,
 ) -> None:

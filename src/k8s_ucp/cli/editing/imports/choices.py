@@ -95,7 +95,12 @@ def by_app(words: Sequence[str], flag: str) -> dict[str, list[str]]:
 
 
 def pick_apps(
-    found: Discovery, names: tuple[str, ...], *, every: bool, dry_run: bool
+    found: Discovery,
+    names: tuple[str, ...],
+    left_out: Sequence[str],
+    *,
+    every: bool,
+    dry_run: bool,
 ) -> list[DiscoveredApp]:
     """The selected apps. Raises UsageError."""
     from k8s_ucp.cli.questions import can_ask, choose_many
@@ -115,8 +120,13 @@ def pick_apps(
                 advice, "ucp app add NAME IMAGE:TAG for each image, or ucp app add NAME FOLDER"
             ),
         )
+    for name in left_out:
+        if not known.pop(name, None) and name not in {each.name for each in found.refusals}:
+            raise UsageError(f"--skip-app {name}: no such app was found; found: {some([*known])}")
+    if not known:
+        raise UsageError("--skip-app leaves out all apps that were found; nothing was changed")
     if names:
-        return [known[name] for name in dict.fromkeys(names)]
+        return [known[name] for name in dict.fromkeys(names) if name in known]
     if every or dry_run:
         return list(known.values())
     if not can_ask():

@@ -66,6 +66,10 @@ def import_apps(
         list[str] | None, option("--app", "NAME", "Name of an app to add; repeatable.")
     ] = None,
     every: Annotated[bool, option("--all", None, "Add every app that can be added.")] = False,
+    skip_app: Annotated[
+        list[str] | None,
+        option("--skip-app", "NAME", "Name of an app to leave out; repeatable."),
+    ] = None,
     rename: Annotated[
         list[str] | None,
         option(
@@ -155,7 +159,8 @@ def import_apps(
     if output is Output.table:
         show_found(call, found)
     wanted = tuple(names.get(each, each) for each in app or ())
-    picked = pick_apps(found, wanted, every=every, dry_run=dry_run)
+    left_out = [names.get(each, each) for each in skip_app or ()]
+    picked = pick_apps(found, wanted, left_out, every=every, dry_run=dry_run)
     mapping = complete_mapping(
         picked, environments, mapping, skip_others=OTHERS in (skip_env or ())
     )
@@ -166,6 +171,7 @@ def import_apps(
         candidates = _candidates(selection, picked, opened, answers, folder)
         fetch_apps(call, topology, selection, candidates, opened.place, undone)
         edit = adding(selection)
+        undone.enter_context(selection.proposing_others())
         inspection = build_apps(call, edit, selection, origin)
         _report(call, selection, edit, forms=not dry_run or output is Output.table)
         if dry_run:

@@ -16,7 +16,7 @@ from k8s_ucp.cli.editing.adding.chart_pins import (
     pinned_concurrently,
 )
 from k8s_ucp.cli.editing.adding.items import item_of, read_item, unpinned_chart
-from k8s_ucp.cli.editing.imports.selection import NAMED, Candidate, ChosenApp, Selection
+from k8s_ucp.cli.editing.imports.selection import Candidate, ChosenApp, Selection
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects
 from k8s_ucp.cli.editing.preview.granting import Inspection, inspect_apps
 from k8s_ucp.cli.editing.preview.permissions import is_application
@@ -133,7 +133,8 @@ def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origi
             again = "run the command again with --values"
             error.next = error.next.replace(again, f"{command} --values")
         if selection.explicit:
-            raise _with_others(error, [each for each in selection.choices if each != name])
+            error.apps = (name,)
+            raise error
         selection.leave_out(choice.candidate.finding, error)
     for name, why in declaring_applications(inspection, selection).items():
         selection.leave_out(selection.choices[name].candidate.finding, why)
@@ -202,12 +203,3 @@ def empty_charts(
                 advice = f"{command} --values FILE, if the chart lacks values"
             found[name] = NotImportable("its chart renders no objects", advice)
     return found
-
-
-def _with_others(error: UcpError, others: Sequence[str]) -> UcpError:
-    """The error of one app, with the flags that add the others."""
-    if others:
-        flags = " ".join(f"--app {each}" for each in others[:NAMED])
-        more = " and the others" if len(others) > NAMED else ""
-        error.next = f"{error.next}; or leave it out: {flags}{more}"
-    return error

@@ -122,4 +122,6 @@ def preview_import(
     call.console.data("\n".join(["", *(f"# {file} ({what})" for file, what in files)]))
     for each in refusals.reasons:
         call.console.say(f"would be refused: {each}")
+    if flags := selection.without(refusals.apps) if refusals.apps else "":
+        call.console.say(f"  next: to add the others only: {flags}")
     return refusals

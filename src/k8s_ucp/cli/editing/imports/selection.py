@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -53,6 +53,26 @@ class Selection:
     choices: dict[str, ChosenApp] = field(default_factory=dict)
     _left_out: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     """{(reason, advice): apps}"""
+
+    def without(self, refused: Collection[str]) -> str:
+        """Flags of the import that add all but these apps; empty if it can't add any other."""
+        if not (others := [each for each in self.choices if each not in refused]):
+            return ""
+        if self.explicit:
+            more = " and the others" if len(others) > NAMED else ""
+            return " ".join(f"--app {each}" for each in others[:NAMED]) + more
+        return " ".join(f"--skip-app {each}" for each in self.choices if each in refused)
+
+    @contextlib.contextmanager
+    def proposing_others(self) -> Iterator[None]:
+        """Let an error that is about some of the apps propose to add the others."""
+        try:
+            yield
+        except UcpError as error:
+            if error.apps and (flags := self.without(error.apps)):
+                what = "it" if len(error.apps) == 1 else "them"
+                error.next = "; ".join(filter(None, [error.next, f"or leave {what} out: {flags}"]))
+            raise
 
     @property
     def items(self) -> dict[str, dict[str, Any]]:

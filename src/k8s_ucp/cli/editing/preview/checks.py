@@ -31,12 +31,9 @@ def findings_of(
     return [each for each in found if each.path.startswith(starts)]
 
 
-def blocking(findings: Sequence[CheckFinding]) -> list[str]:
-    """Messages of the errors that no flag of the command settles."""
-    from k8s_ucp.gitops.check.findings import lines_of
-
-    errors = (each for each in findings if each.blocks and each.rule not in GRANTED_BY_FLAGS)
-    return lines_of(errors)
+def blocking(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
+    """The errors that no flag of the command settles."""
+    return [each for each in findings if each.blocks and each.rule not in GRANTED_BY_FLAGS]
 
 
 def refuse_new_errors(call: Invocation, edit: Edit, built: Mapping[str, AppObjects]) -> None:
@@ -46,6 +43,7 @@ def refuse_new_errors(call: Invocation, edit: Edit, built: Mapping[str, AppObjec
     with the same host. If the topology was started, the push of the edit is checked. Raises
     UcpError.
     """
+    from k8s_ucp.gitops.check.findings import apps_of
     from k8s_ucp.gitops.check.repositories import shown
     from k8s_ucp.topology import load
 
@@ -67,6 +65,7 @@ def refuse_new_errors(call: Invocation, edit: Edit, built: Mapping[str, AppObjec
             "\n".join(["`ucp check` would refuse it:", *shown(new)]),
             next="fix it, then run the command again; each rule is explained in docs/checks.md, "
             f"and what may be ignored goes to spec.checks.ignore in {path.name}",
+            apps=apps_of(new),
         )
 
 

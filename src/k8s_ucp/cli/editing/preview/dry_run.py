@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ class Refusals:
     """What the apps aren't allowed."""
     findings: Sequence[str] = ()
     """Findings of the check."""
+    apps: Collection[str] = ()
+    """The apps that they are about."""
 
     @property
     def reasons(self) -> list[str]:
@@ -64,16 +66,17 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     found = findings_of(call, after, topology, built)
     for line in lines_of(each for each in found if not each.blocks):
         call.console.say(line)
-    for line in blocking(found):
+    errors = lines_of(blocking(found))
+    for line in errors:
         call.console.say(f"would be refused: {line}")
     if not has_own_manifests(app):
-        return Refusals(findings=blocking(found))
+        return Refusals(findings=errors)
     print_foreign_kinds(call, topology, {name: app_objects.objects})
     print_notes_of(call, topology, app, app_objects)
     lacking = refusals_of(app, app_objects)
     for words in lacking:
         call.console.say(f"would be refused: {words}")
-    return Refusals(lacking, blocking(found))
+    return Refusals(lacking, errors)
 
 
 def changes(
@@ -88,8 +91,11 @@ def changes(
 
     notes: print what people should know of the apps. Raises UcpError.
     """
+    from k8s_ucp.gitops.check.findings import apps_of, lines_of
+
     _, topology, before, after = before_and_after(call, edit)
     lacking: list[str] = []
+    refused: set[str] = set()
     if notes:
         print_foreign_kinds(
             call,
@@ -101,7 +107,10 @@ def changes(
             if notes:
                 print_notes_of(call, topology, app, app_objects)
             refusals = refusals_of(app, app_objects, f"{app.name}=")
+            refused |= {app.name} if refusals else set()
             lacking += [f"{app.name}: {each.removeprefix(f'{app.name}: ')}" for each in refusals]
     built = {name: inspection.app_objects.get(name, AppObjects()) for name in names}
     found = blocking(findings_of(call, after, topology, built))
-    return differing_files(before, after), Refusals(lacking, found)
+    return differing_files(before, after), Refusals(
+        lacking, lines_of(found), refused | apps_of(found)
+    )

@@ -93,6 +93,7 @@ def _ask(
                     *(f"; {each.advice}" for each in lacking.values() if each.advice),
                 ]
             ),
+            apps=lacking,
         )
     for name, each in lacking.items():
         if not confirm(f"{name}: {each.words}. Allow it?", default=False):
