@@ -24,6 +24,9 @@ APPLIED = frozenset(
 )
 """Keys of Argo CD's Helm settings that are used here, too."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef", "$schema")
+_IDS = ("$id", "id")
+_DRAFT = re.compile(r"https?://json-schema\.org/(draft-0[467]|draft/20\d\d-\d\d)/")
+"""Schemas of schemas that helm doesn't fetch."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)")
 _SCHEMA = "values.schema.json"
 _MOST_FILES = 20_000
@@ -72,11 +75,10 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
             raise UcpError(
                 f"{folder} is not rendered: {link} is a symlink that points outside of it"
             )
-    refuse_outside_schemas(chart)
     settings = _settings(chart)
     name = settings.get("releaseName") or "-".join(folder.split("/")[1::2])
     files = settings.get("valueFiles")
-    words = ["--namespace", namespace, "--include-crds"]
+    words = ["--namespace", namespace, "--include-crds", *schema_options(chart)]
     for each in files if isinstance(files, list) else ():
         file = (chart / str(each)).resolve()
         if not file.is_relative_to(chart.parents[2].resolve()):
@@ -96,10 +98,18 @@ def _render(helm: Path, chart: Path, folder: str, namespace: str, more: Mapping[
         raise UcpError(f"helm can't render it: {error.message}") from error
 
 
-def refuse_outside_schemas(chart: Path) -> None:
+def schema_options(chart: Path) -> list[str]:
+    """Options with which helm contacts no host that a values schema names: it is ignored then.
+
+    Raises UcpError as `refuse_outside_schemas`.
+    """
+    return ["--skip-schema-validation"] if refuse_outside_schemas(chart) else []
+
+
+def refuse_outside_schemas(chart: Path) -> bool:
     """Raise UcpError if helm would read a file of this machine as part of a values schema.
 
-    Its message would have words of that file.
+    Its message would have words of that file. Returns whether helm would fetch a part of a schema.
     """
     try:
         paths = {each.relative_to(chart).as_posix(): each for each in _files_of(chart)}
@@ -107,7 +117,7 @@ def refuse_outside_schemas(chart: Path) -> None:
         files = {name: each.read_bytes() for name, each in read.items()}
     except OSError as error:
         raise UcpError(f"the chart can't be read: {error}") from error
-    _refuse_outside(files, "", _DEEPEST)
+    return _refuse_outside(files, "", _DEEPEST)
 
 
 def _files_of(chart: Path) -> Iterator[Path]:
@@ -129,18 +139,24 @@ def _files_of(chart: Path) -> Iterator[Path]:
                 yield path
 
 
-def _refuse_outside(files: Mapping[str, bytes], above: str, deepest: int) -> None:
+def _refuse_outside(files: Mapping[str, bytes], above: str, deepest: int) -> bool:
+    fetches = False
     for path, content in files.items():
         where = f"{above}{path}"
         if not _is_packed(path):
-            if outside := _outside_reference(content):
-                raise UcpError(f"{where} {outside}")
+            schema = _read_schema(content, where)
+            if outside := _outside_reference(schema):
+                raise UcpError(
+                    f"{where} refers to {outside}, which helm would read from this machine"
+                )
+            fetches |= _fetches(schema)
             continue
         if deepest == 0:
             raise UcpError(f"{where} is packed in too many other charts")
         inside = unpack(content, where)
         read = {name: each for name, each in inside.items() if _is_read(name)}
-        _refuse_outside(read, f"{where}/", deepest - 1)
+        fetches |= _refuse_outside(read, f"{where}/", deepest - 1)
+    return fetches
 
 
 def _is_read(path: str) -> bool:
@@ -151,34 +167,61 @@ def _is_packed(path: str) -> bool:
     return path.endswith(".tgz") and "charts" in path.split("/")[:-1]
 
 
-def _outside_reference(schema: bytes) -> str | None:
-    """What a values schema refers to on this machine, if anything, or why it can't be read.
+def _read_schema(schema: bytes, where: str) -> Any:
+    try:
+        return json.loads(schema)
+    except (ValueError, RecursionError) as error:
+        raise UcpError(f"{where} is not a valid JSON schema: {error}") from error
+
+
+def _outside_reference(schema: Any) -> str | None:
+    """What a values schema refers to on this machine, if anything.
 
     For helm, the schema is in the root folder of the machine, unless it has an address itself.
     """
-    try:
-        content = json.loads(schema)
-    except (ValueError, RecursionError) as error:
-        return f"is not a valid JSON schema: {error}"
-    root = content if isinstance(content, dict) else {}
+    for each in _maps_in(schema):
+        outside = [one for one in map(each.get, (*_REFERENCES, *_IDS)) if _scheme(one) == "file"]
+        if not _is_elsewhere(schema):
+            outside += filter(_is_relative, map(each.get, _REFERENCES))
+        if outside:
+            return str(outside[0])
+    return None
+
+
+def _fetches(schema: Any) -> bool:
+    """Whether helm would fetch what a values schema refers to.
+
+    It knows the drafts themselves. That a reference to a part of the schema itself counts, if it
+    is written as an address, costs no more than its validation.
+    """
+    found = [one for each in _maps_in(schema) for one in map(each.get, _REFERENCES)]
+    if _is_elsewhere(schema) and any(map(_is_relative, found)):
+        return True
+    return any(_scheme(each) in ("http", "https") and not _DRAFT.match(str(each)) for each in found)
+
+
+def _is_elsewhere(schema: Any) -> bool:
+    """Whether a schema has an address itself."""
+    root = schema if isinstance(schema, dict) else {}
     key = "id" if "draft-04" in str(root.get("$schema")) else "$id"
     # Old drafts ignore what is beside a reference.
-    is_elsewhere = "$ref" not in root and _scheme(root.get(key)) in ("http", "https", "urn")
-    waiting = [content]
+    return "$ref" not in root and _scheme(root.get(key)) in ("http", "https", "urn")
+
+
+def _is_relative(reference: object) -> bool:
+    """Whether a reference leads to another schema beside this one."""
+    return _scheme(reference) == "" and not str(reference).startswith("#")
+
+
+def _maps_in(schema: Any) -> Iterator[Mapping[str, Any]]:
+    waiting = [schema]
     while waiting:
         each = waiting.pop()
         if isinstance(each, list):
             waiting += each
         elif isinstance(each, dict):
             waiting += each.values()
-            named = [each.get(name) for name in (*_REFERENCES, "$id", "id")]
-            outside = [one for one in named if _scheme(one) == "file"]
-            if not is_elsewhere:
-                relative = (one for one in named[: len(_REFERENCES)] if _scheme(one) == "")
-                outside += [one for one in relative if not str(one).startswith("#")]
-            if outside:
-                return f"refers to {outside[0]}, which helm would read from this machine"
-    return None
+            yield each
 
 
 def _scheme(reference: object) -> str | None:

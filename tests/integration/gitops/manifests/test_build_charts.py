@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import sys
 import tarfile
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.cli.editing.imports.source import renderer
 from k8s_ucp.gitops.manifests import helm
 from k8s_ucp.gitops.manifests.build_charts import NO_HELM, build_charts
 from k8s_ucp.gitops.manifests.helm import call
+from k8s_ucp.gitops.render.app_manifests import folder_place
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.chart_servers import web_files
 
@@ -136,6 +139,40 @@ def test_schemas_of_values_may_refer_to_themselves(
 ) -> None:
     chart(tmp_path, **{"values.schema.json": json.dumps(schema)})
     assert build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {}).failures == {}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"replicas": {"$ref": "{}/replicas.json"}}},
+        {"$id": "{}/all.json", "properties": {"replicas": {"$ref": "replicas.json"}}},
+        {"$schema": "{}/own.json", "type": "object"},
+    ],
+)
+def test_no_host_that_a_schema_of_values_names_is_contacted(
+    schema: dict[str, Any], tmp_path: Path, toolbox: Toolbox
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        folder = chart(tmp_path, **{"values.schema.json": json.dumps(schema).replace("{}", url)})
+        built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+        assert built.failures == {}
+        tree = folder_place(folder.parent)
+        assert "replicas: 1" in renderer(tree, lambda: toolbox.path("helm"))("stage", None)
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_values_that_their_schema_forbids_are_refused(tmp_path: Path, toolbox: Toolbox) -> None:
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "properties": {"replicas": {"$ref": "#/$defs/few"}},
+        "$defs": {"few": {"maximum": 4}},
+    }
+    chart(tmp_path, **{"values.schema.json": json.dumps(schema)})
+    built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
+    assert "maximum" in built.failures[FOLDER]
 
 
 def test_a_link_to_itself_is_reported_as_any_other_fault(tmp_path: Path, toolbox: Toolbox) -> None:

@@ -135,6 +135,7 @@ def _remotes(folder: Path) -> tuple[str, ...]:
 
 def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
     """Renders charts whose templates are Applications, with helm."""
+    from k8s_ucp.gitops.manifests.build_charts import schema_options
     from k8s_ucp.gitops.manifests.chart_source import write_files
     from k8s_ucp.gitops.manifests.helm import template, values_from
 
@@ -142,12 +143,12 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
             write_files(root, place.below(chart))
-            words: list[str] = []
+            words = schema_options(root)
             if isinstance(values, bytes):
                 write_files(Path(home), {"values.yaml": values})
-                words = values_from(Path(home, "values.yaml"))
+                words += values_from(Path(home, "values.yaml"))
             elif values:
-                words = values_from(root / values)
+                words += values_from(root / values)
             timeout = RENDER_SECONDS
             return template(helm(), "import", root, words, home=Path(home), timeout=timeout)
 
