@@ -186,12 +186,13 @@ def _log(path: Path, name: str) -> Iterator[Callable[[StepEvent], None]]:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
         raise UcpError(f"failed to write {path}: {error.strerror}") from error
-    with os.fdopen(descriptor, "a", encoding="utf-8") as stream:
+    # Unbuffered: on a full disk, closing a buffer would fail and hide the outcome of the run.
+    with os.fdopen(descriptor, "ab", buffering=0) as stream:
 
         def write(words: str) -> None:
+            line = f"{stamp(time.time())} {name} {without_secrets(words)}\n"
             with contextlib.suppress(OSError):
-                stream.write(f"{stamp(time.time())} {name} {without_secrets(words)}\n")
-                stream.flush()
+                stream.write(line.encode("utf-8", "replace"))
 
         write(f"begins: {command_line()}")
         last: dict[str, str] = {}

@@ -10,7 +10,7 @@ import pytest
 
 from k8s_ucp import process
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.plan_runner import open_journal
+from k8s_ucp.cli.plan_runner import _log, open_journal
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError
 
@@ -50,3 +50,11 @@ def test_what_a_killed_process_did_is_continued(
     open_journal(path, "environment stage", "ucp env remove stage", CONSOLE)
     assert "was killed" in (said := capsys.readouterr().err)
     assert "continuing from there" in said
+
+
+def test_a_log_on_a_full_disk_does_not_hide_the_outcome() -> None:
+    full = Path("/dev/full")
+    with _log(full, "stop"):
+        pass
+    with pytest.raises(UcpError, match="the backup failed"), _log(full, "stop"):
+        raise UcpError("the backup failed")

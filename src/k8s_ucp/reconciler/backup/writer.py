@@ -7,6 +7,7 @@ reports it.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ from k8s_ucp.errors import UcpError
 from k8s_ucp.kube import KubeError
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.settings import Settings
-from k8s_ucp.workspace import make_private_folder, write_private_file
+from k8s_ucp.workspace import FILE_MODE, make_private_folder, write_private_file
 
 if TYPE_CHECKING:
     from k8s_ucp.reconciler.backup.core_state import CoreState
@@ -31,15 +32,20 @@ def failure(folder: Path) -> str:
     folder: see BackupSettings.
     """
     try:
-        return _note(folder).read_text("utf-8")
+        return _note(folder).read_text("utf-8") or "the disk was full"
     except OSError:
         return ""
 
 
 def note_failure(folder: Path, reason: str) -> None:
-    """Record why what is new could not be written."""
-    make_private_folder(folder)
-    write_private_file(_note(folder), reason)
+    """Record why what is new could not be written. Doesn't fail, since `ucp stop` must go on."""
+    with contextlib.suppress(OSError, UcpError):
+        make_private_folder(folder)
+        try:
+            write_private_file(_note(folder), reason)
+        except OSError:
+            # On a full disk, an empty file can usually be created.
+            _note(folder).touch(FILE_MODE)
 
 
 def forget_failure(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import resource
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -13,7 +14,7 @@ import pytest
 from k8s_ucp.kube import KubeError
 from k8s_ucp.reconciler.backup.controller import BackupController
 from k8s_ucp.reconciler.backup.core_state import CoreState
-from k8s_ucp.reconciler.backup.writer import BackupWriter, failure
+from k8s_ucp.reconciler.backup.writer import BackupWriter, failure, forget_failure, note_failure
 from k8s_ucp.reconciler.backup_content import Backup
 from k8s_ucp.reconciler.controller import Runtime
 from k8s_ucp.reconciler.runtime.logs import Log
@@ -116,3 +117,18 @@ def test_the_first_backup_and_every_later_one_run_after_a_delay(tmp_path: Path) 
         assert controller.reconcile(key) == 15
         assert "none.yaml" in failure(tmp_path / "backup")
         controller.queue.done(key)
+
+
+def test_a_failure_is_noted_even_where_no_content_can_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "backup"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        note_failure(folder, "git fetch failed")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert failure(folder) == "the disk was full"
+    note_failure(folder, "git fetch failed")
+    assert failure(folder) == "git fetch failed"
+    forget_failure(folder)
+    assert [*folder.iterdir()] == []
