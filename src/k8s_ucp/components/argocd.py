@@ -21,6 +21,8 @@ from k8s_ucp.components.host.machine import Host
 from k8s_ucp.components.host.program import Program
 from k8s_ucp.components.host.redis import Redis
 from k8s_ucp.errors import UcpError
+from k8s_ucp.git.failures import GitFailed
+from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.manifests.kustomize import git_protocols
 from k8s_ucp.kube import FIELD_MANAGER, SECRET, Kube
 from k8s_ucp.loopback import ADDRESS
@@ -48,6 +50,8 @@ CRDS = "crds.yaml"
 _CONFIG = "config.yaml"
 _TEMPORARY = "tmp"
 _CLONES = "_argocd-repo"
+FSCK_SECONDS = 10.0
+"""Time to check one of its clones."""
 _COLLECTING: Mapping[str, str] = {"GOGC": "50"}
 """They read everything at start and then mostly wait, so a lower GOGC saves memory."""
 WEBHOOK_REFRESHES_ONLY = ("ARGOCD_WEBHOOK_MANIFEST_CACHE_WARM_DISABLED", "true")
@@ -297,8 +301,9 @@ def signing_key() -> dict[str, Any]:
 def remove_leftovers(components: Path) -> None:
     """Delete temporary folders of its programs, which have ended; every start would add more.
 
-    Its clones are kept. The repo-server makes them inaccessible, even for their owner: without
-    this, people without root could neither delete nor copy the workspace.
+    Its clones are kept, unless a full disk has left them damaged: Argo CD would use them forever.
+    The repo-server makes them inaccessible, even for their owner: without this, people without root
+    could neither delete nor copy the workspace.
     """
     folder = components / NAME / _TEMPORARY
     for each in folder.glob("argocd-*-wrapper-*"):
@@ -308,6 +313,21 @@ def remove_leftovers(components: Path) -> None:
         clones.chmod(0o700)
         for each in clones.iterdir():
             each.chmod(0o700)
+            if _is_damaged(each):
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _is_damaged(clone: Path) -> bool:
+    """Whether git finds an error in a clone; False if it takes too long to find out."""
+    if not (clone / ".git").exists():
+        return False
+    try:
+        Repository(clone).git("fsck", "--no-dangling", "--no-reflogs", timeout=FSCK_SECONDS)
+    except GitFailed:
+        return True
+    except UcpError:
+        return False
+    return (clone / ".git" / "index.lock").exists()
 
 
 def ui_available(port: int) -> bool:

@@ -6,6 +6,7 @@ import html
 import re
 import shlex
 import stat
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,6 +81,28 @@ def test_leftovers_of_argo_cd_are_deleted_and_its_clones_become_accessible(host:
     assert [each.name for each in temporary.iterdir()] == ["_argocd-repo"]
     assert [each.stat().st_mode & 0o777 for each in (clone.parent, clone)] == [0o700, 0o700]
     argocd.remove_leftovers(host.state.components / "none")
+
+
+def test_a_clone_of_argo_cd_that_a_full_disk_has_damaged_is_deleted(host: Host) -> None:
+    clones = host.folder("argocd", "tmp") / "_argocd-repo"
+    for name in ("damaged", "locked", "whole"):
+        folder = clones / name
+        folder.mkdir(parents=True)
+        (folder / "a").write_text(name)
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "a"]):
+            subprocess.run(["git", *words], cwd=folder, check=True)
+    tree = subprocess.run(
+        ["git", "rev-parse", "HEAD^{tree}"],
+        cwd=clones / "damaged",
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    (clones / "damaged" / ".git" / "objects" / tree[:2] / tree[2:]).unlink()
+    (clones / "locked" / ".git" / "index.lock").touch()
+    argocd.remove_leftovers(host.state.components)
+    assert [each.name for each in clones.iterdir()] == ["whole"]
 
 
 def test_keys_of_the_simulated_cloud_stay_in_its_private_folder(host: Host) -> None:
