@@ -70,6 +70,7 @@ RuleId = Literal[
     "route-without-gateway",
     "selector-without-pods",
     "service-account-conflict",
+    "symlink-out-of-bounds",
     "topology-invalid",
     "yaml-invalid",
 ]
@@ -553,6 +554,15 @@ _ALL = (
         "reports it "
         "as OutOfSync forever.",
         "Remove `serviceAccount`.",
+    ),
+    Rule(
+        "symlink-out-of-bounds",
+        "error",
+        "topology",
+        "Symbolic link that leads out of the repository",
+        "A symbolic link, in any folder, has an absolute target or one outside of the repository.",
+        "Argo CD renders no folder of a repository with such a link: no app gets new commits.",
+        "Delete the link, or commit a copy of the file.",
     ),
     Rule(
         "topology-invalid",

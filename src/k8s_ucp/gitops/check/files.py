@@ -42,21 +42,31 @@ _ACTION = re.compile(r"^[ \t]*+(?:-[ \t]++)?uses:\s*[\"']?([^\s\"'#]+)", re.MULT
 class Tree:
     """A repository's files at one commit."""
 
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], outward: Collection[str] = ()) -> None:
+        """outward: symbolic links that lead out of the repository."""
         self.files = files
+        self.outward = outward
 
     @classmethod
     def of(cls, folder: Path) -> Tree:
         """The files of a folder, without `.git` and symbolic links that Argo CD doesn't follow."""
         root = Path(os.path.realpath(folder))
+        found = {
+            each.relative_to(folder): each
+            for each in sorted(folder.rglob("*"))
+            if ".git" not in each.relative_to(folder).parts
+        }
         return cls(
             {
-                each.relative_to(folder).as_posix(): each.read_bytes()
-                for each in sorted(folder.rglob("*"))
-                if each.is_file()
-                and (not each.is_symlink() or _is_followed(each, root))
-                and ".git" not in each.relative_to(folder).parts
-            }
+                path.as_posix(): each.read_bytes()
+                for path, each in found.items()
+                if each.is_file() and (not each.is_symlink() or _is_followed(each, root))
+            },
+            [
+                path.as_posix()
+                for path, each in found.items()
+                if each.is_symlink() and _leads_out(path, str(each.readlink()))
+            ],
         )
 
     @cached_property
@@ -236,6 +246,22 @@ class Tree:
                 yield from ((path, each) for each in found if "kind" in each)
 
 
+def _leads_out(link: Path, target: str) -> bool:
+    """Whether Argo CD rejects a link: at any step of its target, it is outside of the repository.
+
+    Only names count, not what they lead to. link: relative to the repository.
+    """
+    depth = len(link.parent.parts)
+    for step in target.split("/"):
+        if step == "..":
+            depth -= 1
+        elif step not in ("", "."):
+            depth += 1
+        if depth < 0:
+            return True
+    return target.startswith("/")
+
+
 def _is_followed(link: Path, root: Path) -> bool:
     """Argo CD reads the file that this link leads to."""
     target = Path(os.path.realpath(link))
@@ -274,6 +300,12 @@ def find_file_faults(tree: Tree) -> Iterator[Fault]:
     """Faults visible in a repository's files alone, in either repository."""
     documents = tree.documents
     yield from tree.unreadable
+    for path in tree.outward:
+        yield Fault(
+            "symlink-out-of-bounds",
+            "the symbolic link leads out of the repository, so Argo CD renders no app of it",
+            path,
+        )
     for folder, content in sorted(tree.kustomizations.items()):
         yield from _misshapen(folder, content, *FIELDS, "helmCharts")
         for entry in entries(content):

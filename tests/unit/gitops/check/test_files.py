@@ -35,6 +35,35 @@ def test_an_overlay_whose_kustomization_was_deleted_is_a_fault() -> None:
     assert found.message == "it has no kustomization.yaml, so it leaves apps/web/base out"
 
 
+@pytest.mark.parametrize(
+    ("target", "is_rejected"),
+    [
+        ("/etc/hostname", True),
+        ("/", True),
+        ("../../../gone", True),
+        ("../../../../checkout/apps/web", True),
+        ("x/../../../../y", True),
+        ("../../README.md", False),
+        ("gone", False),
+        (".", False),
+    ],
+)
+def test_links_that_leave_the_repository_are_a_fault(
+    tmp_path: Path, target: str, is_rejected: bool
+) -> None:
+    """The cases are those of Argo CD's CheckOutOfBoundsSymlinks."""
+    folder = tmp_path / "checkout" / "apps" / "web"
+    folder.mkdir(parents=True)
+    (folder / "link").symlink_to(target)
+    hidden = tmp_path / "checkout" / ".git"
+    hidden.mkdir()
+    (hidden / "link").symlink_to("/")
+    found = list(find_file_faults(Tree.of(tmp_path / "checkout")))
+    assert [(each.rule, each.path) for each in found] == (
+        [("symlink-out-of-bounds", "apps/web/link")] if is_rejected else []
+    )
+
+
 def test_data_of_generators_need_not_be_yaml() -> None:
     generators = "configMapGenerator: [{name: c, files: [a.yaml, k=../more/b.yaml]}]\n"
     files = {
