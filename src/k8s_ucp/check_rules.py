@@ -27,6 +27,7 @@ RuleId = Literal[
     "action-unpinned",
     "application-missing-path",
     "application-missing-project",
+    "application-name-invalid",
     "application-name-taken",
     "base-unpinned",
     "build-failed",
@@ -146,6 +147,16 @@ _ALL = (
         "An Application of the core repository references an AppProject that does not exist.",
         "Argo CD refuses the Application.",
         "Correct `spec.project`, or add the AppProject to `projects/`.",
+    ),
+    Rule(
+        "application-name-invalid",
+        "error",
+        "topology",
+        "App with a name that Kubernetes refuses",
+        "The folder of an app, which names its Application, is not a lowercase RFC 1123 name, or "
+        "has more than 63 characters.",
+        "Argo CD can't create the Application, and the ApplicationSet of all apps is Degraded.",
+        "Rename the folder.",
     ),
     Rule(
         "application-name-taken",

@@ -25,6 +25,8 @@ from k8s_ucp.gitops.manifests.yaml_text import documents, first_map, maps, part
 from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
+_NAME = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Of an app, as its Application is named for it and has it as a label."""
 _PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SETTINGS = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(\.argocd-source(?:-[^/]+)?\.yaml)$")
@@ -389,6 +391,12 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if names and environment not in names:
             words = f"environments.yaml has no environment {environment}"
             yield Fault("environment-unknown", words, folder)
+        if not _NAME.fullmatch(app):
+            words = (
+                f"'{app}' can't be the name of an app: at most 63 lowercase letters, digits, '-' "
+                "and '.' (RFC 1123)"
+            )
+            yield Fault("application-name-invalid", words, folder)
         if taken := taken_namespace(app):
             yield Fault("namespace-reserved", taken, folder)
         if folder in tree.directories and f"apps/{app}/base" in tree.kustomizations:

@@ -35,6 +35,19 @@ def test_an_overlay_whose_kustomization_was_deleted_is_a_fault() -> None:
     assert found.message == "it has no kustomization.yaml, so it leaves apps/web/base out"
 
 
+@pytest.mark.parametrize("app", ["My_App", "x y", "a{{ .name }}b", "-a", "a" * 64, "a\n"])
+def test_an_app_whose_application_has_an_invalid_name_is_a_fault(app: str) -> None:
+    (found,) = find_environment_faults(tree({f"apps/{app}/overlays/stage/a.yaml": "kind: A"}))
+    assert found.rule == "application-name-invalid"
+
+
+def test_apps_may_have_dots_and_digits_in_their_names() -> None:
+    files = {
+        f"apps/{each}/overlays/stage/a.yaml": "kind: A" for each in ("a.b-c", "2048", "a" * 63)
+    }
+    assert list(find_environment_faults(tree(files))) == []
+
+
 @pytest.mark.parametrize(
     ("target", "is_rejected"),
     [
