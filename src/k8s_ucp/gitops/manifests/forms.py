@@ -260,7 +260,8 @@ def _outline(data: bytes, path: str) -> _Outline:
     """Raises UsageError."""
     found = _outline_of(data)
     if found.problem:
-        advice = UNLOCK if found.problem == ENCRYPTED else f"correct {path}"
+        advice = f"correct {path}, or add another file alone: ucp app add NAME FILE"
+        advice = UNLOCK if found.problem == ENCRYPTED else advice
         raise UsageError(f"{path} is not valid YAML: {found.problem}", next=advice)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from k8s_ucp.gitops.manifests.reachable import FolderTree
     from k8s_ucp.topology import Topology
 
+_VALUES = re.compile(r"(run the command again with )?--values")
 _COMMANDS = 3
 """Maximum number of commands that an advice lists."""
 
@@ -125,13 +127,14 @@ def build_apps(call: Invocation, edit: Edit, selection: Selection, origin: Origi
     the others.
     """
     inspection = inspect_apps(call, edit, [*selection.choices])
+    for name, error in (*inspection.failures.items(), *inspection.forbidden.items()):
+        candidate = selection.choices[name].candidate
+        if error.next and candidate.finding.remote is None:
+            # `ucp app add` has flags for values, which an import doesn't have.
+            command = origin.command(name, candidate.request.path)
+            error.next = _VALUES.sub(f"{command} --values".replace("\\", r"\\"), error.next)
     for name, error in inspection.failures.items():
         choice = selection.choices[name]
-        if error.next and choice.candidate.finding.remote is None:
-            # `ucp app add` has flags for values, which an import doesn't have.
-            command = origin.command(name, choice.candidate.request.path)
-            again = "run the command again with --values"
-            error.next = error.next.replace(again, f"{command} --values")
         if selection.explicit:
             error.apps = (name,)
             raise error

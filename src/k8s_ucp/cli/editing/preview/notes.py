@@ -80,7 +80,12 @@ def _is_of_rollouts(kind: str) -> bool:
 
 
 def print_notes_of(call: Invocation, topology: Topology, app: App, app_objects: AppObjects) -> None:
-    """Print which namespaces of a new app are missing, and which images can't be promoted."""
+    """Print what a new app lacks: objects, namespaces, and images that can be promoted."""
+    if app_objects.is_chart and not app_objects.objects:
+        call.console.say(
+            f"{app.name}: its chart renders no objects; if it needs values, run the command again "
+            "with --values FILE"
+        )
     homes = {each.home for each in topology.spec.apps}
     if missing := uncreated_namespaces(app, app_objects, homes):
         call.console.say(
