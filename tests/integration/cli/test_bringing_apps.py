@@ -75,6 +75,31 @@ def test_branch_of_a_repository_is_pinned_to_its_commit(workspace: Path, tmp_pat
         ucp(workspace, "app", "add", "x", "--repo", url, "--ref", "nowhere")
 
 
+def test_dry_run_announces_a_conflict_with_commits(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    source = str(write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT}))
+    gitops = Workspace.at(workspace).gitops("demo")
+    gitops.core.mkdir(parents=True)
+    ucp(workspace, "app", "add", "first", "--image", "a/b", "--tag", "1")
+    ucp(workspace, "app", "add", "web", source, "--dry-run")
+    other = tmp_path / "other"
+    subprocess.run(["git", "clone", "-q", str(gitops.apps_remote), str(other)], check=True)
+    commit(
+        write(other, {"apps/web/base/web.yaml": DEPLOYMENT.replace("1.0.0", "0.9.0")}), "push", "-q"
+    )
+    before, refs = everything(workspace), Repository(gitops.apps_remote).refs()
+    said = ucp(workspace, "app", "add", "web", source, "--dry-run", code=1)
+    assert "would be refused: conflict: the repository and the new render changed" in said
+    assert "next: move or delete by a commit: apps:apps/web/base/web.yaml" in said
+    said = ucp(workspace, "app", "import", source, "--rename", "theirs=web", "--dry-run", code=1)
+    assert "would be refused: conflict: the repository" in said
+    assert everything(workspace) == before
+    assert Repository(gitops.apps_remote).refs() == refs
+    with pytest.raises(UcpError, match="conflict: the repository and the new render changed"):
+        ucp(workspace, "app", "add", "web", source)
+
+
 def test_commit_is_fetched_only_once(workspace: Path, tmp_path: Path) -> None:
     commit(write(tmp_path / "theirs", {"web.yaml": DEPLOYMENT}))
     ucp(workspace, "app", "add", "web", "--repo", str(tmp_path / "theirs"))

@@ -40,15 +40,7 @@ def render_checked(
 
     undeclared: apps that ucp.yaml had at the last push.
     """
-    departing = (*undeclared, *context.publishing.departing)
-    rendered = render_all(
-        context.workspace,
-        context.topology,
-        context.topology_file,
-        context.manifests,
-        context.toolbox,
-        departing=tuple({each.name: each for each in departing}.values()),
-    )
+    rendered = _render(context, undeclared)
     checked = check_rendered(
         context.toolbox.path("kustomize"),
         rendered,
@@ -57,6 +49,28 @@ def render_checked(
     )
     refuse(checked, "the repositories rendered from ucp.yaml are not valid")
     return rendered, checked
+
+
+def _render(context: StartContext, undeclared: Sequence[App]) -> Rendered:
+    departing = (*undeclared, *context.publishing.departing)
+    return render_all(
+        context.workspace,
+        context.topology,
+        context.topology_file,
+        context.manifests,
+        context.toolbox,
+        departing=tuple({each.name: each for each in departing}.values()),
+    )
+
+
+def refuse_conflicts(context: StartContext) -> None:
+    """Merge a render with people's commits in the scratch folder, unchecked; pushes nothing.
+
+    Raises MergeConflict, UcpError.
+    """
+    rendered = _render(context, departing_apps(context.topology, context.gitops))
+    prepared = prepare(_publication(context, rendered), scratch=context.publishing.scratch)
+    refuse_unmergeable(*prepared, edit=context.publishing.whole)
 
 
 def _preview_publish(context: StartContext) -> Iterator[PlannedChange]:

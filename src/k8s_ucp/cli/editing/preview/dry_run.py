@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from k8s_ucp.cli.editing.preview.app_objects import AppObjects, has_own_manifests, objects_of
 from k8s_ucp.cli.editing.preview.checks import blocking, findings_of
+from k8s_ucp.cli.editing.preview.conflicts import find_conflict
 from k8s_ucp.cli.editing.preview.notes import (
     print_foreign_kinds,
     print_notes_of,
@@ -33,17 +34,19 @@ class Refusals:
     """Findings of the check."""
     apps: Collection[str] = ()
     """The apps that they are about."""
+    conflict: str | None = None
+    """With commits of people."""
 
     @property
     def reasons(self) -> list[str]:
-        return [*self.findings, *self.permissions]
+        return [*self.findings, *self.permissions, *filter(None, [self.conflict])]
 
     @property
     def exit_code(self) -> int:
         """That of the command, which asks for permissions before it runs the check."""
         if self.permissions:
             return UsageError.exit_code
-        return UcpError.exit_code if self.findings else 0
+        return UcpError.exit_code if self.findings or self.conflict else 0
 
 
 def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
@@ -69,14 +72,16 @@ def preview(call: Invocation, edit: Edit, name: str) -> Refusals:
     errors = lines_of(blocking(found))
     for line in errors:
         call.console.say(f"would be refused: {line}")
+    if conflict := find_conflict(call, edit):
+        call.console.say(f"would be refused: {conflict}")
     if not has_own_manifests(app):
-        return Refusals(findings=errors)
+        return Refusals(findings=errors, conflict=conflict)
     print_foreign_kinds(call, topology, {name: app_objects.objects})
     print_notes_of(call, topology, app, app_objects)
     lacking = refusals_of(app, app_objects)
     for words in lacking:
         call.console.say(f"would be refused: {words}")
-    return Refusals(lacking, errors)
+    return Refusals(lacking, errors, conflict=conflict)
 
 
 def changes(
@@ -112,5 +117,5 @@ def changes(
     built = {name: inspection.app_objects.get(name, AppObjects()) for name in names}
     found = blocking(findings_of(call, after, topology, built))
     return differing_files(before, after), Refusals(
-        lacking, lines_of(found), refused | apps_of(found)
+        lacking, lines_of(found), refused | apps_of(found), find_conflict(call, edit)
     )
