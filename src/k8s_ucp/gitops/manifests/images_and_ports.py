@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
@@ -29,10 +30,15 @@ def images_in(files: Files) -> list[tuple[str, str]]:
     """
     found: dict[str, set[str]] = {}
     for path in manifest_files(files):
-        for image in images(documents(files[path], path)):
-            name, version = split_image(image)
+        for name, version in _images_in_file(files[path], path):
             found.setdefault(name, set()).add(version)
     return one_version(found)
+
+
+@functools.lru_cache(maxsize=2048)
+def _images_in_file(data: bytes, path: str) -> tuple[tuple[str, str], ...]:
+    """Cached, because files of CRDs are large, and each environment has the same."""
+    return tuple(split_image(each) for each in images(documents(data, path)))
 
 
 def one_version(found: Mapping[str, Set[str]]) -> list[tuple[str, str]]:
