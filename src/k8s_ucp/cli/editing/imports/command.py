@@ -27,13 +27,12 @@ from k8s_ucp.cli.editing.imports.choices import (
 from k8s_ucp.cli.editing.imports.fetching import adding, build_apps, fetch_apps
 from k8s_ucp.cli.editing.imports.history import MovedFolder, history_of, no_history
 from k8s_ucp.cli.editing.imports.listing import (
-    by_advice,
     listing,
     note_lines,
     preview_import,
     show_found,
 )
-from k8s_ucp.cli.editing.imports.selection import Candidate, Selection
+from k8s_ucp.cli.editing.imports.selection import Candidate, Selection, by_advice
 from k8s_ucp.cli.editing.imports.source import (
     ImportSource,
     builder,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from k8s_ucp.cli.command import Output, notation
@@ -69,14 +69,6 @@ def refusal_rows(refusals: Sequence[RefusedApp]) -> list[list[str]]:
         else:
             rows += [[each.name, each.where, reason, advice] for each in apps]
     return rows
-
-
-def by_advice(reasons: Mapping[str, str]) -> list[str]:
-    """Texts with reasons and what to do, which is said once. reasons: {reason: what to do}."""
-    lines: dict[str, list[str]] = {}
-    for reason, advice in reasons.items():
-        lines.setdefault(advice, []).append(reason)
-    return ["\n  ".join([*each, f"next: {advice}"]) for advice, each in lines.items()]
 
 
 def _form(finding: DiscoveredApp) -> str | None:

@@ -99,9 +99,19 @@ class Selection:
             for (reason, advice), apps in self._left_out.items()
         }
         if not self.choices:
-            advice = list(dict.fromkeys(lines.values()))
-            raise UsageError("\n  ".join(lines), next="; ".join(advice[:3]))
+            advice = set(lines.values())
+            if len(advice) > 1:
+                raise UsageError("\n".join(by_advice(lines)))
+            raise UsageError("\n  ".join(lines), next=next(iter(advice), None))
         return lines
+
+
+def by_advice(reasons: Mapping[str, str]) -> list[str]:
+    """Texts with reasons and what to do, which is said once. reasons: {reason: what to do}."""
+    lines: dict[str, list[str]] = {}
+    for reason, advice in reasons.items():
+        lines.setdefault(advice, []).append(reason)
+    return ["\n  ".join([*each, f"next: {advice}"]) for advice, each in lines.items()]
 
 
 def why_not(error: NotImportable | UcpError, usual: str) -> NotImportable:

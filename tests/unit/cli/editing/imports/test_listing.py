@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from k8s_ucp.cli.editing.imports.listing import by_advice, note_lines, refusal_rows
+from k8s_ucp.cli.editing.imports.listing import note_lines, refusal_rows
+from k8s_ucp.cli.editing.imports.selection import by_advice
 from k8s_ucp.gitops.imports.findings import RefusedApp
 
 
