@@ -411,6 +411,25 @@ def test_chart_that_needs_values_is_reported_with_the_command_that_sets_them(
     assert str(failed.value.next).startswith(command)
 
 
+def test_advice_for_charts_and_single_files_names_commands(
+    workspace: Path, tmp_path: Path, toolbox: Toolbox
+) -> None:
+    elsewhere = {"templates/role.yaml": "kind: Role\nmetadata: {name: a, namespace: default}\n"}
+    files = {f"web/{path}": text for path, text in (web_files("1.0.0") | elsewhere).items()}
+    files |= {"none/Chart.yaml": "apiVersion: v2\nname: none\nversion: 1.0.0\n"}
+    files |= {"kit/web.yaml": DEPLOYMENT, "kit/other.yaml": "kind: {{ .kind }}: x\n"}
+    source = write(tmp_path / "theirs", files)
+    with pytest.raises(UsageError, match="namespace default") as refused:
+        ucp(workspace, "app", "import", str(source / "web"), "--dry-run")
+    assert f"if it has one: ucp app add web {source / 'web'}" in str(refused.value.next)
+    assert " --values FILE; objects" in str(refused.value.next)
+    said = ucp(workspace, "app", "add", "none", str(source / "none"), "--dry-run")
+    assert "none: its chart renders no objects; if it needs values" in said
+    with pytest.raises(UsageError, match="not valid YAML") as refused:
+        ucp(workspace, "app", "add", "kit", str(source / "kit"))
+    assert str(refused.value.next).endswith("or add another file alone: ucp app add NAME FILE")
+
+
 def test_choices_without_a_flag_are_asked_for(
     workspace: Path, tmp_path: Path, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
