@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.errors import UsageError
+from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.imports.findings import (
     PARENTS,
     ArgoDocument,
@@ -82,7 +82,7 @@ def _beside_place(
     if not generated:
         return
     app = builds[0].app
-    notes = [f"it is what kustomize makes beside {', '.join(names)}, in one file"]
+    notes = [f"it is what kustomize makes beside {some_of(names)}, in one file"]
     if variables := unfilled([dump_all(filled)]):
         notes.append(f"Flux would fill {variables} in it: write what they stand for")
     yield DiscoveredApp(
@@ -131,6 +131,12 @@ def beside_release(release: ArgoDocument, tree: RepositoryTree) -> Iterator[tupl
         skipped = API in str(each.get("apiVersion")) or "sops" in each
         if kind and kind not in _KNOWN and not skipped:
             yield name, kind
+
+
+def beside_flux(release: ArgoDocument, tree: RepositoryTree) -> set[str]:
+    """Files in the release's folder that have objects of Flux, and so can't be added."""
+    found = objects_beside(release, tree)
+    return {name for name, each in found if API in str(each.get("apiVersion"))}
 
 
 def folder_of(release: ArgoDocument) -> str:

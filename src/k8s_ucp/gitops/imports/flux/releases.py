@@ -21,6 +21,7 @@ from k8s_ucp.gitops.imports.flux.beside_releases import (
     API,
     ReleaseOfBuild,
     beside_builds,
+    beside_flux,
     beside_release,
     encrypted,
     folder_of,
@@ -390,11 +391,17 @@ def _notes(
     if beside:
         name = app_name(releases[0].name)
         home = name if not namespace or closed_to_apps(namespace) else namespace
-        command = tree.origin.command(f"{name}-more", beside[0][0])
+        mixed = {file for each in of_files for file in beside_flux(each, tree)}
+        own = [file for file, _ in beside if file not in mixed]
+        command = tree.origin.command(f"{name}-more", own[0] if own else "FILE")
+        moved = sorted({file for file, _ in beside if file in mixed})
+        move = f"move those of {some_of(moved)} to files without objects of Flux, then " * bool(
+            moved
+        )
         yield (
             "the objects in its folder are not imported: "
             f"{', '.join(sorted({kind for _, kind in beside}))}; "
-            f"add each file, such as {command} --namespace {quote(home)}"
+            f"{move}add each file, such as {command} --namespace {quote(home)}"
         )
     name, release = releases[0].name, part(releases[0].content, "spec").get("releaseName")
     if release and release != app_name(name):

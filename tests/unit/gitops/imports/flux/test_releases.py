@@ -86,6 +86,21 @@ def test_flux_helmreleases_become_apps() -> None:
     assert not there.refusals
 
 
+def test_a_file_that_also_has_objects_of_flux_is_not_advised_to_be_added() -> None:
+    chart = {
+        "chart": {"spec": {"chart": "x", "sourceRef": {"kind": "HelmRepository", "name": "c"}}}
+    }
+    release = flux("HelmRelease", "api", chart)
+    source = flux("HelmRepository", "c", {"url": "https://c.example.org"})
+    files = {"source.yaml": source, "infra/api.yaml": f"{release}\n---\n{CONFIG}"}
+    [api] = found(files).findings
+    text = "the objects in its folder are not imported: ConfigMap; move those of infra/api.yaml to "
+    text += "files without objects of Flux, then add each file, such as ucp app add api-more "
+    assert api.notes == (f"{text}FILE --namespace api",)
+    [api] = found({**files, "infra/b.yaml": CONFIG}).findings
+    assert api.notes == (f"{text}infra/b.yaml --namespace api",)
+
+
 def test_objects_in_a_folder_of_several_releases_are_listed_once_without_encrypted_ones() -> None:
     chart = {
         "chart": {"spec": {"chart": "x", "sourceRef": {"kind": "HelmRepository", "name": "c"}}}
