@@ -49,6 +49,11 @@ class UcpError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  next: {self.next}" if self.next else self.message
 
+    @property
+    def in_line(self) -> str:
+        """Problem and next command without a line break between them, as in conditions."""
+        return f"{self.message}{NEXT_STEP}{self.next}" if self.next else self.message
+
 
 class UsageError(UcpError):
     """The command line or an input file is not valid: exit code 2."""

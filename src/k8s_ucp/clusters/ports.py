@@ -197,9 +197,15 @@ def refuse_taken(ports: Mapping[str, int], where: str) -> None:
     """Raises UcpError if another program listens on one of these ports. ports: by name."""
     for name, port in ports.items():
         if not can_listen(port):
+            from k8s_ucp.process import listener
+
+            program, pid = listener(port) or ("", 0)
             raise UcpError(
-                f"port {port} of {name} in {where} is already in use by another program",
-                next=(f"stop it (ss -ltnp 'sport = :{port}' shows which)"),
+                f"port {port} of {name} in {where} is already in use by another program"
+                + (f": {program} (PID {pid})" if pid else ""),
+                next=f"stop it: kill {pid}"
+                if pid
+                else f"stop it (sudo ss -ltnp 'sport = :{port}' shows which)",
             )
 
 

@@ -133,14 +133,27 @@ def listeners(*pids: int) -> list[tuple[str, int]]:
     CPU time each if the kernel's table is large.
     """
     own = {each for pid in pids for each in _sockets(pid)}
-    found = []
+    return [address for address, number in _listening() if number in own]
+
+
+def listener(port: int) -> tuple[str, int] | None:
+    """(name, PID) of the process that listens on a TCP port; None if it is another user's."""
+    own = {number for (_, each), number in _listening() if each == port}
+    for pid in psutil.pids() if own else ():
+        if not own.isdisjoint(_sockets(pid)):
+            with contextlib.suppress(psutil.Error):
+                return psutil.Process(pid).name(), pid
+    return None
+
+
+def _listening() -> Iterator[tuple[tuple[str, int], str]]:
+    """((address, port), inode number) of every TCP socket that something listens on."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):  # no IPv6 on this machine
             for line in Path("/proc/net", name).read_text("ascii").splitlines()[1:]:
                 words = line.split()
-                if words[3] == _LISTEN and words[9] in own:
-                    found.append(_address(words[1]))
-    return found
+                if words[3] == _LISTEN:
+                    yield _address(words[1]), words[9]
 
 
 def _sockets(pid: int) -> Iterator[str]:

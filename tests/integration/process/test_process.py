@@ -20,6 +20,7 @@ from k8s_ucp.process import (
     identify,
     is_marked,
     is_running,
+    listener,
     listeners,
     marked,
     run,
@@ -215,6 +216,8 @@ def test_listeners_have_address_and_port_of_several_processes(tmp_path: Path) ->
             mine = ("127.0.0.1", server.getsockname()[1])
             assert set(listeners(other.pid)) == theirs
             assert {mine, *theirs} <= set(listeners(os.getpid(), other.pid))
+            found = listener(next(iter(theirs))[1])
+            assert found and found[1] == other.pid and "python" in found[0]
     finally:
         terminate(other, grace=0)
     assert listeners(other.pid) == []

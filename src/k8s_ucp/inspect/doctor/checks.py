@@ -8,6 +8,7 @@ from typing import Any
 
 from k8s_ucp import names
 from k8s_ucp.components import argocd, crossplane
+from k8s_ucp.errors import NEXT_STEP
 from k8s_ucp.fence.rules import FenceVerdict
 from k8s_ucp.inspect import status
 from k8s_ucp.inspect.applications import find_problem, health_of, is_settled, kept, reason
@@ -267,6 +268,7 @@ def _other_sources(found: Examined) -> Iterator[Finding]:
 def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str, Any]) -> Finding:
     reason = condition["reason"]
     severity: Severity = "info" if reason in ("Forgotten", "Leaving", "Creating") else "error"
+    message, _, own = condition["message"].partition(NEXT_STEP)
     advice = NEXT.get(reason) or NEXT_BY_KIND[condition["type"]]
     cluster = name.removesuffix("-kubeconfig")
     words = {
@@ -277,8 +279,8 @@ def _of_condition(found: Examined, name: str, what: str, condition: Mapping[str,
     return Finding(
         f"cluster/{cluster}/{reason}",
         severity,
-        f"{what}: {condition['message']}",
-        advice.format(**words),
+        f"{what}: {message}",
+        own or advice.format(**words),
     )
 
 

@@ -178,7 +178,7 @@ class LocalClustersController(Controller):
         try:
             provider.create(wanted.request, lambda line: self._log.info(line, cluster=name))
         except UcpError as error:
-            self._show(item, not_ready("CreateFailed", str(error)))
+            self._show(item, not_ready("CreateFailed", error.in_line))
             raise
         self._done[item["metadata"]["uid"]] = item["metadata"]["generation"]
         self._log.info("running", cluster=name, seconds=round(self._clock() - began, 2))
@@ -207,7 +207,7 @@ class LocalClustersController(Controller):
         try:
             provider.delete(name)
         except UcpError as error:
-            self._show(item, not_ready("DeleteFailed", str(error)))
+            self._show(item, not_ready("DeleteFailed", error.in_line))
             raise
         self._kubeconfigs.remove(item)
         self._remove_finalizer(item)

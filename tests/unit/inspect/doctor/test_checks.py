@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from k8s_ucp.errors import UcpError
 from k8s_ucp.fence.files import FencePermit
 from k8s_ucp.fence.record import FenceHolder, FenceRecord
 from k8s_ucp.fence.rules import FenceVerdict
@@ -162,6 +163,15 @@ def test_only_the_root_cause_of_a_cluster_is_reported() -> None:
     item = refused("CreateFailed", "Ready")
     item["status"]["conditions"] += refused("Unreachable", "Reachable")["status"]["conditions"]
     assert only(examined(clusters=[item]))[0] == "cluster/demo-stage/CreateFailed"
+
+
+def test_the_next_command_in_a_message_replaces_the_general_one() -> None:
+    item = refused("CreateFailed", "Ready")
+    error = UcpError("port 1 is in use", next="stop it: kill 7")
+    item["status"]["conditions"][0]["message"] = error.in_line
+    (found,) = findings(examined(clusters=[item]))
+    assert found.message == "LocalCluster demo-stage: port 1 is in use"
+    assert found.next == "stop it: kill 7"
 
 
 def test_registration_sources_other_than_local_clusters_are_reported() -> None:

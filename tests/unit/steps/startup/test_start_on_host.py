@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 from types import SimpleNamespace
@@ -72,6 +73,8 @@ def test_a_port_used_by_another_program_is_reported_immediately(
         running["redis"] = ProgramState("redis", "RUNNING", 7, "")
         start_on_host._refuse_strangers(context)
         running["redis"] = ProgramState("redis", "FATAL", 0, "")
-        with pytest.raises(UcpError, match="already in use by another program"):
+        with pytest.raises(
+            UcpError, match=rf"another program: .+ \(PID {os.getpid()}\)\n  next: stop it: kill"
+        ):
             start_on_host._refuse_strangers(context)
     start_on_host._refuse_strangers(context)
