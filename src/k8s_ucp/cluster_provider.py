@@ -335,7 +335,7 @@ class UpgradingProvider(ClusterProvider, Protocol):
     def upgrade(self, name: str, *, timeout: float = 120) -> None:
         """Restart a cluster with this provider's programs and its own data. Raises UcpError."""
 
-    def roll_back(self, name: str, *, timeout: float = 120) -> None:
+    def roll_back(self, name: str) -> None:
         """Restart a cluster with its previous programs. Does nothing if they are unknown."""
 
     def settle_upgrade(self, name: str) -> None:

@@ -130,10 +130,7 @@ def open_journal(
     if before := opened.resumed:
         if before.state == "running" and before.pid != os.getpid():
             # Such as a command that waits for a cluster, without the topology's lock.
-            raise UcpError(
-                f"another command is running: `{before.command}` (PID {before.pid})",
-                next="wait for it to finish, or interrupt it with Ctrl-C",
-            )
+            raise journal.another_command("", before.command, before.pid)
         console.say(f"{before}; continuing from there")
     return opened
 

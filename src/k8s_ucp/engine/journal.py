@@ -296,17 +296,21 @@ def held(lock: Path, topology: str, command: str) -> Iterator[None]:
         if not locks.take(stream.fileno()):
             stream.seek(0)
             pid, _, holder = stream.read().strip().partition(" ")
-            raise UcpError(
-                f"another command is running on the topology {topology}: "
-                f"`{holder or 'ucp'}` (PID {pid or 'unknown'})",
-                next="wait for it to finish, or interrupt it with Ctrl-C",
-            )
+            raise another_command(f" on the topology {topology}", holder or "ucp", pid or "unknown")
         # On a full disk only these words are missing: `ucp stop` must work there, too.
         with contextlib.suppress(OSError):
             os.ftruncate(stream.fileno(), 0)
             os.write(stream.fileno(), f"{os.getpid()} {command}\n".encode())
         os.fchmod(stream.fileno(), 0o600)
         yield
+
+
+def another_command(where: str, command: str, pid: int | str) -> UcpError:
+    """The error for a command that has to wait for another one. where: after "is running"."""
+    return UcpError(
+        f"another command is running{where}: `{command}` (PID {pid})",
+        next="wait for it to finish, or interrupt it with Ctrl-C",
+    )
 
 
 def _now() -> str:

@@ -55,6 +55,7 @@ from k8s_ucp.workspace import Workspace, make_private_folder
 if TYPE_CHECKING:
     from k8s_ucp.topology import Topology
 
+ROLLBACK_SECONDS = 120.0
 NOT_COPIED = tuple(
     f"/registry/{each}/"
     for each in (
@@ -272,14 +273,14 @@ class EmbeddedProvider:
             program_upgrade.replace_programs(folder, existing(folder), paths, version)
             self._lifecycle.start(folder, until)
 
-    def roll_back(self, name: str, *, timeout: float = 120) -> None:
+    def roll_back(self, name: str) -> None:
         """Restart a cluster with its programs from before `upgrade`. Does nothing without one.
 
         If etcd's minor version had changed, its data is restored too. Raises UcpError.
         """
-        until = time.monotonic() + timeout
+        until = time.monotonic() + ROLLBACK_SECONDS
         folder = self._folder(name)
-        with self._locked(folder, timeout):
+        with self._locked(folder, ROLLBACK_SECONDS):
             if not program_upgrade.request_rollback(folder):
                 return
             repair(folder)

@@ -32,7 +32,6 @@ def template(
     *,
     home: Path,
     timeout: float,
-    programs: RunningPrograms | None = None,
 ) -> str:
     """The output of `helm template`. release: its name. options: of helm; the others as in `call`.
 
@@ -40,7 +39,7 @@ def template(
     """
     words = ["template", "--kube-version", KUBERNETES, *options]
     names = (release, chart)
-    return call(helm, words, names, home=home, timeout=timeout, programs=programs)
+    return call(helm, words, names, home=home, timeout=timeout)
 
 
 def values_from(file: Path) -> list[str]:
