@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from k8s_ucp import locks
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.editing import topology_edit
 from k8s_ucp.cli.editing.environments import and_rollouts
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.main import app
@@ -140,6 +142,18 @@ def test_edit_during_another_command_is_refused(workspace: Path) -> None:
         ucp(workspace, "env", "add", "eu")
     assert (workspace / "ucp.yaml").read_text() == before
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
+
+
+def test_edit_that_waits_for_another_one_claims_nothing_of_earlier_commits(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`ucp app remove` edits twice, and pushes in between."""
+    monkeypatch.setattr(topology_edit, "PATIENCE", 0.0)
+    words = ["--workspace", str(workspace), "app", "remove", "echo"]
+    with locks.folder_locked_within(workspace, 0):
+        error = CliRunner().invoke(app, words).exception
+    assert isinstance(error, UcpError)
+    assert error.message == f"another command has been editing {workspace}/ucp.yaml for 0 s"
 
 
 def test_what_a_person_saves_during_an_edit_is_kept(workspace: Path) -> None:

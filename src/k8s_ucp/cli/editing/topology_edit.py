@@ -318,7 +318,7 @@ def _only_edit(folder: Path) -> Iterator[None]:
         with locks.folder_locked_within(folder, PATIENCE) as holder:
             if holder is not None:
                 raise UcpError(
-                    f"another command is editing {folder / 'ucp.yaml'}; nothing was changed",
+                    f"another command has been editing {folder / 'ucp.yaml'} for {PATIENCE:.0f} s",
                     next="wait for it to finish, then run the command again",
                 )
             yield
