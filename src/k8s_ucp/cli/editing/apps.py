@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from k8s_ucp.cli.command import (
     invocation,
     plan_invocation,
 )
-from k8s_ucp.cli.editing.adding.app_source import with_source
+from k8s_ucp.cli.editing.adding.app_source import name_in, with_source
 from k8s_ucp.cli.editing.adding.copies import COPIES
 from k8s_ucp.cli.editing.adding.flags import AppFlags
 from k8s_ucp.cli.editing.adding.items import item_of
@@ -227,6 +228,11 @@ def add(
 
 def _of_built_in_app(name: str, keys: Mapping[str, Any]) -> dict[str, Any]:
     """Keys of the item, completed by those of a built-in app. Raises UsageError."""
+    if called := name_in(name):
+        raise UsageError(
+            f"{name!r} is not a valid name of an app",
+            next=f"ucp app add {called} {shlex.quote(name)}",
+        )
     if name not in APPS:
         raise UsageError(
             f"unknown app '{name}'; built-in apps: {', '.join(APPS)}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -25,3 +26,19 @@ def test_flags_replace_keys_of_a_built_in_app() -> None:
     assert (item["hosts"], item["database"], item["path"]) == (["says"], "mine", "ucp:quote")
     with pytest.raises(UsageError, match="unknown app 'none'"):
         _of_built_in_app("none", NOT_GIVEN)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("nginx:1.27", "nginx"),
+        ("ghcr.io/a/My_App:v1", "my-app"),
+        ("git@git.example:a/b.git", "b"),
+        ("https://git.example/a/b.git?ref=v1", "b"),
+        ("./deploy/", "deploy"),
+    ],
+)
+def test_a_source_without_a_name_is_answered_with_both(source: str, name: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        _of_built_in_app(source, NOT_GIVEN)
+    assert caught.value.next == f"ucp app add {name} {shlex.quote(source)}"

@@ -71,6 +71,15 @@ def flags_of(app: str, source: str) -> dict[str, str]:
     )
 
 
+def name_in(source: str) -> str | None:
+    """A name for the app whose source was given in its stead; None if the text may be a name."""
+    if not set(":/@") & set(source):
+        return None
+    last = source.partition("?")[0].rstrip("/").rpartition("/")[2]
+    word = re.split(r"[:@.]", last)[0].lower()
+    return re.sub(r"[^a-z0-9]+", "-", word).strip("-") or "NAME"
+
+
 def _repository(app: str, url: str) -> dict[str, str]:
     address, _, query = url.partition("?")
     if found := _BROWSED.fullmatch(address):
