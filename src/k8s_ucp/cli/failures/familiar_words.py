@@ -61,8 +61,10 @@ _VERBS: Mapping[str, int] = {
 }
 """Which of these commands a verb means."""
 
-_WITHOUT_GROUP = ("check", "diff", "events", "history", "logs", "promote", "rollback", "status")
-"""Commands that similar tools have below `app` or `env`."""
+_WITHOUT_GROUP = (
+    "board", "check", "diff", "events", "history", "logs", "promote", "rollback", "status",
+)  # fmt: skip
+"""Commands that similar tools have below `app`, `env` or `open`."""
 
 _LISTING = ("get", "list", "ls", "show", "status")
 
@@ -82,7 +84,9 @@ OPTIONS: Mapping[str, Sequence[str]] = {
     "--plan": ("--dry-run",),
     **dict.fromkeys(["--environment", "--target", "--to"], ("--env",)),
     **dict.fromkeys(["--environments", "--envs"], ("--env",)),
-    **dict.fromkeys(["--image-tag", "--newtag"], ("--tag",)),
+    "-e": ("--env",),
+    **dict.fromkeys(["--image-tag", "--newtag", "--version", "-t"], ("--tag",)),
+    "--provider": ("--cluster", "--core"),
     **dict.fromkeys(_CONFIRMATIONS, ("--yes",)),
     **dict.fromkeys(["--format"], ("--output",)),
     "--json": ("--output=json",),

@@ -6,14 +6,15 @@ import contextlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-from k8s_ucp.workspace import Workspace
 
 _EXTRA = re.compile(r"Got unexpected extra argument\(s\) \((.+)\)")
 _ENVIRONMENT = ("env", "environment")
+_VALUES = ("--env", "--app", "--core", "--cluster", "--topology")
+"""Options whose values are often typed without the flag, in the order of trying."""
 _TAG = re.compile(r"v?[0-9][\w.-]*")
+_PERHAPS_TAG = re.compile(r"latest|main|stable|[\w.-]*[0-9][\w.-]*")
+"""A tag, if the environment is given."""
 
 
 def extra_arguments(message: str) -> list[str]:
@@ -29,24 +30,67 @@ def with_flags(
 
     options: of the command, by flag.
     """
-    environments = _completions(options.get("--env"), context)
-    call = context.find_root().obj
-    topologies = Workspace.at(call.folder if call else Path()).started()
+    values = {flag: _completions(options[flag], context) for flag in _VALUES if flag in options}
     line = list(arguments)
     if len(words) == 2 and words[0] in _ENVIRONMENT and words[0] in line:
         if context.command_path == "ucp destroy":
             return f"ucp env remove {shlex.quote(words[1])}"
         line.remove(words[0])
-        environments, words = [words[1]], words[1:]
+        values, words = {"--env": [words[1]]}, words[1:]
+    own = _completions(next(iter(_arguments(context.command.params)), None), context)
     for word in words:
-        flag = "--env" if word in environments else "--tag" if _TAG.fullmatch(word) else ""
-        flag = flag or ("--topology" if word in topologies else "")
-        if flag not in options or flag in line or word not in line:
+        if word not in line:
             return None
         # The last one: an app may be called like an environment.
         place = len(line) - 1 - line[::-1].index(word)
-        line.insert(place, flag)
+        if added := _as_options(word, line, values, options, own):
+            line[place : place + 1] = added
+        elif not _put_flag_before(word, line, values.get("--env", ()), own):
+            return None
     return f"ucp {shlex.join(line)}"
+
+
+def _as_options(
+    word: str,
+    line: Sequence[str],
+    values: Mapping[str, Sequence[str]],
+    options: Mapping[str, Any],
+    own: Sequence[str],
+) -> list[str]:
+    """A superfluous word as an option with its value; empty if it isn't evident which.
+
+    values: of options, by flag. own: values that the command's argument can have.
+    """
+    name, equals, value = word.partition("=")
+    if equals and value and f"--{name}" in options:
+        return [f"--{name}", value]
+    if equals and _TAG.fullmatch(value) and name in values.get("--env", ()) and "--tag" in options:
+        return ["--env", name, "--tag", value]
+    flag = next((flag for flag, known in values.items() if word in known), "")
+    placed = _is_given("--env", line) and word not in own and _PERHAPS_TAG.fullmatch(word)
+    if not flag and (placed or _TAG.fullmatch(word)):
+        flag = "--tag" if "--tag" in options else "--to"
+    again = flag in options and options[flag].multiple
+    return [flag, word] if flag in options and (again or not _is_given(flag, line)) else []
+
+
+def _put_flag_before(
+    word: str, line: list[str], environments: Sequence[str], own: Sequence[str]
+) -> bool:
+    """Give an environment its flag if the word after it is the argument; whether it is."""
+    environment = next((each for each in line if each in environments), "")
+    if word not in own or not environment or environment in own or _is_given("--env", line):
+        return False
+    line.insert(line.index(environment), "--env")
+    return True
+
+
+def _is_given(flag: str, line: Sequence[str]) -> bool:
+    return any(each.partition("=")[0] == flag for each in line)
+
+
+def _arguments(parameters: Sequence[Any]) -> list[Any]:
+    return [each for each in parameters if each.param_type_name == "argument"]
 
 
 def without_flag(
@@ -61,7 +105,7 @@ def without_flag(
     if place is None:
         return None
     value = line[place].partition("=")[2] or next(iter(line[place + 1 :]), "")
-    taken = [each for each in parameters if each.param_type_name == "argument"]
+    taken = _arguments(parameters)
     named = option == "--name" and any(each.name == "name" for each in taken)
     if not value or not (named or any(value in _completions(each, context) for each in taken)):
         return None
