@@ -31,7 +31,7 @@ SourceOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(short_help="Download or build missing programs.")
 def install(
     ctx: typer.Context,
     names: Annotated[
@@ -71,7 +71,7 @@ def install(
     )
 
 
-@app.command()
+@app.command(short_help="Remove unused programs of other ucp versions.")
 def prune(ctx: typer.Context) -> None:
     """Remove unused programs and stored kinds (CRDs) of other ucp versions.
 

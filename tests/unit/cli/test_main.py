@@ -200,6 +200,16 @@ def test_secrets_are_redacted_from_reports(secret: str) -> None:
     assert "hunter2" not in without_secrets(f"before {secret} after")
 
 
+@pytest.mark.parametrize("name", ["", *main.COMMANDS])
+def test_no_list_of_commands_is_cut_on_a_narrow_terminal(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main.run([*filter(None, [name]), "--help"]) == 0
+    commands = capsys.readouterr().out.partition("\nCommands:")[2]
+    assert "..." not in commands
+
+
 def test_a_bug_is_reported_without_a_home_directory(
     command: list[Invocation], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,7 +25,7 @@ _NOT_OBJECTS = "kustomization.yaml"
 _HOW_TO_WRITE = "write a claim as docs/kinds.md shows it"
 
 
-@app.command()
+@app.command(short_help="Render the resources of a claim.")
 def render(
     ctx: typer.Context,
     claim: Annotated[Path, typer.Argument(metavar="CLAIM.yaml", help="File with the claims.")],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = declare("Inspect or reset the simulated cloud, or inject faults.")
 fault = declare("Inject faults: have the simulated cloud refuse, lose or delay calls.")
-app.add_typer(fault, name="fault")
+app.add_typer(fault, name="fault", short_help="Inject faults into the simulated cloud.")
 
 SHOWN = 5
 """Resources that an error message names."""

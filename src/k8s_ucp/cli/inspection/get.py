@@ -10,7 +10,7 @@ from k8s_ucp.cli.topology_selection import asking_core, chosen_view
 from k8s_ucp.components import argocd
 from k8s_ucp.components.argocd import AdminCredentials
 
-app = declare("Show secrets.")
+app = declare("Print users and passwords.")
 
 
 @app.command()
