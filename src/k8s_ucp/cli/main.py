@@ -161,6 +161,12 @@ def _keep(ctx: typer.Context, param: typer.CallbackParam, value: Any) -> Any:
     return value
 
 
+def _topology_names(incomplete: str) -> list[str]:
+    from k8s_ucp.cli.topology_selection import topology_names
+
+    return topology_names(incomplete)
+
+
 def _show_version(value: bool) -> None:
     if value:
         sys.stdout.write(f"ucp {__version__}\n")
@@ -196,6 +202,7 @@ def _options(
             metavar="NAME",
             help="Name of the topology, if the workspace has several.",
             callback=_keep,
+            autocompletion=_topology_names,
             expose_value=False,
         ),
     ] = None,

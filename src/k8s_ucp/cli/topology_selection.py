@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -217,6 +217,35 @@ def cluster_names(incomplete: str) -> list[str]:
     return _names(incomplete, lambda topology: ["core", *_environments(topology)])
 
 
+def mirror_names(incomplete: str) -> list[str]:
+    """Mirrors of ucp.yaml, for completion."""
+    return _names(incomplete, lambda topology: [each.name for each in topology.spec.mirrors])
+
+
+def team_names(incomplete: str) -> list[str]:
+    """Teams of ucp.yaml, for completion."""
+    return _names(incomplete, lambda topology: [each.name for each in topology.spec.teams])
+
+
+def upgradable_names(incomplete: str) -> list[str]:
+    """What `ucp upgrade` upgrades in the topology of ucp.yaml, for completion."""
+    from k8s_ucp.steps.upgrading.parts import parts
+
+    return _names(incomplete, lambda topology: [each.name for each in parts(topology)])
+
+
+def topology_names(incomplete: str) -> list[str]:
+    """Topologies that were started in the workspace, for completion."""
+    with suppress(OSError):
+        return starting_with(incomplete, _workspace_of_line().started())
+    return []
+
+
+def starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
+    """The names that complete what was typed."""
+    return [each for each in names if each.startswith(incomplete)]
+
+
 def _environments(topology: Topology) -> list[str]:
     return [each.name for each in topology.spec.environments]
 
@@ -224,11 +253,13 @@ def _environments(topology: Topology) -> list[str]:
 def _names(incomplete: str, names: Callable[[Topology], Sequence[str]]) -> list[str]:
     from k8s_ucp.topology import load
 
+    with suppress(UcpError, OSError):
+        return starting_with(incomplete, names(load(_workspace_of_line().topology_file)))
+    return []
+
+
+def _workspace_of_line() -> Workspace:
+    """The workspace that the line being typed selects."""
     line = next((os.environ[each] for each in _LINES if os.environ.get(each)), "")
     typed = re.search(r"--workspace[= ](\S+)", line)
-    workspace = Workspace.at(Path(typed[1] if typed else "."))
-    with suppress(UcpError, OSError):
-        return [
-            each for each in names(load(workspace.topology_file)) if each.startswith(incomplete)
-        ]
-    return []
+    return Workspace.at(Path(typed[1] if typed else "."))

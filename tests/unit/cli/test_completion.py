@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from k8s_ucp.cli.topology_selection import app_names, cluster_names, environment_names
+from k8s_ucp.cli.topology_selection import (
+    app_names,
+    cluster_names,
+    environment_names,
+    mirror_names,
+    team_names,
+    topology_names,
+    upgradable_names,
+)
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 
@@ -25,6 +33,8 @@ def test_names_in_ucp_yaml_are_offered(workspace: Path) -> None:
     assert app_names("") == ["echo"]
     assert environment_names("p") == ["prod"]
     assert cluster_names("") == ["core", "stage", "prod"]
+    assert upgradable_names("") == ["core", "crossplane", "argocd", "stage", "prod"]
+    assert mirror_names("") == team_names("") == topology_names("") == []
     (workspace / "ucp.yaml").write_text("kind: {")
     assert app_names("") == []
     (workspace / "ucp.yaml").unlink()
@@ -37,11 +47,16 @@ def test_names_in_ucp_yaml_are_offered(workspace: Path) -> None:
         ("ucp promote ", "echo"),
         ("ucp promote echo --env p", "prod"),
         ("ucp logs arg", "argocd"),
+        ("ucp upgrade crossp", "crossplane"),
+        ("ucp status --topology d", "demo"),
+        ("ucp start --core emb", "embedded"),
+        ("ucp env add eu --cluster dig", "digitalocean"),
     ],
 )
 def test_bash_completion_offers_the_names_of_the_selected_workspace(
     workspace: Path, line: str, offered: str
 ) -> None:
+    (workspace / ".ucp" / "demo").mkdir(parents=True)
     elsewhere = line.replace("ucp ", f"ucp --workspace {workspace} ", 1)
     for folder, words in ((workspace, line), (Path("/"), elsewhere)):
         place = {"COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}

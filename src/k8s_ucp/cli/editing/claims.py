@@ -19,7 +19,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.deletion import open_core
 from k8s_ucp.cli.editing.teams import open_team, team_of
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_topology, environment_names, team_names
 from k8s_ucp.errors import UsageError, some_of
 from k8s_ucp.gitops.manifests.yaml_text import dump_all, part
 from k8s_ucp.gitops.render.values.claims import (
@@ -37,12 +37,20 @@ from k8s_ucp.topology import NAME_PATTERN, Environment, Topology
 
 app = declare("List, write and remove claims of a team.")
 TeamOption = Annotated[
-    str | None, option("--team", "T", "Name of the team. Default: the only one.")
+    str | None,
+    option("--team", "T", "Name of the team. Default: the only one.", autocompletion=team_names),
 ]
 
 
 @app.command("list", short_help="List the claims of teams, with their states.")
-def show(ctx: typer.Context, team: TeamOption = None, output: OutputOption = Output.table) -> None:
+def show(
+    ctx: typer.Context,
+    team: Annotated[
+        str | None,
+        option("--team", "T", "Only claims of this team.", autocompletion=team_names),
+    ] = None,
+    output: OutputOption = Output.table,
+) -> None:
     """List the claims in the repositories of all teams, or of one, with their states.
 
     The state is the core cluster's: ready, waiting, deleting, missing or unknown.
@@ -80,7 +88,13 @@ def new(
         Literal["small", "medium", "large"], option("--size", "S", "small, medium or large.")
     ] = "small",
     env: Annotated[
-        str | None, option("--env", "NAME", "Environment that uses it. Default: the first one.")
+        str | None,
+        option(
+            "--env",
+            "NAME",
+            "Environment that uses it. Default: the first one.",
+            autocompletion=environment_names,
+        ),
     ] = None,
     provider: Annotated[
         str | None,

@@ -39,11 +39,11 @@ from k8s_ucp.cli.editing.topology_edit import (
     in_parts,
     plan_edit,
 )
-from k8s_ucp.cli.topology_selection import declared_topology, environment_names
+from k8s_ucp.cli.topology_selection import declared_topology, environment_names, starting_with
 from k8s_ucp.errors import UcpError, UsageError, some_of
 from k8s_ucp.gitops.publish.merge import Scope
 from k8s_ucp.gitops.publish.repositories import Published
-from k8s_ucp.providers import DEFAULT
+from k8s_ucp.providers import DEFAULT, environment_providers
 from k8s_ucp.topology import Topology, parse, read_topology
 from k8s_ucp.topology.edit import with_item, with_overlays, without_environment
 
@@ -101,12 +101,21 @@ def add(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the environment.")],
     provider: Annotated[
-        str, option("--cluster", "P", "Provider of the environment's cluster.")
+        str,
+        option(
+            "--cluster",
+            "P",
+            f"Provider of the environment's cluster: {', '.join(environment_providers())}.",
+            autocompletion=lambda incomplete: starting_with(incomplete, environment_providers()),
+        ),
     ] = DEFAULT,
     source: Annotated[
         str | None,
         option(
-            "--promotes-from", "ENV", "Environment to promote from. Default: the last environment."
+            "--promotes-from",
+            "ENV",
+            "Environment to promote from. Default: the last environment.",
+            autocompletion=environment_names,
         ),
     ] = None,
     region: Annotated[

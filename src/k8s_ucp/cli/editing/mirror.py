@@ -9,7 +9,12 @@ import typer
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
 from k8s_ucp.cli.editing.deletion import how_far
 from k8s_ucp.cli.editing.topology_edit import edit_topology
-from k8s_ucp.cli.topology_selection import asking_core, chosen_view
+from k8s_ucp.cli.topology_selection import (
+    asking_core,
+    chosen_view,
+    environment_names,
+    mirror_names,
+)
 from k8s_ucp.errors import UsageError
 from k8s_ucp.inspect.mirror_status import mirror_details
 from k8s_ucp.kube import SYNCER
@@ -60,7 +65,12 @@ def add(
     ] = "secret",
     env: Annotated[
         list[str] | None,
-        option("--env", "NAME", "Environment to copy to; repeatable. Default: all environments."),
+        option(
+            "--env",
+            "NAME",
+            "Environment to copy to; repeatable. Default: all environments.",
+            autocompletion=environment_names,
+        ),
     ] = None,
     target_name: Annotated[
         str | None, option("--name", "NAME", "Name of the copy. Default: name of the source.")
@@ -120,7 +130,10 @@ def add(
 @app.command(short_help="Remove a mirror and its copies.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the mirror.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of the mirror.", autocompletion=mirror_names),
+    ],
 ) -> None:
     """Remove a mirror and its copies from ucp.yaml and the core repository, and push."""
     call = invocation(ctx)

@@ -39,7 +39,7 @@ from k8s_ucp.cli.editing.topology_edit import (
     plan_edit,
 )
 from k8s_ucp.cli.git_credentials import git_credential
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_topology, team_names
 from k8s_ucp.engine.journal import Journal
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.gitops.publish.team_repository import TeamRepository, fill, open_team_repository
@@ -143,7 +143,9 @@ def add(
 @app.command(short_help="Remove a team: claims, apps, project, namespaces.")
 def remove(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the team.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the team.", autocompletion=team_names)
+    ],
     wait: Annotated[
         int, option("--wait", "SECONDS", "How long to wait for the claims to be deleted.")
     ] = 1200,
@@ -151,7 +153,7 @@ def remove(
     plan: PlanOption = False,
     output: PlanOutputOption = Output.table,
 ) -> None:
-    """Remove a team in an order that leaves nothing behind.
+    """Remove a team: its claims, apps, project and namespaces.
 
     Its claims are deleted first, with their data; then its projects and namespaces. A namespace
     with objects that ucp did not create is kept, and so is the team's repository.

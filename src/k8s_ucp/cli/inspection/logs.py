@@ -12,7 +12,7 @@ import typer
 
 from k8s_ucp.cli.command import Invocation, declare, invocation
 from k8s_ucp.cli.console import Console
-from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology
+from k8s_ucp.cli.topology_selection import chosen_name, chosen_topology, starting_with
 from k8s_ucp.clusters.embedded.folder import COMPONENTS, ClusterFolder, clusters_in
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import StateFolder
@@ -45,7 +45,7 @@ def logs(
                 f"Component ({', '.join(OFFERED)}), program such as argocd-repo-server, or part of "
                 "a control plane such as demo-core/etcd."
             ),
-            autocompletion=lambda incomplete: [e for e in OFFERED if e.startswith(incomplete)],
+            autocompletion=lambda incomplete: starting_with(incomplete, OFFERED),
         ),
     ],
     follow: Annotated[

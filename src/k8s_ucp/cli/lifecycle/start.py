@@ -23,7 +23,7 @@ from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import refuse_inner_folder
+from k8s_ucp.cli.topology_selection import refuse_inner_folder, starting_with
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import core_providers, environment_providers
@@ -42,7 +42,12 @@ def start(
     ] = None,
     core: Annotated[
         str | None,
-        option("--core", "P", f"Provider of the core cluster: {', '.join(core_providers())}."),
+        option(
+            "--core",
+            "P",
+            f"Provider of the core cluster: {', '.join(core_providers())}.",
+            autocompletion=lambda incomplete: starting_with(incomplete, core_providers()),
+        ),
     ] = None,
     ports: Annotated[
         str | None,

@@ -18,7 +18,7 @@ from k8s_ucp.cli.command import (
 )
 from k8s_ucp.cli.editing.topology_edit import context_of, refuse_changed
 from k8s_ucp.cli.plan_runner import alone, command_line, open_journal, run_plan, show_plan
-from k8s_ucp.cli.topology_selection import declared_topology
+from k8s_ucp.cli.topology_selection import declared_topology, upgradable_names
 from k8s_ucp.context import StartContext
 from k8s_ucp.engine import pipeline
 from k8s_ucp.engine.journal import UPGRADE, Journal
@@ -38,6 +38,7 @@ def upgrade(
         typer.Argument(
             metavar="[COMPONENT]...",
             help="argocd, crossplane, argo-rollouts, core, or an environment. Default: all.",
+            autocompletion=upgradable_names,
         ),
     ] = None,
     wait: Annotated[
