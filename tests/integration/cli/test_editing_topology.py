@@ -144,6 +144,20 @@ def test_edit_during_another_command_is_refused(workspace: Path) -> None:
     assert (state.root / "ucp.yaml").read_text() == "as it was started\n"
 
 
+@pytest.mark.parametrize(
+    ("flags", "how"),
+    [
+        ([], "the core cluster is not running: its copies are deleted at the next start"),
+        (["--retain"], "its copies are kept"),
+    ],
+)
+def test_mirror_remove_says_what_becomes_of_the_copies(
+    workspace: Path, flags: list[str], how: str
+) -> None:
+    ucp(workspace, "mirror", "add", "login", "--from", "a/b", "--to", "c", *flags)
+    assert f"mirror login removed; {how}" in ucp(workspace, "mirror", "remove", "login")
+
+
 def test_edit_that_waits_for_another_one_claims_nothing_of_earlier_commits(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

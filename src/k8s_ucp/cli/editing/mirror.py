@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from k8s_ucp.cli.command import Output, OutputOption, declare, invocation, option
-from k8s_ucp.cli.editing.deletion import how_far
+from k8s_ucp.cli.editing.deletion import how_far, open_core
 from k8s_ucp.cli.editing.topology_edit import edit_topology
 from k8s_ucp.cli.topology_selection import (
     asking_core,
     chosen_view,
+    declared_topology,
     environment_names,
     mirror_names,
 )
@@ -137,12 +138,20 @@ def remove(
 ) -> None:
     """Remove a mirror and its copies from ucp.yaml and the core repository, and push."""
     call = invocation(ctx)
-    edit_topology(
+    before = declared_topology(call).spec.mirrors
+    topology = edit_topology(
         call,
         lambda text, path: without_item(text, "mirrors", name, path),
         subject=f"Remove the mirror {name}",
     )
-    call.console.say(f"mirror {name} removed; its copies are being deleted")
+    if any(each.name == name and each.deletion_policy == "Retain" for each in before):
+        how = "its copies are kept"
+    elif core := open_core(call, topology):
+        core.close()
+        how = "its copies are being deleted"
+    else:
+        how = "the core cluster is not running: its copies are deleted at the next start"
+    call.console.say(f"mirror {name} removed; {how}")
 
 
 def _pairs(words: list[str], flag: str, form: str) -> dict[str, str]:
