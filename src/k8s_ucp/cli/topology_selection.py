@@ -7,10 +7,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.command import Invocation, placed
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.workspace import Workspace, enclosing_workspace, write_private_file
 
@@ -58,6 +59,34 @@ def chosen_name(call: Invocation) -> str:
         f"several topologies were started in {call.workspace.root}: {', '.join(started)}",
         next=f"select one: --topology {started[0]}",
     )
+
+
+def selecting(call: Invocation, name: str) -> dict[str, str]:
+    """The global options with which a command typed here works on a started topology."""
+    with suppress(UcpError):
+        if chosen_name(replace(call, topology=None)) == name:
+            return call.given
+    return {**call.given, "--topology": name}
+
+
+def start_command(call: Invocation, name: str) -> str:
+    """The command that starts a topology again: with its file, if ucp.yaml defines another one."""
+    workspace = call.workspace
+    others = sorted(workspace.root.glob("*.y*ml"))
+    files = [each for each in (workspace.topology_file, *others) if _defines(each, name)]
+    command = "ucp start"
+    if files and files[0] != workspace.topology_file:
+        here = workspace.root == Path.cwd()
+        command += f" --file {shlex.quote(files[0].name if here else str(files[0]))}"
+    return placed(command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"})
+
+
+def _defines(file: Path, name: str) -> bool:
+    from k8s_ucp.topology import load
+
+    with suppress(UcpError, OSError):
+        return load(file).name == name
+    return False
 
 
 def _nothing_started(folder: Path) -> UcpError:

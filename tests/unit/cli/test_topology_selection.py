@@ -7,17 +7,22 @@ from pathlib import Path
 import pytest
 
 from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.lifecycle.start_request import parse_flags, resolve_topology
 from k8s_ucp.cli.topology_selection import (
     chosen_name,
     chosen_topology,
     declared_topology,
     refuse_inner_folder,
     remember,
+    selecting,
+    start_command,
 )
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.topology import default
 from k8s_ucp.topology.text import topology_text
 from k8s_ucp.workspace import Workspace
+
+NO_FLAGS = parse_flags(yes=True, file=None, core=None, environments=None, apps=None)
 
 
 def start(root: Path, *names: str) -> None:
@@ -31,6 +36,27 @@ def test_a_single_topology_is_selected_without_a_name(tmp_path: Path) -> None:
     start(tmp_path, "one")
     assert chosen_name(Invocation(tmp_path)) == "one"
     assert chosen_topology(Invocation(tmp_path)) == default("one", ["dev"])
+
+
+def test_advice_on_a_second_topology_selects_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commands would stop the first one, or start it."""
+    start(tmp_path, "one")
+    (tmp_path / "ucp.yaml").write_text(topology_text(default("one", ["dev"])))
+    call = Invocation(tmp_path)
+    assert (selecting(call, "one"), start_command(call, "one")) == ({}, "ucp start")
+    start(tmp_path, "two")
+    file = tmp_path / "second.yaml"
+    file.write_text(topology_text(default("two", ["dev"])))
+    assert selecting(call, "one") == {}
+    assert selecting(call, "two") == {"--topology": "two"}
+    assert start_command(call, "two") == f"ucp start --file {file}"
+    monkeypatch.chdir(tmp_path)
+    assert start_command(call, "two") == "ucp start --file second.yaml"
+    with pytest.raises(UsageError, match="defines the topology one, not two") as caught:
+        resolve_topology(Invocation(tmp_path, "two"), NO_FLAGS, plan=True)
+    assert caught.value.next == "ucp start --file second.yaml"
 
 
 def test_in_a_folder_of_a_workspace_that_workspace_is_named(tmp_path: Path) -> None:

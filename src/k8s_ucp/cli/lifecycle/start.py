@@ -16,6 +16,7 @@ from k8s_ucp.cli.command import (
     TakeoverOption,
     declare,
     option,
+    placed,
     plan_invocation,
 )
 from k8s_ucp.cli.git_credentials import credential_of, read_credential_of
@@ -23,7 +24,7 @@ from k8s_ucp.cli.lifecycle.existing_core import ExistingCoreChoice, decide
 from k8s_ucp.cli.lifecycle.start_request import StartRequest, parse_flags, resolve_topology
 from k8s_ucp.cli.lifecycle.start_summary import summary_table
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import refuse_inner_folder, starting_with
+from k8s_ucp.cli.topology_selection import refuse_inner_folder, selecting, starting_with
 from k8s_ucp.engine.planned_change import PlannedChange
 from k8s_ucp.errors import UcpError, UsageError
 from k8s_ucp.providers import core_providers, environment_providers
@@ -176,7 +177,8 @@ def start(
         call.console,
         before=lambda: _write_down(call, wanted),
     )
-    call.console.say(summary_table(context, seconds))
+    options = selecting(call, context.topology.name)
+    call.console.say(placed(summary_table(context, seconds), options))
 
 
 def _write_down(call: Invocation, wanted: StartRequest) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from k8s_ucp.cli.command import Invocation
-from k8s_ucp.cli.topology_selection import refuse_lost_file
+from k8s_ucp.cli.topology_selection import refuse_lost_file, start_command
 from k8s_ucp.clouds import CLOUDS
 from k8s_ucp.engine.pipeline import RunInterrupted
 from k8s_ucp.errors import UsageError
@@ -190,7 +190,9 @@ def _from_file(call: Invocation, flags: Flags, path: Path) -> StartRequest:
     if call.topology and call.topology != topology.name:
         raise UsageError(
             f"{path} defines the topology {topology.name}, not {call.topology}",
-            next=f"ucp start --topology {topology.name}",
+            next=start_command(call, call.topology)
+            if call.topology in call.workspace.started()
+            else f"ucp start --topology {topology.name}",
         )
     if flags.describe_topology:
         _check_agreement(flags, topology, path)

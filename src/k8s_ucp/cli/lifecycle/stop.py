@@ -23,7 +23,7 @@ from k8s_ucp.cli.lifecycle.environment_states import (
     stop_environments,
 )
 from k8s_ucp.cli.plan_runner import run_plan, show_plan
-from k8s_ucp.cli.topology_selection import chosen_context, environment_names
+from k8s_ucp.cli.topology_selection import chosen_context, environment_names, start_command
 from k8s_ucp.context import StartContext
 from k8s_ucp.errors import UsageError
 
@@ -158,7 +158,7 @@ def _report(call: Invocation, context: StartContext, seconds: float, *, delete_r
     lost = " and its clusters' data deleted" if context.teardown.delete_data else ""
     call.console.say(
         f"{context.topology.name} is stopped{lost} ({seconds:.1f} s); {kept}. "
-        "Start it again with `ucp start`."
+        f"Start it again with `{start_command(call, context.topology.name)}`."
     )
 
 
