@@ -119,6 +119,8 @@ def one_of(path: str, argument: Any, context: Any) -> str | None:
     None if they aren't known.
     """
     first, *others = _completions(argument, context) or [""]
+    if first and path.endswith(" remove"):  # none is proposed for deletion
+        return f"{path} {argument.metavar} (known: {', '.join([first, *others])})"
     more = f" (or: {', '.join(others)})" if others else ""
     return f"{path} {shlex.quote(first)}{more}" if first else None
 

@@ -48,6 +48,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("destroy demo", "ucp destroy --topology demo"),
         ("destroy nowhere", "ucp destroy --help"),
         ("history", "ucp history echo"),
+        ("env remove", "ucp env remove NAME (known: stage, prod)"),
         ("claim new", "ucp claim new database (or: compute)"),
         ("upgrade now", "ucp upgrade core"),
         ("team add", "ucp team add --help"),
