@@ -62,11 +62,11 @@ def _as_options(
     values: of options, by flag. own: values that the command's argument can have.
     """
     name, equals, value = word.partition("=")
-    if equals and value and f"--{name}" in options:
-        return [f"--{name}", value]
     if equals and _TAG.fullmatch(value) and name in values.get("--env", ()) and "--tag" in options:
         return ["--env", name, "--tag", value]
     flag = next((flag for flag, known in values.items() if word in known), "")
+    if value and f"--{name}" in options and not options[f"--{name}"].is_flag:
+        flag, word = f"--{name}", value
     placed = _is_given("--env", line) and word not in own and _PERHAPS_TAG.fullmatch(word)
     if not flag and (placed or _TAG.fullmatch(word)):
         flag = "--tag" if "--tag" in options else "--to"

@@ -31,6 +31,8 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("promote echo --env=stage latest", "ucp promote echo --env=stage --tag latest"),
         ("promote echo env=stage tag=0.9.3", "ucp promote echo --env stage --tag 0.9.3"),
         ("promote echo stage=0.9.3", "ucp promote echo --env stage --tag 0.9.3"),
+        ("promote echo --env prod env=stage", "ucp promote --help"),
+        ("promote echo pr=yes", "ucp promote --help"),
         ("promote echo prod=stage", "ucp promote --help"),
         ("promote stage echo --tag 1", "ucp promote --env stage echo --tag 1"),
         ("promote --env stage echo shop", "ucp promote --help"),
