@@ -382,7 +382,8 @@ def test_pod_that_would_evict_those_of_others_is_refused(
 ) -> None:
     spec = {"containers": [CONTAINER], "priorityClassName": name}
     pod = thing("v1", "Pod", "x", "team-shop", spec=spec)
-    assert "k8s-ucp-team-critical" in refusal(both[1], pod)
+    # A quota takes effect after a moment, too.
+    eventually(lambda: "k8s-ucp-team-critical" in refusal(both[1], pod))
 
 
 @pytest.mark.parametrize(
