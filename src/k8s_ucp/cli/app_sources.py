@@ -50,7 +50,9 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
 
     name = app.chart.auth if app.chart else app.auth
     source = app.chart.repo if app.chart else app.repo or ""
-    _refuse_password(source)
+    _refuse_password(
+        source, "use the URL without it, and --auth NAME with a credential of ucp.yaml"
+    )
     if name is not None:
         return named_credential(name, topology, call.workspace, source)
     git = topology.spec.git
@@ -58,13 +60,13 @@ def credential_for(call: Invocation, topology: Topology, app: App) -> Credential
     return credential_of(topology, call.workspace) if _site(app.repo or "") in ours else None
 
 
-def _refuse_password(url: str) -> None:
+def _refuse_password(url: str, advice: str) -> None:
     """Git and helm get URLs as arguments; ucp.yaml, which would get it too, can't contain one."""
     if holds_credential(url):
         raise UsageError(
             "the repository's URL contains a user or password, which other users could see in the "
             "process list",
-            next="use the URL without it, and --auth NAME with a credential of ucp.yaml",
+            next=advice,
         )
 
 
@@ -130,6 +132,11 @@ def _chart_of(
     from k8s_ucp.gitops.promotion.overlay import config_file
 
     if missing.repo:
+        _refuse_password(
+            missing.repo,
+            f"remove `repo` from .promotion.yaml of {missing.app}, and name the chart's repository "
+            "and its credential in ucp.yaml (chart.repo, chart.auth)",
+        )
         return ChartRef(missing.repo.rstrip("/"), missing.chart), None, None
     if topology:
         for app in topology.spec.apps:

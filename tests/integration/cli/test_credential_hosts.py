@@ -14,6 +14,7 @@ from k8s_ucp.cli.credential_hosts import require_allowed
 from k8s_ucp.cli.git_credentials import credential_of
 from k8s_ucp.cli.main import run
 from k8s_ucp.credentials import BadCredential, CredentialRef
+from k8s_ucp.errors import UsageError
 from k8s_ucp.gitops.promotion.targets.chart import ChartMissing
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
@@ -101,6 +102,13 @@ def test_a_job_sends_no_variable_for_the_chart_of_a_folders_ucp_yaml(
     missing = ChartMissing("web", "web", "2.0.0", repo="")
     with pytest.raises(BadCredential, match=r"UCP_GIT_TOKEN to https://forge\.example,"):
         fetch_chart(Invocation(folder=tmp_path), missing, own=False)
+
+
+def test_a_password_in_a_promotion_file_is_not_passed_to_helm(tmp_path: Path) -> None:
+    missing = ChartMissing("web", "web", "2.0.0", repo="https://robot:s3cret@charts.example.org")
+    with pytest.raises(UsageError, match="contains a user or password") as caught:
+        fetch_chart(Invocation(folder=tmp_path), missing, own=True)
+    assert "s3cret" not in str(caught.value)
 
 
 def test_a_topology_names_variable_and_host(

@@ -48,6 +48,7 @@ def kubeconfig(
     """Print a cluster's kubeconfig, which contains its admin credentials."""
     call = invocation(ctx)
     context = chosen_view(call)
+    context.refuse_copy()
     environment = _cloud_environment(context.topology, name)
     if environment:
         cluster = context.topology.app_cluster(environment)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import typer
 
-from k8s_ucp.cli.inspection.kubeconfig import _cluster, checked, renamed
+from k8s_ucp.cli.command import Invocation
+from k8s_ucp.cli.inspection.kubeconfig import _cluster, app, checked, renamed
+from k8s_ucp.cli.topology_selection import remember
 from k8s_ucp.clusters.user_contexts import merged
 from k8s_ucp.context import TopologyView
 from k8s_ucp.errors import UcpError, UsageError
@@ -17,6 +22,8 @@ from k8s_ucp.kube import Kind, Kube, NotFound, Object
 from k8s_ucp.reconciler.access.owners import source_in
 from k8s_ucp.reconciler.access.sources import kubeconfig_in
 from k8s_ucp.topology import default
+from k8s_ucp.topology.text import topology_text
+from k8s_ucp.workspace import Workspace
 from tests.unit.reconciler.objects import AUTHORITY, kubeconfig_secret
 
 CONFIG = {
@@ -36,6 +43,17 @@ def test_merging_a_kubeconfig_twice_changes_nothing() -> None:
     ]
     assert once["current-context"] == "demo-core"
     assert once["extensions"] == [1]
+
+
+def test_copy_of_a_workspace_has_no_kubeconfig_of_the_originals_clusters(tmp_path: Path) -> None:
+    original = Workspace.at(tmp_path / "original")
+    original.settle_identity()
+    remember(original, "demo", topology_text(default("demo")))
+    copy = shutil.copytree(original.root, tmp_path / "copy")
+    command = typer.main.get_command(app)
+    with pytest.raises(UcpError, match="is a copy of") as caught:
+        command.main(["core"], obj=Invocation(copy), standalone_mode=False)
+    assert f"--workspace {original.root}" in (caught.value.next or "")
 
 
 def of_a_cloud(user: dict[str, Any], **cluster: Any) -> bytes:
