@@ -73,11 +73,11 @@ def start_command(call: Invocation, name: str) -> str:
     """The command that starts a topology again: with its file, if ucp.yaml defines another one."""
     workspace = call.workspace
     others = sorted(workspace.root.glob("*.y*ml"))
-    files = [each for each in (workspace.topology_file, *others) if _defines(each, name)]
+    file = next((each for each in (workspace.topology_file, *others) if _defines(each, name)), None)
     command = "ucp start"
-    if files and files[0] != workspace.topology_file:
+    if file and file != workspace.topology_file:
         here = workspace.root == Path.cwd()
-        command += f" --file {shlex.quote(files[0].name if here else str(files[0]))}"
+        command += f" --file {shlex.quote(file.name if here else str(file))}"
     return placed(command, {flag: call.given[flag] for flag in call.given if flag == "--workspace"})
 
 
