@@ -17,7 +17,7 @@ from k8s_ucp.git.objects import Author
 from k8s_ucp.git.repository import Repository
 from k8s_ucp.gitops.imports.detection import ImportTools, detect
 from k8s_ucp.gitops.imports.findings import RemoteSource
-from k8s_ucp.gitops.render.app_manifests import folder_place
+from k8s_ucp.gitops.render.app_manifests import folder_tree_of
 from k8s_ucp.tools.toolbox import Toolbox
 from k8s_ucp.topology import load
 from k8s_ucp.workspace import Workspace
@@ -532,9 +532,9 @@ def test_helm_releases_of_flux_are_imported_as_kustomize_builds_them(
         "  components: [../../parts/claim]\n"
         "  postBuild: {substitute: {HOST: web.example.org, NAME: web}}\n",
     }
-    place = folder_place(write(tmp_path / "theirs", files))
+    folder_tree = folder_tree_of(write(tmp_path / "theirs", files))
     build = builder(lambda: toolbox.path("kustomize"))
-    web, more = detect(place, title="theirs", tools=ImportTools(build=build)).findings
+    web, more = detect(folder_tree, title="theirs", tools=ImportTools(build=build)).findings
     assert web.remote == RemoteSource("https://charts.example.org", "1.x", "web")
     assert web.values == {"stage": b"more: true\nhost: web.example.org\nreplicas: 2\n"}
     assert (web.namespace, more.namespace) == ("shop", "shop")
@@ -578,9 +578,9 @@ spec:
         "apps/shop/app.yaml": "size: 2\n",
         "apps/shop/web.yaml": DEPLOYMENT,
     }
-    place = folder_place(write(tmp_path / "theirs", files))
+    folder_tree = folder_tree_of(write(tmp_path / "theirs", files))
     fill_go = filler(lambda: toolbox.path("helm"))
-    found = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go))
+    found = detect(folder_tree, title="theirs", tools=ImportTools(fill_go=fill_go))
     assert not found.refusals
     shop, web = found.findings
     assert (shop.name, shop.path, shop.namespace) == ("shop", "apps/shop", "all")
@@ -588,7 +588,7 @@ spec:
     assert "ignoreDifferences" in web.notes[0]
     assert not any("ignoreDifferences" in each for each in shop.notes)
     write(tmp_path / "theirs", {"apps/shop/app.yaml": "differences: [1]\n"})
-    [refused] = detect(place, title="theirs", tools=ImportTools(fill_go=fill_go)).refusals
+    [refused] = detect(folder_tree, title="theirs", tools=ImportTools(fill_go=fill_go)).refusals
     assert "its template can't be filled" in refused.reason and "kind" in refused.reason
 
 
@@ -610,8 +610,8 @@ spec:
         "all/templates/web.yaml": template,
         "apps/web/web.yaml": DEPLOYMENT,
     }
-    place = folder_place(write(tmp_path / "theirs", files))
-    render = renderer(place, lambda: toolbox.path("helm"))
+    folder_tree = folder_tree_of(write(tmp_path / "theirs", files))
+    render = renderer(folder_tree, lambda: toolbox.path("helm"))
     assert "namespace: 'front'" in render("all", None)
 
 

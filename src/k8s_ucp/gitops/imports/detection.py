@@ -65,7 +65,7 @@ NO_TOOLS = ImportTools()
 
 
 def detect(
-    place: FolderTree,
+    folder_tree: FolderTree,
     *,
     title: str,
     urls: Iterable[str] = (),
@@ -81,7 +81,7 @@ def detect(
     recognize in addition to the common ones. origin: its revision, and for suggested commands.
     clusters: environments that a generator over all clusters yields.
     """
-    tree = RepositoryTree(place, origin)
+    tree = RepositoryTree(folder_tree, origin)
     named = frozenset(environments)
     words = words_of_tests(tree, NAMES | named) - named
     request = _Request(
@@ -98,7 +98,7 @@ def detect(
     tree.pass_over(tests)
     found = _search(tree, request)
     if tests and not (found.findings or found.refusals):
-        return _search(RepositoryTree(place, origin), request)
+        return _search(RepositoryTree(folder_tree, origin), request)
     return replace(found, refusals=(*found.refusals, *tests_not_searched(tree, tests)))
 
 

@@ -65,7 +65,7 @@ def mapped(
 
 def request_of(
     finding: DiscoveredApp,
-    place: FolderTree,
+    folder_tree: FolderTree,
     mapping: Mapping[str, str],
     ours: Sequence[str],
     *,
@@ -98,7 +98,7 @@ def request_of(
         relative = {here: each.removeprefix(start) for here, each in overlays.items()}
         version, more = _version(finding, mapping, ours)
         return ImportRequest(path, relative, values, notes=(*notes, *more), version=version)
-    return _of_kustomization(finding, place, mapping, ours, notes, pinned=pinned)
+    return _of_kustomization(finding, folder_tree, mapping, ours, notes, pinned=pinned)
 
 
 def _values(
@@ -119,7 +119,7 @@ def _values(
 
 def _of_kustomization(
     finding: DiscoveredApp,
-    place: FolderTree,
+    folder_tree: FolderTree,
     mapping: Mapping[str, str],
     ours: Sequence[str],
     notes: tuple[str, ...],
@@ -135,7 +135,7 @@ def _of_kustomization(
         return ImportRequest(finding.path or "", notes=notes)
     overlays = _overlays(finding, mapping, ours)
     with_generated = replace(
-        place, read=lambda path: finding.generated.get(path) or place.read(path)
+        folder_tree, read=lambda path: finding.generated.get(path) or folder_tree.read(path)
     )
     first, files = _taken(with_generated, overlays)
     path = next(iter(overlays.values()))
@@ -191,10 +191,10 @@ def _exact(version: str | None) -> str:
     )
 
 
-def _taken(place: FolderTree, overlays: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
+def _taken(folder_tree: FolderTree, overlays: Mapping[str, str]) -> tuple[str, dict[str, bytes]]:
     """(first folder, files) relative to the deepest folder that contains all of them."""
     folders = list(overlays.values())
-    found = taken_in(place, folders)
+    found = taken_in(folder_tree, folders)
     if not found:
         raise NotImportable(f"{folders[0]} holds nothing", "correct the repository")
     return moved_up(found, folders[0])

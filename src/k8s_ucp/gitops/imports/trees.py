@@ -56,10 +56,10 @@ class Origin:
 class RepositoryTree:
     """The files of a repository."""
 
-    def __init__(self, place: FolderTree, origin: Origin | None = None) -> None:
-        self.place = replace(place, read=lambda path: _read(place, path))
+    def __init__(self, folder_tree: FolderTree, origin: Origin | None = None) -> None:
+        self.folder_tree = replace(folder_tree, read=lambda path: _read(folder_tree, path))
         self.origin = origin or Origin()
-        self.names = _without_dependencies(place.names(""))
+        self.names = _without_dependencies(folder_tree.names(""))
         self.generated = frozenset[str]()
         """Files that aren't in the repository itself."""
         self._passed_over: tuple[str, ...] = ()
@@ -70,10 +70,10 @@ class RepositoryTree:
         def names(folder: str) -> list[str]:
             start = f"{folder}/" if folder else ""
             more = (each.removeprefix(start) for each in files if each.startswith(start))
-            return [*self.place.names(folder), *more]
+            return [*self.folder_tree.names(folder), *more]
 
         def read(path: str) -> bytes | None:
-            return files[path] if path in files else self.place.read(path)
+            return files[path] if path in files else self.folder_tree.read(path)
 
         found = RepositoryTree(FolderTree(names, read), self.origin)
         found.generated = frozenset(files)
@@ -81,7 +81,7 @@ class RepositoryTree:
         return found
 
     def read(self, path: str) -> bytes:
-        return self.place.read(path) or b""
+        return self.folder_tree.read(path) or b""
 
     @cached_property
     def folders(self) -> frozenset[str]:
@@ -169,7 +169,7 @@ class RepositoryTree:
 
     def closure(self, folders: list[str]) -> dict[str, bytes]:
         """Kustomizations with all files that they use: {path: content}."""
-        return taken_in(self.place, folders)
+        return taken_in(self.folder_tree, folders)
 
     @property
     def documents_of_argocd(self) -> tuple[ArgoDocument, ...]:
@@ -216,10 +216,10 @@ class RepositoryTree:
             return ""
 
 
-def _read(place: FolderTree, path: str) -> bytes | None:
+def _read(folder_tree: FolderTree, path: str) -> bytes | None:
     """A file that is too large for a manifest is none; an app that needs it is refused later."""
     try:
-        return place.read(path)
+        return folder_tree.read(path)
     except UsageError:
         return b""
 

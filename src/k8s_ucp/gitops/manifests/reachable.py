@@ -33,7 +33,7 @@ class FolderTree:
         return {name: content for name, content in found.items() if content is not None}
 
 
-def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
+def taken_in(folder_tree: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
     """Kustomizations with all files that they use, anywhere in the tree: {path: content}.
 
     Missing files are left out; kustomize reports them. So are hidden files outside of a
@@ -47,27 +47,29 @@ def taken_in(place: FolderTree, folders: Collection[str]) -> dict[str, bytes]:
             continue
         seen.add(folder)
         for name in KUSTOMIZATIONS:
-            if (content := place.read(join(folder, name))) is not None:
+            if (content := folder_tree.read(join(folder, name))) is not None:
                 files[join(folder, name)] = content
                 break
         for text in _texts(kustomization(files, folder)):
             path = resolve(folder, text)
             if path is None or path in files or not (within(path, folder) or _is_plain(path)):
                 continue
-            if (content := place.read(path)) is not None:
+            if (content := folder_tree.read(path)) is not None:
                 files[path] = content
             else:
                 names = (join(path, name) for name in KUSTOMIZATIONS)
-                waiting += [path] if any(place.read(each) is not None for each in names) else []
+                waiting += (
+                    [path] if any(folder_tree.read(each) is not None for each in names) else []
+                )
     return files
 
 
-def beyond(place: FolderTree, folder: str) -> tuple[str, str] | None:
+def beyond(folder_tree: FolderTree, folder: str) -> tuple[str, str] | None:
     """The first (kustomization, folder or file that it lists) outside of the tree.
 
     Of the folder's own kustomization, and of those that it uses.
     """
-    files = taken_in(place, [folder])
+    files = taken_in(folder_tree, [folder])
     for used in (path.rpartition("/")[0] for path in sorted(files)):
         listed = kustomization(files, used)
         for each in (text for key in _LISTS for text in _texts(listed.get(key))):

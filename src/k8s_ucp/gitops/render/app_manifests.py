@@ -111,32 +111,32 @@ def _read(app: App, folder: Path, fetcher: SourceFetcher | None) -> dict[str, by
     credential = fetcher.credential(app)
     if app.chart:
         chart = app.chart
-        place = ChartRef(chart.repo, chart.name)
+        ref = ChartRef(chart.repo, chart.name)
         return pull(
-            fetcher.helm(), place, chart.version, fetcher.cache, credential, digest=chart.digest
+            fetcher.helm(), ref, chart.version, fetcher.cache, credential, digest=chart.digest
         )
-    place_of_repository = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
-    if path and place_of_repository.read(path) is None and not place_of_repository.names(path):
+    repository_tree = open_commit(app.repo or "", app.revision or "", fetcher.cache, credential)
+    if path and repository_tree.read(path) is None and not repository_tree.names(path):
         raise UsageError(
             f"the app {app.name}: {app.repo} has no folder or file {path} at {app.revision}",
             next="choose another one with --path",
         )
-    return _sized(app, _relevant_files(app, place_of_repository, path, fetcher))
+    return _sized(app, _relevant_files(app, repository_tree, path, fetcher))
 
 
 def _relevant_files(
-    app: App, place: FolderTree, path: str, fetcher: SourceFetcher | None
+    app: App, folder_tree: FolderTree, path: str, fetcher: SourceFetcher | None
 ) -> dict[str, bytes]:
     """The relevant files for the folder's form; if `path` is a file, only that one."""
-    if (alone := place.read(path) if path else None) is not None:
+    if (alone := folder_tree.read(path) if path else None) is not None:
         return {posixpath.basename(path): alone}
-    names = dict.fromkeys(place.names(path), b"")
+    names = dict.fromkeys(folder_tree.names(path), b"")
     kustomized = is_kustomization(names) or overlays(names) or app.overlays
     if kustomized and app.as_ in (None, "kustomize"):
-        return _kustomization(app, place, path, names)
+        return _kustomization(app, folder_tree, path, names)
     if "Chart.yaml" in names and app.as_ in (None, "helm"):
-        return _chart(place, path, fetcher)
-    files = place.below(path)
+        return _chart(folder_tree, path, fetcher)
+    files = folder_tree.below(path)
     form = find_form(files, app.as_).form
     if form in ("directory", "kustomize"):
         _refuse_pointers(files)
@@ -154,10 +154,10 @@ def _refuse_pointers(files: Files) -> None:
             )
 
 
-def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict[str, bytes]:
+def _kustomization(app: App, folder_tree: FolderTree, path: str, names: Files) -> dict[str, bytes]:
     wanted = [f"overlays/{each}" for each in overlays(names)] + [*app.overlays.values(), "base", ""]
     starts = [f"{path}/{each}".strip("/") for each in wanted if is_kustomization(names, each)]
-    taken = taken_in(place, starts)
+    taken = taken_in(folder_tree, starts)
     if kustomization(taken, path).get("kind") == "Component":
         raise UsageError(
             f"the app {app.name}: {path} is a Component of kustomize, which adds to other objects",
@@ -175,25 +175,25 @@ def _kustomization(app: App, place: FolderTree, path: str, names: Files) -> dict
     return {**files, "kustomization.yaml": f"resources:\n  - {folder}\n".encode()}
 
 
-def _chart(place: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[str, bytes]:
-    files = place.below(path)
+def _chart(folder_tree: FolderTree, path: str, fetcher: SourceFetcher | None) -> dict[str, bytes]:
+    files = folder_tree.below(path)
     chart = chart_file(files)
     if not chart.dependencies or fetcher is None:
         return files
-    return with_dependencies(fetcher.helm(), files, charts_beside(place, path, chart))
+    return with_dependencies(fetcher.helm(), files, charts_beside(folder_tree, path, chart))
 
 
-def charts_beside(place: FolderTree, path: str, chart: ChartFile) -> dict[str, Files]:
+def charts_beside(folder_tree: FolderTree, path: str, chart: ChartFile) -> dict[str, Files]:
     """The files of the charts that a chart depends on by `file://` URLs. Raises UsageError."""
     beside: dict[str, Files] = {}
     for address, relative in chart.neighbors.items():
         folder = resolve(path, relative)
-        if folder is None or not place.names(folder):
+        if folder is None or not folder_tree.names(folder):
             raise UsageError(
                 f"the chart {chart.name} depends on {address}, which does not exist",
                 next="put that chart there, or remove the dependency",
             )
-        beside[address] = place.below(folder)
+        beside[address] = folder_tree.below(folder)
     return beside
 
 
@@ -206,10 +206,10 @@ def _local(app: App, folder: Path) -> FolderTree:
     if not root.resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"the app {app.name}: {root} is outside {folder}", next=advice)
 
-    return folder_place(folder, closed=_CLOSED)
+    return folder_tree_of(folder, closed=_CLOSED)
 
 
-def folder_place(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
+def folder_tree_of(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
     """A folder on this machine; files outside of it are not read.
 
     closed: names of folders in it that are not read either.
@@ -222,8 +222,8 @@ def folder_place(root: Path, *, closed: Collection[str] = ()) -> FolderTree:
         return [name for name, file in found if not closed or is_open(file)]
 
     def is_open(file: Path) -> bool:
-        place = file.resolve()
-        return place.is_relative_to(top) and place.relative_to(top).parts[0] not in closed
+        resolved = file.resolve()
+        return resolved.is_relative_to(top) and resolved.relative_to(top).parts[0] not in closed
 
     def read(path: str) -> bytes | None:
         file = root / path
@@ -246,18 +246,18 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
 
     Raises UsageError if its kustomization lists a folder or file that isn't below `top`.
     """
-    place = folder_place(top)
+    folder_tree = folder_tree_of(top)
     path = source.relative_to(top).as_posix()
     path = "" if path == "." else path
     found: dict[str, bytes] = {}
-    names = place.names(path)
+    names = folder_tree.names(path)
     kustomized = {
         f"{path}/{each.rpartition('/')[0]}".strip("/")
         for each in names
         if each.rpartition("/")[2] in KUSTOMIZATIONS
     }
-    found |= taken_in(place, sorted(kustomized))
-    if lost := beyond(place, path):
+    found |= taken_in(folder_tree, sorted(kustomized))
+    if lost := beyond(folder_tree, path):
         raise UsageError(
             f"the kustomization {lost[0] or '.'} lists {lost[1]}, which is outside of the folder "
             "that is read",
@@ -265,12 +265,12 @@ def outside(source: Path, top: Path) -> dict[str, bytes]:
         )
     if "Chart.yaml" in names:
         files: dict[str, bytes] = {
-            each: place.read(posixpath.join(path, each)) or b""
+            each: folder_tree.read(posixpath.join(path, each)) or b""
             for each in ("Chart.yaml", "requirements.yaml")
             if each in names
         }
         for folder in _neighbors(chart_file(files), path):
-            found |= {f"{folder}/{each}": text for each, text in place.below(folder).items()}
+            found |= {f"{folder}/{each}": text for each, text in folder_tree.below(folder).items()}
     start = f"{path}/" if path else ""
     return {each: text for each, text in found.items() if not each.startswith(start)}
 
@@ -308,7 +308,7 @@ def _with_values(app: App, files: dict[str, bytes], folder: Path) -> dict[str, b
     for environment, name in app.values.items():
         content = files.get(name)
         if content is None:
-            content = folder_place(folder, closed=_CLOSED).read(name)
+            content = folder_tree_of(folder, closed=_CLOSED).read(name)
             if content is None:
                 raise UsageError(
                     f"the app {app.name}: the values file {name} for {environment} "

@@ -16,7 +16,7 @@ from k8s_ucp.cli.editing.imports.source import renderer
 from k8s_ucp.gitops.manifests import helm
 from k8s_ucp.gitops.manifests.build_charts import NO_HELM, build_charts
 from k8s_ucp.gitops.manifests.helm import call
-from k8s_ucp.gitops.render.app_manifests import folder_place
+from k8s_ucp.gitops.render.app_manifests import folder_tree_of
 from k8s_ucp.tools.toolbox import Toolbox
 from tests.chart_servers import web_files
 
@@ -157,7 +157,7 @@ def test_no_host_that_a_schema_of_values_names_is_contacted(
         folder = chart(tmp_path, **{"values.schema.json": json.dumps(schema).replace("{}", url)})
         built = build_charts(toolbox.path("helm"), tmp_path, [FOLDER], {})
         assert built.failures == {}
-        tree = folder_place(folder.parent)
+        tree = folder_tree_of(folder.parent)
         assert "replicas: 1" in renderer(tree, lambda: toolbox.path("helm"))("stage", None)
         server.setblocking(False)
         with pytest.raises(BlockingIOError):

@@ -78,7 +78,7 @@ def pinned_concurrently(
 
 
 def fetch_dependencies(
-    call: Invocation, topology: Topology, place: FolderTree, charts: Mapping[str, str]
+    call: Invocation, topology: Topology, folder_tree: FolderTree, charts: Mapping[str, str]
 ) -> dict[str, UcpError]:
     """Fetch the dependencies of charts at the same time: {app: error} of those that fail.
 
@@ -92,9 +92,9 @@ def fetch_dependencies(
     lacking: dict[str, tuple[Files, Mapping[str, Files]]] = {}
     for app, folder in charts.items():
         with contextlib.suppress(UcpError):  # Said of each app.
-            files = place.below(folder)
+            files = folder_tree.below(folder)
             if missing_dependencies(files):
-                lacking[app] = files, charts_beside(place, folder, chart_file(files))
+                lacking[app] = files, charts_beside(folder_tree, folder, chart_file(files))
     if len(lacking) < 2:
         return {}
     failures: dict[str, UcpError] = {}

@@ -42,7 +42,7 @@ def candidate(
     """
     request = request_of(
         finding,
-        opened.place,
+        opened.folder_tree,
         mapped(answers.mapping, answers.environments, finding.environments),
         answers.environments,
         pinned=opened.folder is None,

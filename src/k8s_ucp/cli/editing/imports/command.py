@@ -168,7 +168,7 @@ def import_apps(
         folder = Path(undone.enter_context(tempfile.TemporaryDirectory(prefix="ucp-import-")))
         selection = Selection(found, explicit=bool(app))
         candidates = _candidates(selection, picked, opened, answers, folder)
-        fetch_apps(call, topology, selection, candidates, opened.place, undone)
+        fetch_apps(call, topology, selection, candidates, opened.folder_tree, undone)
         edit = adding(selection)
         undone.enter_context(selection.proposing_others())
         inspection = build_apps(call, edit, selection, origin)
@@ -203,14 +203,14 @@ def _detect(
     from k8s_ucp.gitops.imports.detection import ImportTools, detect
 
     return detect(
-        opened.place,
+        opened.folder_tree,
         title=opened.title,
         urls=opened.urls,
         environments=environments,
         origin=origin,
         clusters=[each.name for each in topology.spec.environments],
         tools=ImportTools(
-            render=renderer(opened.place, lambda: pinned_helm(call, topology)),
+            render=renderer(opened.folder_tree, lambda: pinned_helm(call, topology)),
             build=builder(kustomize),
             fill_go=filler(lambda: pinned_helm(call, topology)),
             fetch=fetcher(call, topology),

@@ -44,18 +44,18 @@ def fetch_apps(
     topology: Topology,
     selection: Selection,
     candidates: Sequence[Candidate],
-    place: FolderTree,
+    folder_tree: FolderTree,
     undone: contextlib.ExitStack,
 ) -> None:
     """Fetch apps, and add them to the selection; their charts are fetched at the same time.
 
-    place: the repository of the import. undone: removes the apps' copies if the import fails.
+    folder_tree: the repository of the import. undone: removes the apps' copies if the import fails.
     Raises UcpError for an app that the user named.
     """
     pin = undone.enter_context(
         pinned_concurrently(call, topology, _charts(call, topology, candidates))
     )
-    failures = fetch_dependencies(call, topology, place, _local_charts(candidates))
+    failures = fetch_dependencies(call, topology, folder_tree, _local_charts(candidates))
     for each in candidates:
         try:
             if failed := failures.get(each.name):

@@ -30,7 +30,7 @@ RENDER_SECONDS = 60.0
 class ImportSource:
     """The repository to import from."""
 
-    place: FolderTree
+    folder_tree: FolderTree
     title: str
     """Name of the repository."""
     urls: tuple[str, ...]
@@ -50,7 +50,7 @@ def open_source(
     Raises UcpError, UsageError.
     """
     from k8s_ucp.git.repository import is_bare
-    from k8s_ucp.gitops.render.app_manifests import folder_place
+    from k8s_ucp.gitops.render.app_manifests import folder_tree_of
 
     folder = Path(source).expanduser()
     address = "://" in source or (SSH.fullmatch(source) and not folder.exists())
@@ -61,7 +61,7 @@ def open_source(
         )
     if not address and revision is None and not is_bare(folder):
         folder = folder.resolve()
-        return ImportSource(folder_place(folder), folder.name, _remotes(folder), folder)
+        return ImportSource(folder_tree_of(folder), folder.name, _remotes(folder), folder)
     return _of_commit(
         call, topology, source if address else folder.resolve().as_uri(), revision, auth
     )
@@ -85,8 +85,8 @@ def _of_commit(
     title = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git")
     folder = local_folder(url)
     urls = (url, *(_remotes(folder) if folder else ()))
-    place = open_commit(url, commit, cache_folder(), credential)
-    return ImportSource(place, title, urls, url=url, commit=commit, credential=credential)
+    folder_tree = open_commit(url, commit, cache_folder(), credential)
+    return ImportSource(folder_tree, title, urls, url=url, commit=commit, credential=credential)
 
 
 def fetcher(call: Invocation, topology: Topology) -> Fetch:
@@ -133,7 +133,7 @@ def _remotes(folder: Path) -> tuple[str, ...]:
     return tuple(line.partition(" ")[2] for line in found.splitlines() if " " in line)
 
 
-def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
+def renderer(folder_tree: FolderTree, helm: Callable[[], Path]) -> Render:
     """Renders charts whose templates are Applications, with helm."""
     from k8s_ucp.gitops.manifests.build_charts import schema_options
     from k8s_ucp.gitops.manifests.chart_source import write_files
@@ -142,7 +142,7 @@ def renderer(place: FolderTree, helm: Callable[[], Path]) -> Render:
     def render(chart: str, values: str | bytes | None) -> str:
         with tempfile.TemporaryDirectory(prefix="ucp-import-") as home:
             root = Path(home, "chart")
-            write_files(root, place.below(chart))
+            write_files(root, folder_tree.below(chart))
             words = schema_options(root)
             if isinstance(values, bytes):
                 write_files(Path(home), {"values.yaml": values})
