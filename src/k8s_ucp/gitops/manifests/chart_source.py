@@ -70,7 +70,7 @@ class ChartChanged(UcpError):
 
 def pull(
     helm: Path,
-    place: ChartRef,
+    ref: ChartRef,
     version: str,
     cache: Path,
     credential: Credential | None,
@@ -78,26 +78,26 @@ def pull(
     digest: str | None = None,
 ) -> dict[str, bytes]:
     """The files of a chart: {path: content}. digest: the expected one. Raises UcpError."""
-    kept = _kept(cache, place, version)
+    kept = _kept(cache, ref, version)
     archive = kept.read_bytes() if kept.exists() else None
     # The cached archive may be older than the recorded digest: then fetch it again.
     if archive is None or digest not in (None, digest_of(archive)):
-        archive = _fetch(helm, place, version, credential)
+        archive = _fetch(helm, ref, version, credential)
         if digest not in (None, found := digest_of(archive)):
             raise ChartChanged(
-                f"digest mismatch for version {version} of the chart {place}: {found}, expected "
+                f"digest mismatch for version {version} of the chart {ref}: {found}, expected "
                 f"{digest}: it was published again with other content, or the version was changed "
                 "without the digest",
                 next="ask its publisher; if the content is correct, set `digest` of the chart in "
                 f"ucp.yaml to {found}",
             )
         _keep(kept, archive)
-    return unpack(archive, str(place))
+    return unpack(archive, str(ref))
 
 
 def pin(
     helm: Path,
-    place: ChartRef,
+    ref: ChartRef,
     version: str | None,
     cache: Path,
     credential: Credential | None,
@@ -108,12 +108,12 @@ def pin(
     programs: tracks helm while it runs. Raises UcpError, and ChartChanged if different content was
     fetched before.
     """
-    archive = _fetch(helm, place, version, credential, programs)
-    exact = chart_file(unpack(archive, str(place))).version
-    found, kept = digest_of(archive), _kept(cache, place, exact)
+    archive = _fetch(helm, ref, version, credential, programs)
+    exact = chart_file(unpack(archive, str(ref))).version
+    found, kept = digest_of(archive), _kept(cache, ref, exact)
     if kept.exists() and (before := digest_of(kept.read_bytes())) != found:
         raise ChartChanged(
-            f"digest mismatch for version {exact} of the chart {place}: {found}, but earlier "
+            f"digest mismatch for version {exact} of the chart {ref}: {found}, but earlier "
             f"{before}: it was published again with other content",
             next=f"ask its publisher; if the new content is correct, delete {kept} and try again",
         )
@@ -126,8 +126,8 @@ def digest_of(archive: bytes) -> str:
     return f"sha256:{hashlib.sha256(archive).hexdigest()}"
 
 
-def _kept(cache: Path, place: ChartRef, version: str) -> Path:
-    name = hashlib.sha256(f"{place} {version}".encode()).hexdigest()[:20]
+def _kept(cache: Path, ref: ChartRef, version: str) -> Path:
+    name = hashlib.sha256(f"{ref} {version}".encode()).hexdigest()[:20]
     return cache / "sources" / "charts" / f"{name}.tgz"
 
 
@@ -140,7 +140,7 @@ def _keep(kept: Path, archive: bytes) -> None:
 
 def _fetch(
     helm: Path,
-    place: ChartRef,
+    ref: ChartRef,
     version: str | None,
     credential: Credential | None,
     programs: RunningPrograms | None = None,
@@ -150,10 +150,10 @@ def _fetch(
         target.mkdir()
         wanted = ["--version", version] if version else []
         words = ["pull", *wanted, "--destination", str(target)]
-        _call(_Helm(helm, Path(home), programs), words, place, credential)
+        _call(_Helm(helm, Path(home), programs), words, ref, credential)
         found = list(target.glob("*.tgz"))
         if len(found) != 1:
-            raise UcpError(f"helm fetched no chart from {place}")
+            raise UcpError(f"helm fetched no chart from {ref}")
         return found[0].read_bytes()
 
 
@@ -309,28 +309,28 @@ class _Helm:
         )
 
 
-def _call(helm: _Helm, words: list[str], place: ChartRef, credential: Credential | None) -> str:
+def _call(helm: _Helm, words: list[str], ref: ChartRef, credential: Credential | None) -> str:
     """Run a command of helm on a chart. words: the command and its options."""
-    plain = ["--plain-http"] if place.plain else []
+    plain = ["--plain-http"] if ref.plain else []
     try:
-        if credential and place.oci:
+        if credential and ref.oci:
             login = ["registry", "login", "--username", credential.username, "--password-stdin"]
-            host = urlsplit(place.repository).netloc
+            host = urlsplit(ref.repository).netloc
             helm.run([*login, *plain], [host], credential.password)
-        if place.oci:
-            return helm.run([*words, *plain], [str(place)])
+        if ref.oci:
+            return helm.run([*words, *plain], [str(ref)])
         if credential:
             add = ["repo", "add", "--username", credential.username, "--password-stdin"]
-            helm.run(add, ["ucp", place.repository], credential.password)
-            return helm.run(words, [f"ucp/{place.name}"])
-        return helm.run([*words, "--repo", place.repository], [place.name])
+            helm.run(add, ["ucp", ref.repository], credential.password)
+            return helm.run(words, [f"ucp/{ref.name}"])
+        return helm.run([*words, "--repo", ref.repository], [ref.name])
     except HelmFailed as error:
         raise UcpError(
-            f"the chart {place}: {error.message}", next=_advice(error.message, place)
+            f"the chart {ref}: {error.message}", next=_advice(error.message, ref)
         ) from error
 
 
-def _advice(words: str, place: ChartRef) -> str:
+def _advice(words: str, ref: ChartRef) -> str:
     """What to do if helm can't fetch a chart, from helm's words."""
     if _REFUSED.search(words):
         return (
@@ -338,7 +338,7 @@ def _advice(words: str, place: ChartRef) -> str:
             "docs/apps.md, Private sources)"
         )
     if "not found" in words:
-        words_of_helm = [place.name, "--repo", place.repository] if not place.oci else [str(place)]
+        words_of_helm = [ref.name, "--repo", ref.repository] if not ref.oci else [str(ref)]
         return (
             f"check its name and version: {shlex.join(['helm', 'show', 'chart', *words_of_helm])}"
         )

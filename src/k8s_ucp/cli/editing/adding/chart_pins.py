@@ -31,7 +31,7 @@ MAX_CONCURRENT = 8
 class UnpinnedChart:
     """A chart of a repository. version: a version or a range; None: the newest version."""
 
-    place: ChartRef
+    ref: ChartRef
     version: str | None
     credential: Credential | None
 
@@ -47,7 +47,7 @@ def pin_now(call: Invocation, topology: Topology, chart: UnpinnedChart) -> Pinne
     from k8s_ucp.workspace import cache_folder
 
     helm = pinned_helm(call, topology)
-    return pin(helm, chart.place, chart.version, cache_folder(), chart.credential)
+    return pin(helm, chart.ref, chart.version, cache_folder(), chart.credential)
 
 
 @contextlib.contextmanager
@@ -70,11 +70,11 @@ def pinned_concurrently(
     pinned: dict[tuple[ChartRef, str | None], Future[PinnedChart]] = {}
     with _pool() as (pool, programs):
         for each in charts:
-            if (each.place, each.version) not in pinned:
-                pinned[each.place, each.version] = pool.submit(
-                    pin, helm, each.place, each.version, cache_folder(), each.credential, programs
+            if (each.ref, each.version) not in pinned:
+                pinned[each.ref, each.version] = pool.submit(
+                    pin, helm, each.ref, each.version, cache_folder(), each.credential, programs
                 )
-        yield lambda chart: pinned[chart.place, chart.version].result()
+        yield lambda chart: pinned[chart.ref, chart.version].result()
 
 
 def fetch_dependencies(

@@ -44,8 +44,13 @@ def item_of(
             chart = unpinned_chart(call, topology, wanted)
             pinned = pin(chart) if pin else pin_now(call, topology, chart)
             auth = {"auth": wanted.auth} if wanted.auth else {}
-            place = {"repo": chart.place.repository, "name": chart.place.name}
-            item["chart"] = {**place, "version": pinned.version, **auth, "digest": pinned.digest}
+            repository = {"repo": chart.ref.repository, "name": chart.ref.name}
+            item["chart"] = {
+                **repository,
+                "version": pinned.version,
+                **auth,
+                "digest": pinned.digest,
+            }
         elif wanted.repo:
             item |= _repository(call, topology, wanted)
         elif wanted.path:
@@ -85,11 +90,11 @@ def unpinned_chart(call: Invocation, topology: Topology, wanted: AppFlags) -> Un
             f"the repository of the chart {chart} is not specified",
             next=f"ucp app add {wanted.name} --chart {chart} --repo https://… (or --chart oci://…)",
         )
-    place = ChartRef(repo.rstrip("/"), chart)
+    ref = ChartRef(repo.rstrip("/"), chart)
     # The version may be a range such as 1.x, which an item can't have.
-    item = {"repo": place.repository, "name": chart, "version": "0", "auth": wanted.auth}
+    item = {"repo": ref.repository, "name": chart, "version": "0", "auth": wanted.auth}
     app = parsed_item({"name": wanted.name, "chart": item})
-    return UnpinnedChart(place, wanted.version, credential_for(call, topology, app))
+    return UnpinnedChart(ref, wanted.version, credential_for(call, topology, app))
 
 
 def _repository(call: Invocation, topology: Topology, wanted: AppFlags) -> dict[str, Any]:
