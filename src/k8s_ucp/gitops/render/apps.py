@@ -35,7 +35,7 @@ def values_of(topology: Topology, inputs: RenderInputs) -> dict[str, dict[str, A
     }
 
 
-def places(
+def rendered_paths(
     path: str, topology: Topology, inputs: RenderInputs, apps: Mapping[str, dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """All (path, values) for which a template is rendered; none if it isn't needed.
@@ -56,17 +56,17 @@ def places(
         name = path.rpartition("/")[2]
         if name not in _files(app, values):
             continue
-        place = path.replace("{app}", app.name)
-        if "{environment}" not in place:
+        filled = path.replace("{app}", app.name)
+        if "{environment}" not in filled:
             has_base = is_kustomization(own) or overlays(own) or app.overlays
             if values["form"] == "kustomize" and not has_base:
-                yield place, values
+                yield filled, values
             continue
         for environment in topology.spec.environments:
             if name == VALUES and values_file(own, environment.name) in own:
                 continue
             more = _overlay(topology, app, own, environment)
-            target = place.replace("{environment}", environment.name)
+            target = filled.replace("{environment}", environment.name)
             yield target, {**values, **more}
 
 

@@ -34,7 +34,7 @@ RenderedPath = tuple[str, dict[str, Any]]
 """(path of a file, values that its template is rendered with)"""
 
 
-def places(path: str, topology: Topology) -> Iterator[RenderedPath]:
+def rendered_paths(path: str, topology: Topology) -> Iterator[RenderedPath]:
     """All (path, values) for which a template is rendered; none if it isn't needed."""
     folder = path.partition("/")[0]
     if "/workloads/" in path and not in_pods(topology):
@@ -88,7 +88,7 @@ def _as_it_is(path: str, _: Topology) -> Iterator[RenderedPath]:
 
 def _bootstrap(path: str, topology: Topology) -> Iterator[RenderedPath]:
     optional = optional_applications(topology)
-    place = path.replace("{core}", topology.spec.core.provider)
+    filled = path.replace("{core}", topology.spec.core.provider)
     if "{addon}" in path:
         for addon in addons.chosen(topology):
             providers = addons.environment_providers(topology, addon)
@@ -101,12 +101,12 @@ def _bootstrap(path: str, topology: Topology) -> Iterator[RenderedPath]:
                     "parameters": addons.parameters(topology, addon, _ENVIRONMENT_LABEL),
                     "core_parameters": addons.parameters(topology, addon, addons.CORE),
                 }
-                yield place.replace("{addon}", addon.name), values
+                yield filled.replace("{addon}", addon.name), values
         return
     name = path.rpartition("/")[2].removesuffix(".yaml")
     if name not in _OPTIONAL or name in optional:
         yield (
-            place,
+            filled,
             {
                 "optional": optional,
                 "guarded": list(policies.levels(topology)),
@@ -141,8 +141,7 @@ def _platform(path: str, topology: Topology) -> Iterator[RenderedPath]:
     for addon in addons.chosen(topology):
         if path.startswith(f"platform/{addon.name}/"):
             for provider in addons.targets(topology, addon):
-                place = path.replace("{provider}", provider)
-                yield place, addons.values(topology, provider)
+                yield path.replace("{provider}", provider), addons.values(topology, provider)
 
 
 _ENVIRONMENT_LABEL = '{{ index .metadata.labels "k8s-ucp.io/environment" }}'
@@ -222,23 +221,23 @@ def _databases(path: str, topology: Topology) -> Iterator[RenderedPath]:
             yield path, {"database_environments": [each.name for each in having]}
         return
     for environment in having:
-        place = path.replace("{environment}", environment.name)
+        filled = path.replace("{environment}", environment.name)
         access = accesses[environment.name]
         found = databases.databases_of(topology, environment.name)
         values = {"environment": environment, "databases": found, "access": access}
-        if "{database}" in place:
+        if "{database}" in filled:
             for each in found:
-                yield place.replace("{database}", each.name), _database(each, environment)
+                yield filled.replace("{database}", each.name), _database(each, environment)
         elif access.bases or "/network/" not in path:
-            yield place, values
+            yield filled, values
 
 
 def _local_databases(path: str, topology: Topology) -> Iterator[RenderedPath]:
     for environment in local_databases.environments_with_local(topology):
-        place = path.replace("{environment}", environment.name)
+        filled = path.replace("{environment}", environment.name)
         found = local_databases.local_databases(topology, environment)
-        if "{database}" not in place:
-            yield place, {"environment": environment, "databases": found}
+        if "{database}" not in filled:
+            yield filled, {"environment": environment, "databases": found}
             continue
         for each in found:
             values = {
@@ -247,7 +246,7 @@ def _local_databases(path: str, topology: Topology) -> Iterator[RenderedPath]:
                 "namespace": local_databases.NAMESPACE,
                 "secret": each.name + databases.SUFFIX,
             }
-            yield place.replace("{database}", each.name), values
+            yield filled.replace("{database}", each.name), values
 
 
 def _database(database: Any, environment: Environment) -> dict[str, Any]:
@@ -312,6 +311,6 @@ _FOLDERS = {
     "databases": _databases,
     "policies": _policies,
     "mirrors": _mirrors,
-    "teams": teams.team_places,
+    "teams": teams.team_paths,
 }
 """Top-level folders whose files depend on the topology."""

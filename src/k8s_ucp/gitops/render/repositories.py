@@ -166,9 +166,9 @@ def render_team(topology: Topology, team: Team, start: TeamStart | None) -> dict
                 continue
             values |= {"app": team.name, "image": APPS["echo"].image, "tag": APPS["echo"].tag}
         for name in [each.name for each in first] if "{environment}" in path else [""]:
-            place = path.replace("{app}", team.name).replace("{environment}", name)
+            target = path.replace("{app}", team.name).replace("{environment}", name)
             text = _compiled(template.source).render(**values) if template.rendered else None
-            files[place] = (text or template.source).encode()
+            files[target] = (text or template.source).encode()
     for environment in first if start in ("database", "compute") else ():
         kind = "database" if start == "database" else "compute"
         found = claim(team, environment, ClaimRequest(kind, kind))
@@ -261,13 +261,15 @@ def _tree(repository: str, topology: Topology, inputs: RenderInputs) -> dict[str
         "running": [each for each in topology.spec.environments if each.state == "running"],
     }
     if repository == "core":
-        places = partial(core_files.places, topology=topology)
+        rendered_paths = partial(core_files.rendered_paths, topology=topology)
     else:
         apps = app_files.values_of(topology, inputs)
-        places = partial(app_files.places, topology=topology, inputs=inputs, apps=apps)
+        rendered_paths = partial(
+            app_files.rendered_paths, topology=topology, inputs=inputs, apps=apps
+        )
     files = {}
     for template in _sources(repository):
-        for path, values in places(template.path):
+        for path, values in rendered_paths(template.path):
             text = template.source
             if template.rendered:
                 text = _compiled(text).render(**shared, **values)

@@ -31,7 +31,7 @@ APP_KINDS = (
 """(API group, kinds) that teams may use for apps: no RBAC, quotas, Secrets or bare Pods."""
 
 
-def team_places(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, Any]]]:
+def team_paths(path: str, topology: Topology) -> Iterator[tuple[str, dict[str, Any]]]:
     """Files of the core repository's folder `teams`, each with its values."""
     if "{team}" not in path:
         if topology.spec.teams:
