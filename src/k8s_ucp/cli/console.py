@@ -316,7 +316,7 @@ def table(
     ]
     limit = sys.maxsize if width is None else width
     kept = _fitting_columns(lines, [each in spare for each in columns], limit)
-    lines = [[line[place] for place in kept] for line in lines]
+    lines = [[line[index] for index in kept] for line in lines]
     widths = _fitting(_widths(lines), [len(each) for each in lines[0]], limit)
     return "\n".join(
         _GAP.join(
@@ -333,19 +333,19 @@ def _widths(lines: Sequence[Sequence[str]]) -> list[int]:
 def _fitting_columns(
     lines: Sequence[Sequence[str]], spare: Sequence[bool], width: int
 ) -> list[int]:
-    """Places of the columns that remain: empty ones go first, then spare ones, while it is needed.
+    """Indexes of the columns that remain: empty ones go first, then spare ones, while it is needed.
 
     lines: with the header.
     """
     widths = _widths(lines)
-    places = range(len(widths))
-    empty = [each for each in places if {line[each] for line in lines[1:]} == {_EMPTY}]
-    kept = list(places)
-    for each in (*empty, *(each for each in places if spare[each] and each not in empty)):
-        if sum(widths[place] + len(_GAP) for place in kept) - len(_GAP) <= width:
+    indexes = range(len(widths))
+    empty = [each for each in indexes if {line[each] for line in lines[1:]} == {_EMPTY}]
+    kept = list(indexes)
+    for each in (*empty, *(each for each in indexes if spare[each] and each not in empty)):
+        if sum(widths[index] + len(_GAP) for index in kept) - len(_GAP) <= width:
             break
         kept.remove(each)
-    return kept or list(places)
+    return kept or list(indexes)
 
 
 _EMPTY = "-"
@@ -372,11 +372,11 @@ def _fitting(widths: Sequence[int], least: Sequence[int], width: int) -> list[in
     least = [min(size, max(head, _NARROWEST)) for size, head in zip(widths, least, strict=True)]
     over = sum(found) + len(_GAP) * (len(found) - 1) - width
     while over > 0:
-        wide = [place for place in range(len(found)) if found[place] > least[place]]
+        wide = [index for index in range(len(found)) if found[index] > least[index]]
         if not wide:
             break
-        place = max(wide, key=lambda each: found[each] if each else 0)
-        found[place] -= 1
+        index = max(wide, key=lambda each: found[each] if each else 0)
+        found[index] -= 1
         over -= 1
     return found
 

@@ -47,13 +47,13 @@ def take(
     faults: Sequence[CloudFault], call: ApiCall
 ) -> tuple[CloudFault | None, tuple[CloudFault, ...]]:
     """(the first rule that applies to a call, the rules that are left after it)"""
-    for place, fault in enumerate(faults):
+    for index, fault in enumerate(faults):
         if fault.applies(call):
             left = list(faults)
             if fault.times == 1:
-                del left[place]
+                del left[index]
             elif fault.times:
-                left[place] = replace(fault, times=fault.times - 1)
+                left[index] = replace(fault, times=fault.times - 1)
             return fault, tuple(left)
     return None, tuple(faults)
 

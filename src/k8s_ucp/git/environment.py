@@ -140,9 +140,9 @@ def _led_to(address: str, written: str, inherited: Mapping[str, str]) -> dict[st
     if not count.isdigit():
         return {}
     environment = {"GIT_CONFIG_COUNT": str(int(count) + 2)}
-    for place, key in enumerate(("insteadOf", "pushInsteadOf"), int(count)):
-        environment[f"GIT_CONFIG_KEY_{place}"] = f"url.{address}.{key}"
-        environment[f"GIT_CONFIG_VALUE_{place}"] = written
+    for index, key in enumerate(("insteadOf", "pushInsteadOf"), int(count)):
+        environment[f"GIT_CONFIG_KEY_{index}"] = f"url.{address}.{key}"
+        environment[f"GIT_CONFIG_VALUE_{index}"] = written
     return environment
 
 

@@ -74,21 +74,21 @@ def without_item(text: str, key: str, name: str, path: Path) -> tuple[str, Topol
             f"'{name}' does not exist in {key} of {path.name}{known}",
             next="ucp diff, which also lists what only the repositories have",
         )
-    place = names.index(name)
+    index = names.index(name)
 
     def change(content: Any, _: Callable[[], Any]) -> None:
-        del content["spec"][key][place]
+        del content["spec"][key][index]
         if not content["spec"][key]:
             del content["spec"][key]
 
-    return _changed(text, path, change, lambda text: _take_out(text, key, place))
+    return _changed(text, path, change, lambda text: _take_out(text, key, index))
 
 
 def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology]:
     """Remove an environment, also from apps. Raises UsageError if it does not exist."""
     if name not in _names(text, "environments"):
         return without_item(text, "environments", name, path)
-    place = _names(text, "environments").index(name)
+    index = _names(text, "environments").index(name)
     entries = [
         (number, key)
         for number, app in enumerate(((_safe(text) or {}).get("spec") or {}).get("apps") or ())
@@ -103,7 +103,7 @@ def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology
             del app[key][name]
             if not app[key]:
                 del app[key]
-        del spec["environments"][place]
+        del spec["environments"][index]
         if not spec["environments"]:
             del spec["environments"]
 
@@ -113,7 +113,7 @@ def without_environment(text: str, name: str, path: Path) -> tuple[str, Topology
             entry = child(app, key)
             alone = len(entry.value) == 1
             text = remove_key(text, app, key) if alone else remove_key(text, entry, name)
-        return _take_out(text, "environments", place)
+        return _take_out(text, "environments", index)
 
     return _changed(text, path, change, take_out)
 
@@ -163,11 +163,11 @@ def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple
             f"'{unknown[0]}' does not exist in environments of {path.name}{available}",
             next="ucp env list",
         )
-    places = [known.index(each) for each in wanted]
+    indexes = [known.index(each) for each in wanted]
 
     def change(content: Any, _: Callable[[], Any]) -> None:
-        for place in places:
-            item = content["spec"]["environments"][place]
+        for index in indexes:
+            item = content["spec"]["environments"][index]
             item.pop("state", None)
             if state != "running":
                 item["state"] = state
@@ -175,21 +175,21 @@ def with_state(text: str, names: Iterable[str], state: str, path: Path) -> tuple
     def put_in(text: str) -> str:
         if text and not text.endswith("\n"):
             text += line_end(text)
-        for place in places:
-            text = _with_state_at(text, place, state)
+        for index in indexes:
+            text = _with_state_at(text, index, state)
         return text
 
     return _changed(text, path, change, put_in)
 
 
-def _with_state_at(text: str, place: int, state: str) -> str:
+def _with_state_at(text: str, index: int, state: str) -> str:
     way = ("spec", "environments")
-    item = items_of(_at(text, way))[place]
+    item = items_of(_at(text, way))[index]
     if child(item, "state", missing=None) is not None:
         if item.value[0][0].value == "state":
             raise LookupError("it shares the line of the item's hyphen")
         text = remove_key(text, item, "state")
-        item = items_of(_at(text, way))[place]
+        item = items_of(_at(text, way))[index]
     line = f"state: {state}"
     return text if state == "running" else append_key(text, item, [line], line)
 
@@ -250,12 +250,12 @@ def _changed(
     return new, parse(new, path, written=False)
 
 
-def _take_out(text: str, key: str, place: int) -> str:
+def _take_out(text: str, key: str, index: int) -> str:
     """Remove an item of the list `spec.<key>`, and the list if it was the last one."""
     spec = _at(text, ("spec",))
     if len(items_of(child(spec, key))) == 1:
         return remove_key(text, spec, key)
-    return remove_item(text, child(spec, key), place)
+    return remove_item(text, child(spec, key), index)
 
 
 def _put_in(

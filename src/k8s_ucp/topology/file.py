@@ -79,8 +79,8 @@ def parse(text: str, path: Path, *, written: bool = True) -> Topology:
     try:
         content = read(text)
     except BadYaml as error:
-        place = path.name if error.line is None else f"{path.name}:{error.line}"
-        raise UsageError(f"{place}: not valid YAML: {error.reason}", next=advice) from error
+        where = path.name if error.line is None else f"{path.name}:{error.line}"
+        raise UsageError(f"{where}: not valid YAML: {error.reason}", next=advice) from error
     if content is None:
         raise UsageError(
             f"{path.name} is empty", next=f"delete {path}, then `ucp start` writes a new one"
@@ -117,9 +117,9 @@ def default(
         Environment(
             name=each,
             cluster=AppCluster.model_validate({"provider": made_by.get(each, DEFAULT)}),
-            promotes_from=names[place - 1] if place else None,
+            promotes_from=names[index - 1] if index else None,
         )
-        for place, each in enumerate(names)
+        for index, each in enumerate(names)
     )
     provider = proposed_database_provider(clouds, declared)
     databases = sorted({each.database for each in wanted if each.database})

@@ -44,8 +44,8 @@ def append_item(text: str, node: Any, block: list[str], flow: str) -> str:
     """Append an item to a list that is not empty."""
     last = node.value[-1]
     if node.flow_style:
-        place = last.end_mark.index
-        return f"{text[:place]}, {flow}{text[place:]}"
+        offset = last.end_mark.index
+        return f"{text[:offset]}, {flow}{text[offset:]}"
     column = node.start_mark.column
     lines = [f"{'- ' if not number else '  '}{each}" for number, each in enumerate(block)]
     return _insert_lines(text, _end_of(text, last), lines, column)
@@ -57,39 +57,39 @@ def append_key(text: str, node: Any, block: list[str], flow: str) -> str:
     if not pairs and not node.flow_style:
         raise LookupError("an empty map")
     if node.flow_style:
-        place = pairs[-1][1].end_mark.index if pairs else node.start_mark.index + 1
-        return f"{text[:place]}{', ' if pairs else ''}{flow}{text[place:]}"
+        offset = pairs[-1][1].end_mark.index if pairs else node.start_mark.index + 1
+        return f"{text[:offset]}{', ' if pairs else ''}{flow}{text[offset:]}"
     key, value = pairs[-1]
-    place = max(_end_of(text, value), _end_of_line(text, key.end_mark.index))
-    return _insert_lines(text, place, block, key.start_mark.column)
+    offset = max(_end_of(text, value), _end_of_line(text, key.end_mark.index))
+    return _insert_lines(text, offset, block, key.start_mark.column)
 
 
-def remove_item(text: str, node: Any, place: int) -> str:
+def remove_item(text: str, node: Any, index: int) -> str:
     """Remove an item of a list that has others. Raises LookupError."""
     items = node.value
     if node.flow_style:
-        if place + 1 < len(items):
-            begin, end = items[place].start_mark.index, items[place + 1].start_mark.index
+        if index + 1 < len(items):
+            begin, end = items[index].start_mark.index, items[index + 1].start_mark.index
         else:
-            begin, end = items[place - 1].end_mark.index, items[place].end_mark.index
+            begin, end = items[index - 1].end_mark.index, items[index].end_mark.index
         return text[:begin] + text[end:]
-    hyphen = text.rindex("-", 0, items[place].start_mark.index)
+    hyphen = text.rindex("-", 0, items[index].start_mark.index)
     begin = text.rfind("\n", 0, hyphen) + 1
     if text[begin:hyphen].strip():
         raise LookupError("it shares its line")
-    return text[:begin] + text[_end_of(text, items[place]) :]
+    return text[:begin] + text[_end_of(text, items[index]) :]
 
 
 def remove_key(text: str, node: Any, key: str) -> str:
     """Remove a key of a map, with its value."""
     pairs = _pairs(node)
-    place = next(number for number, pair in enumerate(pairs) if pair[0].value == key)
-    name, value = pairs[place]
+    index = next(number for number, pair in enumerate(pairs) if pair[0].value == key)
+    name, value = pairs[index]
     if node.flow_style:
-        if place + 1 < len(pairs):
-            begin, end = name.start_mark.index, pairs[place + 1][0].start_mark.index
+        if index + 1 < len(pairs):
+            begin, end = name.start_mark.index, pairs[index + 1][0].start_mark.index
         else:
-            begin = pairs[place - 1][1].end_mark.index if place else name.start_mark.index
+            begin = pairs[index - 1][1].end_mark.index if index else name.start_mark.index
             end = value.end_mark.index
         return text[:begin] + text[end:]
     begin = text.rfind("\n", 0, name.start_mark.index) + 1
@@ -113,11 +113,11 @@ def _end_of(text: str, node: Any) -> int:
     return _end_of_line(text, begin)
 
 
-def _end_of_line(text: str, place: int) -> int:
-    found = text.find("\n", place)
+def _end_of_line(text: str, offset: int) -> int:
+    found = text.find("\n", offset)
     return len(text) if found < 0 else found + 1
 
 
-def _insert_lines(text: str, place: int, lines: list[str], column: int) -> str:
+def _insert_lines(text: str, offset: int, lines: list[str], column: int) -> str:
     end = line_end(text)
-    return text[:place] + "".join(f"{' ' * column}{each}{end}" for each in lines) + text[place:]
+    return text[:offset] + "".join(f"{' ' * column}{each}{end}" for each in lines) + text[offset:]

@@ -118,20 +118,20 @@ def correct_command(
     group: the path of the command before it, such as "ucp env", with the commands `known`.
     alone: the group lists things when it is called without a command.
     """
-    place = list(arguments).index(word) if word in arguments else len(arguments)
+    index = list(arguments).index(word) if word in arguments else len(arguments)
     if group == "ucp":
         if word == "help" and (about := [each for each in arguments if each in known]):
             return f"ucp {about[0]} --help"
-        if meant := _verb_first(word, arguments[place + 1 :]) or COMMANDS.get(word):
+        if meant := _verb_first(word, arguments[index + 1 :]) or COMMANDS.get(word):
             return f"ucp {meant}"
         return f"ucp {NOUNS[word][0]}" if word in NOUNS else None
     if group == "ucp get" and word in NOUNS:
-        return f"ucp {_verb_first('get', arguments[place:])}"
-    names = [each for each in arguments[place + 1 :] if not each.startswith("-")]
+        return f"ucp {_verb_first('get', arguments[index:])}"
+    names = [each for each in arguments[index + 1 :] if not each.startswith("-")]
     if group in ("ucp app", "ucp env") and word in _LISTING and names:
         return f"ucp status {shlex.quote(names[0])}"
     if word in _WITHOUT_GROUP and word not in _LISTING:
-        return f"ucp {shlex.join([word, *arguments[place + 1 :]])}"
+        return f"ucp {shlex.join([word, *arguments[index + 1 :]])}"
     ours = _first(SUBCOMMANDS, word, known)
     if not ours and alone and word in _LISTING:
         return group
@@ -176,8 +176,8 @@ def _first(table: Mapping[str, Sequence[str]], word: str, known: Container[str])
 def _replaced(arguments: Sequence[str], word: str, ours: str) -> str:
     """The command line with the first occurrence of a word replaced, also in `--word=value`."""
     line = list(arguments)
-    for place, each in enumerate(line):
+    for index, each in enumerate(line):
         if each == word or each.startswith(f"{word}="):
-            line[place] = ours + each[len(word) :]
+            line[index] = ours + each[len(word) :]
             break
     return f"ucp {shlex.join(line)}"

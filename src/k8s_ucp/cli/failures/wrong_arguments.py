@@ -42,9 +42,9 @@ def with_flags(
         if word not in line:
             return None
         # The last one: an app may be called like an environment.
-        place = len(line) - 1 - line[::-1].index(word)
+        index = len(line) - 1 - line[::-1].index(word)
         if added := _as_options(word, line, values, options, own):
-            line[place : place + 1] = added
+            line[index : index + 1] = added
         elif not _put_flag_before(word, line, values.get("--env", ()), own):
             return None
     return f"ucp {shlex.join(line)}"
@@ -101,15 +101,15 @@ def without_flag(
     parameters: of the command.
     """
     line = list(arguments)
-    place = next((i for i, each in enumerate(line) if each.partition("=")[0] == option), None)
-    if place is None:
+    index = next((i for i, each in enumerate(line) if each.partition("=")[0] == option), None)
+    if index is None:
         return None
-    value = line[place].partition("=")[2] or next(iter(line[place + 1 :]), "")
+    value = line[index].partition("=")[2] or next(iter(line[index + 1 :]), "")
     taken = _arguments(parameters)
     named = option == "--name" and any(each.name == "name" for each in taken)
     if not value or not (named or any(value in _completions(each, context) for each in taken)):
         return None
-    line[place : place + (1 if "=" in line[place] else 2)] = [value]
+    line[index : index + (1 if "=" in line[index] else 2)] = [value]
     return f"ucp {shlex.join(line)}"
 
 

@@ -152,7 +152,7 @@ def _role(words: Sequence[str]) -> str:
 def _error_line(text: str) -> str:
     """gcloud's ERROR line without the account suffix; the last line if there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    begin = next((place for place, line in enumerate(lines) if line.startswith("ERROR:")), None)
+    begin = next((index for index, line in enumerate(lines) if line.startswith("ERROR:")), None)
     if begin is None:
         return lines[-1] if lines else "no output"
     message = " ".join(lines[begin : begin + 4]).partition(" This command is authenticated as")[0]

@@ -63,8 +63,8 @@ def scalar_text(node: YamlNode) -> str:
 
 def list_of(path: Path) -> Path:
     """The path of the outermost list that a path leads into; () if there is none."""
-    place = next((place for place, part in enumerate(path) if isinstance(part, int)), 0)
-    return path[:place]
+    index = next((index for index, part in enumerate(path) if isinstance(part, int)), 0)
+    return path[:index]
 
 
 def with_list(text: str, path: Path, where: str, source: str, source_where: str) -> str:
@@ -113,7 +113,7 @@ def with_list(text: str, path: Path, where: str, source: str, source_where: str)
 
 
 _HELD = "ucp-copies-a-list-here"
-"""Holds the place of a list until it is copied."""
+"""Stands for a list until it is copied."""
 
 
 def _moved(source: str, node: YamlNode, indent: str, ending: str) -> str:
@@ -163,15 +163,15 @@ def _child(node: YamlNode, part: str | int) -> YamlNode | None:
 def _deepest(root: YamlNode, path: Path, what: str) -> tuple[YamlNode, Path]:
     """The deepest existing mapping or list on the path, and the remaining path."""
     node = root
-    for place, part in enumerate(path):
-        rest = path[place:]
+    for index, part in enumerate(path):
+        rest = path[index:]
         if node.kind == "alias":
             raise NotEditable(f"{what} is behind the YAML alias *{node.value}")
         if node.kind == "map" and sum(key.value == str(part) for key, _ in node.pairs) > 1:
             raise NotEditable(f"{what} has the duplicate key {part}")
         child = _child(node, part)
         if node.kind == "scalar" or (node.kind == "list" and child is None):
-            raise NotEditable(f"{what}: {path_text(path[:place])} has no {part}")
+            raise NotEditable(f"{what}: {path_text(path[:index])} has no {part}")
         if child is None or len(rest) == 1:
             return node, rest
         node = child

@@ -35,7 +35,7 @@ def read_batch(text: str, where: str, defaults: Intent) -> list[Intent]:
     if not items:
         raise UsageError(f"{where} contains no promotions", next=EXAMPLE)
     intents = [
-        _intent(item, f"{where}, item {place}", defaults) for place, item in enumerate(items, 1)
+        _intent(item, f"{where}, item {index}", defaults) for index, item in enumerate(items, 1)
     ]
     _refuse_twice(intents, where)
     return intents

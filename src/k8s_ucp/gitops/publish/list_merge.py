@@ -146,9 +146,9 @@ def _merge_items(
         else:
             raise ItemConflict(f"{name}: changed on both sides")
     order = list(theirs)
-    for place, name in enumerate(order):
+    for index, name in enumerate(order):
         if name not in ours and name not in base:
-            result = _insert_after(result, name, theirs[name], order[:place])
+            result = _insert_after(result, name, theirs[name], order[:index])
     return result
 
 
@@ -157,9 +157,9 @@ def _insert_after(
 ) -> dict[str, str]:
     """`items` with one more, after the last one of `earlier` among them, else at the end."""
     names = list(items)
-    places = [names.index(each) for each in earlier if each in items]
-    place = max(places) + 1 if places else len(names)
-    names.insert(place, name)
+    indexes = [names.index(each) for each in earlier if each in items]
+    index = max(indexes) + 1 if indexes else len(names)
+    names.insert(index, name)
     return {each: items.get(each, text) for each in names}
 
 

@@ -53,9 +53,9 @@ def find_problems(topology: Topology) -> list[Problem]:
 
 def _duplicates(key: str, names: list[str]) -> Iterator[Problem]:
     seen = set()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name in seen:
-            yield Problem(("spec", key, place, "name"), f"duplicate name '{name}' in {key}")
+            yield Problem(("spec", key, index, "name"), f"duplicate name '{name}' in {key}")
         seen.add(name)
 
 

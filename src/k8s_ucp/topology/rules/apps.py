@@ -21,10 +21,10 @@ def find_bad_apps(spec: Spec) -> Iterator[Problem]:
     for index, app in enumerate(spec.apps):
         at: Loc = ("spec", "apps", index)
         yield from _bad_form(app, at)
-        for place, host in enumerate(app.hosts):
+        for index, host in enumerate(app.hosts):
             other = taken.setdefault(host, app.name)
-            if other != app.name or host in app.hosts[:place]:
-                yield Problem((*at, "hosts", place), f"duplicate host '{host}': {other}")
+            if other != app.name or host in app.hosts[:index]:
+                yield Problem((*at, "hosts", index), f"duplicate host '{host}': {other}")
 
 
 def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
@@ -55,11 +55,11 @@ def _bad_form(app: App, at: Loc) -> Iterator[Problem]:
         yield Problem(
             (*at, "path"), f"{shown(at)}: '{app.path}' is not built into ucp; available: {known}"
         )
-    for place, path in _paths(app, at):
+    for loc, path in _paths(app, at):
         if {".", ".."} & set(path.split("/")):
             yield Problem(
-                place,
-                f"{shown(place)}: '{path}' must not contain '.' or '..': use a path relative to "
+                loc,
+                f"{shown(loc)}: '{path}' must not contain '.' or '..': use a path relative to "
                 "the folder of ucp.yaml, such as services/quote",
             )
     yield from _bad_chart(app, at)

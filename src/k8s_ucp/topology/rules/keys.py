@@ -60,10 +60,10 @@ def find_bad_mirrors(spec: Spec) -> Iterator[Problem]:
 def find_bad_clusters(spec: Spec) -> Iterator[Problem]:
     """Keys of clusters that belong to another provider."""
     yield from _bad_cluster(spec.core, ("spec", "core"))
-    for place, name in enumerate(spec.core.adopt):
-        if name in spec.core.adopt[:place]:
+    for index, name in enumerate(spec.core.adopt):
+        if name in spec.core.adopt[:index]:
             yield Problem(
-                ("spec", "core", "adopt", place), f"duplicate component '{name}' in adopt"
+                ("spec", "core", "adopt", index), f"duplicate component '{name}' in adopt"
             )
     for index, each in enumerate(spec.environments):
         yield from _bad_cluster(each.cluster, ("spec", "environments", index, "cluster"))
@@ -120,8 +120,8 @@ def find_bad_credentials(spec: Spec) -> Iterator[Problem]:
 
 def find_bad_checks(checks: Checks) -> Iterator[Problem]:
     """Findings that can't be ignored, and entries that would ignore a rule everywhere."""
-    for place, entry in enumerate(checks.ignore):
-        at: Loc = ("spec", "checks", "ignore", place)
+    for index, entry in enumerate(checks.ignore):
+        at: Loc = ("spec", "checks", "ignore", index)
         rule = RULES[entry.rule]
         if rule.ignorable == "never":
             yield Problem(

@@ -76,19 +76,19 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
     yield from _bad_environments(topology)
     yield from _shared_applications(spec)
     yield from _long_hosts(spec)
-    for place, namespace in enumerate(spec.reconciler.source_namespaces):
+    for index, namespace in enumerate(spec.reconciler.source_namespaces):
         if reserved_namespace(namespace):
             yield Problem(
-                ("spec", "reconciler", "sourceNamespaces", place),
+                ("spec", "reconciler", "sourceNamespaces", index),
                 f"'{namespace}' can't be a source namespace: it contains Secrets of "
                 "Kubernetes or the platform",
             )
-    for place, app in enumerate(spec.apps):
-        yield from _bad_app(place, app)
+    for index, app in enumerate(spec.apps):
+        yield from _bad_app(index, app)
     yield from _bad_mirrors(spec)
-    for place, database in enumerate(spec.databases):
+    for index, database in enumerate(spec.databases):
         if database.name == _FILE_WITH_A_MEANING:
-            yield Problem(("spec", "databases", place, "name"), _meaning("a database"))
+            yield Problem(("spec", "databases", index, "name"), _meaning("a database"))
     yield from _shared_databases(spec)
     yield from _bad_packages(spec)
 
@@ -96,8 +96,8 @@ def find_bad_names(topology: Topology) -> Iterator[Problem]:
 def _bad_environments(topology: Topology) -> Iterator[Problem]:
     # With many apps on many environments, it is enough to check the longest name.
     longest = max((each.name for each in topology.spec.apps), key=len, default="")
-    for place, each in enumerate(topology.spec.environments):
-        at: Loc = ("spec", "environments", place, "name")
+    for index, each in enumerate(topology.spec.environments):
+        at: Loc = ("spec", "environments", index, "name")
         if each.name == "core":
             yield Problem(
                 at, "an environment can't be named 'core', which is reserved for the core cluster"
@@ -117,28 +117,28 @@ def _bad_environments(topology: Topology) -> Iterator[Problem]:
                 yield Problem(at, words)
 
 
-def _bad_app(place: int, app: App) -> Iterator[Problem]:
+def _bad_app(index: int, app: App) -> Iterator[Problem]:
     if taken := taken_namespace(app.name):
-        yield Problem(("spec", "apps", place, "name"), taken)
+        yield Problem(("spec", "apps", index, "name"), taken)
     if app.form == "image" and app.name[0].isdigit():
         words = (
             f"an app with an image can't be named '{app.name}': its Service has this name, "
             f"which begins with a letter (RFC 1035): choose another name, such as my-{app.name}"
         )
-        yield Problem(("spec", "apps", place, "name"), words)
+        yield Problem(("spec", "apps", index, "name"), words)
     for key, named in (
         ("namespace", app.namespace),
         *(("namespaces", each) for each in app.namespaces),
     ):
         if named and closed_to_apps(named):
             words = f"namespace '{named}' is reserved for Kubernetes or the platform"
-            yield Problem(("spec", "apps", place, key), words)
+            yield Problem(("spec", "apps", index, key), words)
 
 
 def _bad_mirrors(spec: Spec) -> Iterator[Problem]:
     syncers = {database_syncer(each.name): each.name for each in spec.apps if each.database}
-    for place, mirror in enumerate(spec.mirrors):
-        at: Loc = ("spec", "mirrors", place, "name")
+    for index, mirror in enumerate(spec.mirrors):
+        at: Loc = ("spec", "mirrors", index, "name")
         if mirror.name == LOCAL_DATABASES:
             yield Problem(
                 at,
@@ -177,7 +177,7 @@ def shared_applications(
 
 
 def _shared_applications(spec: Spec) -> Iterator[Problem]:
-    apps = {each.name: place for place, each in enumerate(spec.apps)}
+    apps = {each.name: index for index, each in enumerate(spec.apps)}
     environments = {each.name for each in spec.environments}
     # Joined names can be equal only if one name is the other plus '-…', so thousands of apps and
     # environments don't need all of their pairs.
@@ -202,12 +202,12 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
     taken = {*PLATFORM_APPLICATIONS, _GIT_SERVER}
     begins = {name[:cut] for name in taken for cut in _hyphens(name)}
     for app in apps.keys() & begins:
-        place = apps[app]
+        index = apps[app]
         for environment in sorted(environments):
             name = f"{app}-{environment}"
             if name in taken:
                 yield Problem(
-                    ("spec", "apps", place, "name"),
+                    ("spec", "apps", index, "name"),
                     f"the app {app} on {environment} has the Application name "
                     f"'{name}', which is used by the platform: rename the app or the "
                     "environment",
@@ -216,8 +216,8 @@ def _shared_applications(spec: Spec) -> Iterator[Problem]:
 
 def _shared_databases(spec: Spec) -> Iterator[Problem]:
     """Databases whose objects on the core cluster, `<database>-<environment>`, have one name."""
-    places = {each.name: place for place, each in enumerate(spec.databases)}
-    near = _prefixed(places)
+    indexes = {each.name: index for index, each in enumerate(spec.databases)}
+    near = _prefixed(indexes)
     pairs = [
         (each.name, environment)
         for each in spec.databases
@@ -226,7 +226,7 @@ def _shared_databases(spec: Spec) -> Iterator[Problem]:
     ]
     for (database, environment), (other, another) in shared_applications(pairs):
         yield Problem(
-            ("spec", "databases", max(places[database], places[other]), "name"),
+            ("spec", "databases", max(indexes[database], indexes[other]), "name"),
             f"the database {database} of {environment} and the database {other} of {another} have "
             f"the same name '{database}-{environment}' on the core cluster, and would have one "
             "password: rename a database or an environment",
@@ -245,18 +245,18 @@ def _prefixed(names: Collection[str]) -> set[str]:
 
 
 def _hyphens(name: str) -> list[int]:
-    return [place for place, each in enumerate(name) if each == "-"]
+    return [index for index, each in enumerate(name) if each == "-"]
 
 
 def _long_hosts(spec: Spec) -> Iterator[Problem]:
     """Hosts `<host>.<environment>.<domain>` that the API server would refuse as too long."""
     longest = max((each.name for each in spec.environments), key=len, default="")
     for index, app in enumerate(spec.apps):
-        for place, host in enumerate(app.hosts):
+        for host_index, host in enumerate(app.hosts):
             name = f"{host}.{longest}.{spec.domain}"
             if longest and len(name) > HOST_LENGTH:
                 yield Problem(
-                    ("spec", "apps", index, "hosts", place),
+                    ("spec", "apps", index, "hosts", host_index),
                     f"the host of {app.name} on {longest} has {len(name)} characters, "
                     f"but at most {HOST_LENGTH} are allowed (RFC 1123): shorten it or "
                     "spec.domain",
@@ -281,9 +281,9 @@ def package_name(reference: str) -> str:
 def _bad_packages(spec: Spec) -> Iterator[Problem]:
     for kind, references in spec.crossplane.packages:
         names = [package_name(each) for each in references]
-        for place, name in enumerate(names):
-            if name in names[:place]:
-                at: Loc = ("spec", "crossplane", "packages", kind, place)
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                at: Loc = ("spec", "crossplane", "packages", kind, index)
                 yield Problem(at, f"duplicate package {name}")
 
 

@@ -18,12 +18,12 @@ _SHOWN = 10
 def find_bad_promotions(environments: tuple[Environment, ...]) -> Iterator[Problem]:
     """`promotesFrom` that names no other environment, or leads back to itself."""
     sources = {each.name: each.promotes_from for each in environments}
-    places = {each.name: place for place, each in enumerate(environments)}
-    for place, each in enumerate(environments):
+    indexes = {each.name: index for index, each in enumerate(environments)}
+    for index, each in enumerate(environments):
         if each.promotes_from is not None and each.promotes_from not in sources:
             known = some(name for name in sources if name != each.name)
             yield Problem(
-                ("spec", "environments", place, "promotesFrom"),
+                ("spec", "environments", index, "promotesFrom"),
                 f"promotesFrom of '{each.name}': unknown environment "
                 f"'{each.promotes_from}'; available: {known}",
             )
@@ -31,7 +31,7 @@ def find_bad_promotions(environments: tuple[Environment, ...]) -> Iterator[Probl
         return  # a duplicate name, which is reported, can look like a cycle
     for cycle in _cycles(sources):
         yield Problem(
-            ("spec", "environments", places[cycle[0]], "promotesFrom"),
+            ("spec", "environments", indexes[cycle[0]], "promotesFrom"),
             f"promotesFrom has a cycle: {_way_round(cycle)}",
         )
 
@@ -39,7 +39,7 @@ def find_bad_promotions(environments: tuple[Environment, ...]) -> Iterator[Probl
 def _cycles(sources: dict[str, str | None]) -> Iterator[list[str]]:
     """Each cycle once, beginning with its first environment. Visits each environment once."""
     walked: set[str] = set()
-    order = {name: place for place, name in enumerate(sources)}
+    order = {name: index for index, name in enumerate(sources)}
     for start in sources:
         way: dict[str, None] = {}
         name: str | None = start
@@ -49,7 +49,7 @@ def _cycles(sources: dict[str, str | None]) -> Iterator[list[str]]:
             name = sources[name]
         if name in way:
             members = list(way)[list(way).index(name) :]
-            first = min(range(len(members)), key=lambda place: order[members[place]])
+            first = min(range(len(members)), key=lambda index: order[members[index]])
             yield members[first:] + members[:first]
 
 
@@ -99,9 +99,9 @@ def _dangling_in_apps(spec: Spec, environments: Collection[str]) -> Iterator[Pro
 
 
 def _unknown(at: Loc, names: Iterable[str], known: Collection[str]) -> Iterator[Problem]:
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if name not in known:
-            yield _dangling((*at, place), name, "environment", known)
+            yield _dangling((*at, index), name, "environment", known)
 
 
 def _dangling(at: Loc, name: str, what: str, known: Iterable[str]) -> Problem:

@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 def find_bad_teams(spec: Spec, topology: str) -> Iterator[Problem]:
     """Collisions of a team with anything else, on a cluster or in a cloud."""
     used: dict[str | None, str] = {spec.git.core: "core", spec.git.apps: "apps"}
-    for place, team in enumerate(spec.teams):
-        at: Loc = ("spec", "teams", place, "name")
+    for index, team in enumerate(spec.teams):
+        at: Loc = ("spec", "teams", index, "name")
         yield from (Problem(at, each) for each in _collisions(spec, team, topology))
         if team.repo is None and spec.git.provider == "url":
             words = f"the team {team.name} requires the key 'repo', as git.provider is 'url'"
-            yield Problem(("spec", "teams", place), words)
+            yield Problem(("spec", "teams", index), words)
         elif team.repo is not None:
             other = used.setdefault(team.repo, f"the team {team.name}")
             if other != f"the team {team.name}":
                 words = f"the repository of the team {team.name} is also used by {other}"
-                yield Problem(("spec", "teams", place, "repo"), words)
+                yield Problem(("spec", "teams", index, "repo"), words)
 
 
 def _collisions(spec: Spec, team: Team, topology: str) -> Iterator[str]:

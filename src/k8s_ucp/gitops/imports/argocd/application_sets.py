@@ -401,7 +401,7 @@ def _of_path(path: str, go: bool, file: str = "") -> dict[str, Any]:
     if go:
         return {"path": {**own, "segments": segments}}
     dotted = {f"path.{key}": each for key, each in own.items() if key != "path"}
-    numbered = {f"path[{place}]": each for place, each in enumerate(segments)}
+    numbered = {f"path[{index}]": each for index, each in enumerate(segments)}
     return {"path": path, **dotted, **numbered}
 
 

@@ -75,8 +75,8 @@ def _kustomized(folder: EnvironmentFolder, file: str, named: Sequence[Named]) ->
     root = folder.tree(file)
     listed = node_at(root, ("helmCharts",))
     charts = [
-        _version(text_at(item, ("name",)) or "", file, ("helmCharts", place, "version"), folder)
-        for place, item in enumerate(listed.items if listed else ())
+        _version(text_at(item, ("name",)) or "", file, ("helmCharts", index, "version"), folder)
+        for index, item in enumerate(listed.items if listed else ())
     ]
     wanted = [each for each in named if not each.chart]
     only_charts = (charts or len(wanted) < len(named)) and not node_at(root, ("images",))
@@ -171,12 +171,12 @@ def _dependencies(folder: EnvironmentFolder) -> list[Target]:
     names = folder.names()
     vendored = {name.split("/")[1] for name in names if name.startswith("charts/")}
     found = []
-    for place, item in enumerate(listed.items if listed else ()):
+    for index, item in enumerate(listed.items if listed else ()):
         name = text_at(item, ("name",)) or ""
         beside = any(each == name or each.startswith(f"{name}-") for each in vendored)
         remote = "://" in (text_at(item, ("repository",)) or "")
         if remote and not beside and "Chart.lock" not in names:
-            path = ("dependencies", place, "version")
+            path = ("dependencies", index, "version")
             found.append(_version(name, CHART_FILE, path, folder))
     return found
 

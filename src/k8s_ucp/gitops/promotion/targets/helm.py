@@ -83,8 +83,8 @@ class Values:
     def location(self, path: Path) -> tuple[str, Path]:
         """(file, path in it) where a value is set, or should be set."""
         if path_text(path) in self.parameters:
-            place = self.parameters[path_text(path)]
-            return SETTINGS, ("helm", "parameters", place, "value")
+            index = self.parameters[path_text(path)]
+            return SETTINGS, ("helm", "parameters", index, "value")
         for layer in reversed(self.effective(path)):
             inside = (*layer.prefix, *path)
             if node_at(layer.root, inside) is not None and layer.file != _DEFAULTS:
@@ -98,10 +98,10 @@ class Values:
 
     def current(self, path: Path) -> str | None:
         """The effective value at a path, including parameters."""
-        place = self.parameters.get(path_text(path))
-        if place is not None:
+        index = self.parameters.get(path_text(path))
+        if index is not None:
             settings = next(each for each in self.layers if each.file == SETTINGS)
-            return text_at(settings.root, ("helm", "parameters", place, "value"))
+            return text_at(settings.root, ("helm", "parameters", index, "value"))
         return self.text(path)
 
 
@@ -129,7 +129,7 @@ def read_values(folder: EnvironmentFolder, env: str) -> Values:
     layers.append(_Layer(SETTINGS, settings, ("helm", "valuesObject")))
     listed = node_at(settings, ("helm", "parameters"))
     names = [text_at(item, ("name",)) or "" for item in listed.items] if listed else []
-    parameters = {name: place for place, name in enumerate(names)}
+    parameters = {name: index for index, name in enumerate(names)}
     return Values(tuple(layers), files[-1] if files else _DEFAULTS, parameters)
 
 
@@ -257,8 +257,8 @@ def candidates(node: YamlNode | None, path: Path) -> Iterator[Path]:
             yield (*path, key)
         elif value.kind != "scalar" and len(path) < DEEPEST:
             yield from candidates(value, (*path, key))
-    for place, item in enumerate(node.items):
-        yield from candidates(item, (*path, place))
+    for index, item in enumerate(node.items):
+        yield from candidates(item, (*path, index))
 
 
 def _is_in_images(path: Path, text: str) -> bool:

@@ -80,10 +80,10 @@ def _images(node: YamlNode, path: Path) -> Iterator[tuple[Path, str, str]]:
     """(path of the image, container's name, image)."""
     for key, value in node.pairs:
         if key.value in _LISTS and value.kind == "list":
-            for place, item in enumerate(value.items):
+            for index, item in enumerate(value.items):
                 image = text_at(item, ("image",))
                 if item.kind == "map" and image:
-                    yield (*path, key.value, place, "image"), text_at(item, ("name",)) or "", image
+                    yield (*path, key.value, index, "image"), text_at(item, ("name",)) or "", image
         yield from _images(value, (*path, key.value))
-    for place, item in enumerate(node.items):
-        yield from _images(item, (*path, place))
+    for index, item in enumerate(node.items):
+        yield from _images(item, (*path, index))

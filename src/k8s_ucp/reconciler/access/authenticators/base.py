@@ -98,12 +98,12 @@ class AuthInfo:
     def argument(self, *flags: str) -> str:
         """The value of the first of these flags among the arguments; empty if there is none."""
         given = self.arguments
-        for place, each in enumerate(given):
+        for index, each in enumerate(given):
             name, separator, value = each.partition("=")
             if name in flags and separator:
                 return value
-            if each in flags and place + 1 < len(given):
-                return given[place + 1]
+            if each in flags and index + 1 < len(given):
+                return given[index + 1]
         return ""
 
     @property
