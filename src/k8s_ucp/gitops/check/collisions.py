@@ -14,7 +14,7 @@ from k8s_ucp.gitops.manifests.yaml_text import part
 
 def find_repeated_faults(tree: Tree) -> Iterator[Fault]:
     """Objects that are twice in an overlay without a kustomization, also in different files."""
-    overlays = {folder for folder, _, _ in tree.places}
+    overlays = {folder for folder, _, _ in tree.deployed_overlays}
     seen: dict[tuple[str, str, str, object], str] = {}
     for path, item in sorted(tree.plain(), key=lambda each: each[0]):
         folder = "/".join(path.split("/")[:4])
@@ -33,7 +33,7 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """A host used by two apps in one environment is a fault of the second app."""
     owners: dict[tuple[str, str], str] = {}
     routes: dict[str, dict[tuple[str, str], str]] = {}
-    for folder, _, environment in sorted(tree.places):
+    for folder, _, environment in sorted(tree.deployed_overlays):
         routed = routes.setdefault(environment, {})
         for item in _objects_of(tree, built, folder):
             try:
@@ -62,7 +62,7 @@ def find_host_faults(tree: Tree, built: Built) -> Iterator[Fault]:
 def find_node_port_faults(tree: Tree, built: Built) -> Iterator[Fault]:
     """A node port used by two Services in one environment is a fault of the second one."""
     owners: dict[tuple[str, int, str], tuple[str, str, str]] = {}
-    for folder, _, environment in sorted(tree.places):
+    for folder, _, environment in sorted(tree.deployed_overlays):
         for item in _objects_of(tree, built, folder):
             here = folder, named(item), str(part(item, "metadata").get("namespace"))
             for number, protocol in node_ports(item):

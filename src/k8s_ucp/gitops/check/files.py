@@ -27,7 +27,7 @@ from k8s_ucp.topology.rules.names import shared_applications, taken_namespace
 _OVERLAY = re.compile(r"apps/([^/]+)/overlays/([^/]+)$")
 _NAME = re.compile(r"(?=.{1,63}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Of an app, as its Application is named for it and has it as a label."""
-_PLACE = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
+_IN_OVERLAY = re.compile(r"apps/[^/]+/overlays/[^/]+(?=/)")
 _JSONNET = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(?:.*/)?[^/]+\.jsonnet$")
 _SETTINGS = re.compile(r"(apps/([^/]+)/overlays/[^/]+)/(\.argocd-source(?:-[^/]+)?\.yaml)$")
 _FORMS = (*KUSTOMIZATIONS, "Chart.yaml")
@@ -93,17 +93,17 @@ class Tree:
         return found
 
     def _is_manifest(self, path: str) -> bool:
-        place = _PLACE.match(path)
-        if place and place[0] in self.directories:
+        overlay = _IN_OVERLAY.match(path)
+        if overlay and overlay[0] in self.directories:
             return path.endswith(_MANIFESTS) and not _SETTINGS.match(path)
         return path.endswith((".yaml", ".yml")) and not _SKIPPED.search(path)
 
     @cached_property
     def directories(self) -> frozenset[str]:
         """Overlays whose files Argo CD reads one by one, also JSON and hidden ones."""
-        places = {match[0] for path in self.files if (match := _PLACE.match(path))}
+        overlays = {match[0] for path in self.files if (match := _IN_OVERLAY.match(path))}
         return frozenset(
-            place for place in places if not any(f"{place}/{name}" in self.files for name in _FORMS)
+            each for each in overlays if not any(f"{each}/{name}" in self.files for name in _FORMS)
         )
 
     @cached_property
@@ -144,9 +144,9 @@ class Tree:
         return [(folder, match[1], match[2]) for folder, match in found if match]
 
     @cached_property
-    def places(self) -> list[tuple[str, str, str]]:
+    def deployed_overlays(self) -> list[tuple[str, str, str]]:
         """(folder, app, environment) of every overlay that gets an Application."""
-        folders = {match[0] for path in self.files if (match := _PLACE.match(path))}
+        folders = {match[0] for path in self.files if (match := _IN_OVERLAY.match(path))}
         found = [(each, _OVERLAY.fullmatch(each)) for each in sorted(folders)]
         return [(folder, match[1], match[2]) for folder, match in found if match]
 
@@ -155,7 +155,7 @@ class Tree:
         """(folder, app, environment) of the overlays that are Helm charts."""
         return [
             each
-            for each in self.places
+            for each in self.deployed_overlays
             if f"{each[0]}/Chart.yaml" in self.files and each not in self.overlays
         ]
 
@@ -224,11 +224,11 @@ class Tree:
         """Files and folders that a kustomization loads, with itself."""
         waiting, used = [folder], set[str]()
         while waiting:
-            place = waiting.pop()
-            if place not in used:
-                used.add(place)
-                for entry in loaded(self.kustomizations.get(place, {})):
-                    waiting.append(posixpath.normpath(posixpath.join(place, entry)))
+            path = waiting.pop()
+            if path not in used:
+                used.add(path)
+                for entry in loaded(self.kustomizations.get(path, {})):
+                    waiting.append(posixpath.normpath(posixpath.join(path, entry)))
         return used
 
     def exists(self, path: str) -> bool:
@@ -240,7 +240,7 @@ class Tree:
     def plain(self) -> Iterator[tuple[str, Object]]:
         """(path, object) of files that no kustomization includes."""
         for path, content in self.documents.items():
-            folders = [path[:place] for place, each in enumerate(path) if each == "/"]
+            folders = [path[:index] for index, each in enumerate(path) if each == "/"]
             if any(path.startswith(each) for each in self.charts):
                 continue
             if not any(each in self.kustomizations for each in folders):
@@ -272,10 +272,10 @@ def _is_followed(link: Path, root: Path) -> bool:
     if link.name in _FORMS:
         return True  # It recognizes the app's form by it.
     path = Path(os.path.realpath(link.parent), link.name).relative_to(root).as_posix()
-    place = _PLACE.match(path)
-    if place is None or not path.endswith(_MANIFESTS):
+    overlay = _IN_OVERLAY.match(path)
+    if overlay is None or not path.endswith(_MANIFESTS):
         return False
-    return not any(os.path.lexists(root / place[0] / name) for name in _FORMS)
+    return not any(os.path.lexists(root / overlay[0] / name) for name in _FORMS)
 
 
 def _data_of_generators(read: Mapping[str, list[Object]]) -> frozenset[str]:
@@ -387,7 +387,7 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if source is not None and str(source) not in names:
             words = f"{each.get('name')} promotes from {source}, which is not an environment"
             yield Fault("environment-unknown-source", words, path, value=str(source))
-    for folder, app, environment in tree.places:
+    for folder, app, environment in tree.deployed_overlays:
         if names and environment not in names:
             words = f"environments.yaml has no environment {environment}"
             yield Fault("environment-unknown", words, folder)
@@ -402,7 +402,7 @@ def find_environment_faults(tree: Tree) -> Iterator[Fault]:
         if folder in tree.directories and f"apps/{app}/base" in tree.kustomizations:
             words = f"it has no kustomization.yaml, so it leaves apps/{app}/base out"
             yield Fault("overlay-without-kustomization", words, folder)
-    folders = {(app, environment): folder for folder, app, environment in tree.places}
+    folders = {(app, environment): folder for folder, app, environment in tree.deployed_overlays}
     for (app, environment), other in shared_applications(sorted(folders)):
         words = (
             f"the Application name '{app}-{environment}' is also used for "
@@ -422,7 +422,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
         for _, each in applications
         for source in sources_of(each)
     }
-    places: dict[Any, Tree] = {addresses.get("root"): tree}
+    trees: dict[Any, Tree] = {addresses.get("root"): tree}
     if apps is not None:
         # The apps' AppProject admits only the app repository.
         admitted = [
@@ -430,7 +430,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
             for _, each in found
             if each.get("kind") == "AppProject" and _name(each) == "applications"
         ]
-        places |= {url: apps for urls in admitted for url in urls}
+        trees |= {url: apps for urls in admitted for url in urls}
     for path, each in applications:
         project = (each.get("spec") or {}).get("project")
         if projects and project not in projects:
@@ -441,7 +441,7 @@ def find_core_faults(tree: Tree, apps: Tree | None) -> Iterator[Fault]:
             missing = Fault("application-missing-project", words, path, field="spec.project")
             yield of_object(each, missing)
         for source in sources_of(each):
-            apps_tree = places.get(source.get("repoURL"))
+            apps_tree = trees.get(source.get("repoURL"))
             folder = str(source.get("path") or ".")
             if apps_tree is not None and not apps_tree.exists(posixpath.normpath(folder)):
                 words = (

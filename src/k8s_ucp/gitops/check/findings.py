@@ -115,8 +115,8 @@ def _line(common: CheckFinding, found: Sequence[CheckFinding], *, located: bool)
     if names:
         message = message.replace("/overlays/*", f"/overlays/{_in_braces(names)}")
     paths = some_of(_joined([each.path for each in found]))
-    places = some_of(_joined([f"{each.file}:{each.line}" for each in found]))
-    return str(replace(common, path=paths, message=message)) + (f" ({places})" if located else "")
+    files = some_of(_joined([f"{each.file}:{each.line}" for each in found]))
+    return str(replace(common, path=paths, message=message)) + (f" ({files})" if located else "")
 
 
 def _joined(paths: Iterable[str]) -> list[str]:

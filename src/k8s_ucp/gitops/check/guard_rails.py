@@ -85,10 +85,10 @@ class GuardRailRules:
         if kind == "Secret" and item.get("type") == "kubernetes.io/service-account-token":
             yield "no-lasting-tokens", "a ServiceAccount token that never expires", "type"
         pod: Spec = item
-        for key in (place := _PODS.get(kind, ())):
+        for key in (path := _PODS.get(kind, ())):
             pod = part(pod, key)
-        if place:
-            at = ".".join(place)
+        if path:
+            at = ".".join(path)
             yield from ((rule, words, at) for rule, words in _of_pod(pod))
             for field in ("initContainers", "containers"):
                 for index, each in enumerate(maps(pod, field)):

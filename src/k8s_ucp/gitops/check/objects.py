@@ -41,7 +41,7 @@ _IMAGE = re.compile(
     re.ASCII,
 )
 _PLACEHOLDER = re.compile(r"\$[({]?\w|\{\{|<\w|%\w")
-_POD_PLACES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
+_POD_TEMPLATES = (("spec", "template"), ("spec", "jobTemplate", "spec", "template"), ())
 
 _ACTION = "use-annotation"
 """The port of a backend that is an action in the annotations, for the ALB controller of AWS.
@@ -189,9 +189,9 @@ def name_of(item: Object) -> str:
 
 def _pods(item: Object) -> Iterator[Mapping[str, Any]]:
     """The pod spec of a workload of any kind."""
-    for place in _POD_PLACES:
+    for path in _POD_TEMPLATES:
         part: Any = item
-        for key in place:
+        for key in path:
             part = part.get(key) if isinstance(part, dict) else None
         spec = part.get("spec") if isinstance(part, dict) else None
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
@@ -421,9 +421,9 @@ def _ports(service: Object) -> set[Any]:
 
 
 def _selects(selector: Mapping[str, Any], workload: Object) -> bool:
-    for place in _POD_PLACES:
+    for path in _POD_TEMPLATES:
         part: Any = workload
-        for key in place:
+        for key in path:
             part = part.get(key) if isinstance(part, dict) else None
         labels = ((part or {}).get("metadata") or {}).get("labels") or {}
         if all(labels.get(key) == value for key, value in selector.items()):

@@ -140,17 +140,17 @@ def _refused(
 
 
 def _elsewhere(permission: Permission, what: str, namespace: str) -> Fault | None:
-    place = "metadata.namespace"
+    field = "metadata.namespace"
     if permission.declared and namespace not in permission.namespaces:
         words = (
             f"{what} is in the namespace {namespace}, but the app {permission.app} may write to "
             f"{', '.join(permission.namespaces)} only: allow it by namespaces: [{namespace}] of "
             f"the app in ucp.yaml, or set its namespace: {namespace}"
         )
-        return Fault("namespace-not-allowed", words, field=place)
+        return Fault("namespace-not-allowed", words, field=field)
     if namespace in permission.others:
         words = f"{what} is in the namespace {namespace}, which belongs to another app"
-        return Fault("namespace-taken", words, field=place)
+        return Fault("namespace-taken", words, field=field)
     return None
 
 

@@ -315,8 +315,8 @@ def _equal_overlays(files: Mapping[str, bytes]) -> dict[str, str]:
 
     Of rendered files only: a clone can have symbolic links.
     """
-    places = (each.split("/") for each in files)
-    environments = {each[3] for each in places if len(each) > 4 and each[2] == "overlays"}
+    paths = (each.split("/") for each in files)
+    environments = {each[3] for each in paths if len(each) > 4 and each[2] == "overlays"}
     return {
         f"apps/{app}/overlays/{environment}": f"apps/{app}/overlays/{first}"
         for (app, environment), first in first_equal(files, sorted(environments)).items()
@@ -380,7 +380,7 @@ def _object_faults(
     permissions: Permissions | None = None,
 ) -> Iterator[Fault]:
     yield from (Fault("build-failed", words, path) for path, words in built.failures.items())
-    apps = {folder: app for folder, app, _ in tree.places}
+    apps = {folder: app for folder, app, _ in tree.deployed_overlays}
     shared = _shared_namespaces(tree, built, permissions) if permissions else {}
     for folder, found in built.objects.items():
         yield from _guarded(
@@ -396,12 +396,12 @@ def _shared_namespaces(
     tree: Tree, built: Built, permissions: Permissions
 ) -> dict[str, SharedNamespaces]:
     """{environment: what its apps create}"""
-    places = {folder: (app, environment) for folder, app, environment in tree.places}
+    overlays = {folder: (app, environment) for folder, app, environment in tree.deployed_overlays}
     found: dict[str, SharedNamespaces] = {}
     plain = [(path, [item]) for path, item in tree.plain()]
     for path, items in [*built.objects.items(), *plain]:
-        if place := places.get("/".join(path.split("/")[:4])):
-            app, environment = place
+        if overlay := overlays.get("/".join(path.split("/")[:4])):
+            app, environment = overlay
             shared = found.setdefault(environment, SharedNamespaces())
             shared.add(app, permissions.of(app).home, items)
     return found
@@ -440,10 +440,10 @@ def _guard_rail_faults(
     tree: Tree, built: Built, permissions: Permissions, rails: GuardRailRules
 ) -> Iterator[Fault]:
     plain = [(path, [item]) for path, item in tree.plain()]
-    apps = {folder: (app, environment) for folder, app, environment in tree.places}
+    overlays = {folder: (app, environment) for folder, app, environment in tree.deployed_overlays}
     for path, found in [*built.objects.items(), *plain]:
-        if place := apps.get("/".join(path.split("/")[:4])):
-            app, environment = place
+        if overlay := overlays.get("/".join(path.split("/")[:4])):
+            app, environment = overlay
             home = permissions.of(app).home
             faults = partial(rails.faults, environment, home, found)
             yield from (replace(each, path=path) for each in _guarded(path, faults))

@@ -97,7 +97,7 @@ def _ignoring(rule: Rule) -> str:
 
 
 def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Mapping[str, Any]:
-    place = {
+    location = {
         "artifactLocation": {"uri": quote(finding.file), "uriBaseId": "%SRCROOT%"},
         "region": {"startLine": finding.line},
     }
@@ -106,7 +106,7 @@ def _result(finding: CheckFinding, suppressions: list[Mapping[str, str]]) -> Map
         "ruleIndex": list(RULES).index(finding.rule),
         "level": finding.severity,
         "message": {"text": finding.message},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": location}],
         "partialFingerprints": {"ucpFinding/v1": _key(finding)},
         **({"suppressions": suppressions} if suppressions else {}),
     }
