@@ -93,7 +93,7 @@ def refuse_incomplete(
     raise UsageError(problem, next=" ".join([advice, *kept]))
 
 
-def refuse_unplaced_rollback(
+def refuse_rollback_without_env(
     known: PromotionNames, app: str, options: Mapping[str, Sequence[str]]
 ) -> NoReturn:
     """Raise UsageError with the command, without proposing which environment to roll back."""

@@ -41,8 +41,8 @@ def show_landing(
         text = with_repository(words(decision, landing), repo, branch)
         show = console.refuse if decision.status in REFUSALS else console.say
         show(placed(text, call.given))
-        for place in decision.places:
-            console.say(f"  {decision.note.env}: {place}")
+        for location in decision.locations:
+            console.say(f"  {decision.note.env}: {location}")
     if output is not Output.table:
         console.data(notation(result(landing, batch=batch), output))
     return 1 if _worst(landing.decisions).status in REFUSALS else 0
@@ -156,16 +156,16 @@ def words(decision: Decision, landing: Landing) -> str:
     note = decision.note
     if decision.status in ("promoted", "pr"):
         what = change_words(_own(decision) or decision.asked, several=note.several)
-        place = f"{note.app} in {note.env}"
+        subject = f"{note.app} in {note.env}"
         did = _DID.get(note.kind, "promoted")
         kept = "".join(
             f"\n  superseded: {each.image} stays {each.old or DEFAULT}, not {each.new or DEFAULT}"
             for each in _superseded(decision)
         )
         if decision.status == "pr":
-            return f"pull request: {place}: {what} ({landing.request}){kept}{_beside(decision)}"
+            return f"pull request: {subject}: {what} ({landing.request}){kept}{_beside(decision)}"
         tries = f", {landing.attempts} tries" if landing.attempts > 1 else ""
-        landed = f"{did}: {place}: {what or 'not held'} ({landing.commit[:12]}{tries})"
+        landed = f"{did}: {subject}: {what or 'not held'} ({landing.commit[:12]}{tries})"
         return f"{landed}{kept}{_on_hold(decision)}"
     text = f"{decision.status}: {decision.reason}{_beside(decision)}"
     if decision.dropped and not decision.kept:

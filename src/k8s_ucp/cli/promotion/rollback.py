@@ -12,7 +12,7 @@ from k8s_ucp.cli.command import Invocation, Output, OutputOption, declare, invoc
 from k8s_ucp.cli.promotion.app_repository import app_repository
 from k8s_ucp.cli.promotion.missing_arguments import (
     known_names,
-    refuse_unplaced_rollback,
+    refuse_rollback_without_env,
     typed_options,
 )
 from k8s_ucp.cli.promotion.options import (
@@ -79,7 +79,7 @@ def rollback(
     call = invocation(ctx)
     if not env:
         with repeating(repo, branch):
-            refuse_unplaced_rollback(known_names(call, repo), app, typed_options(ctx))
+            refuse_rollback_without_env(known_names(call, repo), app, typed_options(ctx))
     check_name("environment", env)
     if hold and (to or release_hold):
         other = "--to" if to else "--release-hold"

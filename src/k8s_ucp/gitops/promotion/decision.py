@@ -82,7 +82,7 @@ class Decision:
     next: str = ""
     required: tuple[tuple[str, Mapping[str, Pin]], ...] = ()
     """What other environments must run: (environment, versions by the image name in pods)."""
-    places: tuple[str, ...] = ()
+    locations: tuple[str, ...] = ()
     """Where the versions are, if not in a kustomization's images."""
     kept: tuple[Change, ...] = ()
     """Of the note's changes, those that an open pull request already proposed, for other images."""
@@ -171,7 +171,7 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
         intent.order.sequence,
         several=are_some(moved, overlay.pins),
     )
-    place = f"{intent.app} in {intent.env}"
+    subject = f"{intent.app} in {intent.env}"
 
     def refused(status: Status, reason: str, next: str = "") -> Decision:
         return Decision(status, note, weighed.asked, reason=reason, next=next)
@@ -180,17 +180,17 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
     if held:
         release = f"ucp rollback {intent.app} --env {intent.env} --release-hold"
         until = f" until {held.ended_by}" if held.ended_by else ""
-        return refused("held", f"{place} was {held.reason}{until}", release)
+        return refused("held", f"{subject} was {held.reason}{until}", release)
     older = next((each for each in weighed.verdicts if each.kind == "superseded"), None)
     if older and not weighed.passing:
-        return refused("superseded", f"{place} is newer: {older.reason}")
+        return refused("superseded", f"{subject} is newer: {older.reason}")
     meanwhile = seen_otherwise({each.image: each.old for each in moved}, intent.seen)
     if meanwhile:
-        return refused("conflict", f"{place} {meanwhile}", "look at it, then promote again")
+        return refused("conflict", f"{subject} {meanwhile}", "look at it, then promote again")
     conflict = _conflict(intent, moved)
     if conflict:
         review = f"ucp history {intent.app} --env {intent.env}"
-        return refused("conflict", f"{place} {conflict}", review)
+        return refused("conflict", f"{subject} {conflict}", review)
     required = _required(base, intent) if moved else ""
     lacking = _lacking(base, intent, overlay, required, moved)
     if lacking:
@@ -203,10 +203,12 @@ def _decide(base: Tip, intent: Intent, overlay: Overlay, weighed: _Weighed) -> D
         note = replace(note, kind="mark")
         same = [change for change in weighed.asked if change.old == change.new]
         version = change_words(same, several=are_some(same, overlay.pins)) or "it"
-        return Decision("unchanged", note, weighed.asked, writes, f"{place} already has {version}")
+        return Decision(
+            "unchanged", note, weighed.asked, writes, f"{subject} already has {version}"
+        )
     running = _running(base, intent, overlay, required, moved)
-    places = overlay.places(pins)
-    return Decision("promoted", note, weighed.asked, writes, required=running, places=places)
+    locations = overlay.location_texts(pins)
+    return Decision("promoted", note, weighed.asked, writes, required=running, locations=locations)
 
 
 def _first(intent: Intent, required: str) -> str:
@@ -430,7 +432,7 @@ def _find(overlay: Overlay, typed: str) -> str:
     if found:
         raise UsageError(
             f"{overlay.path} has {typed} in {len(found)} places: "
-            + "; ".join(each.places for each in found),
+            + "; ".join(each.location_text for each in found),
             next=_naming(overlay.app, [each.line for each in found]).removeprefix("or "),
         )
     known = [each.name for each in images]

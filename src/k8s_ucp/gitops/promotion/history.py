@@ -213,10 +213,10 @@ def _states(repository: Repository, tip: str, folder: str, since: str = "") -> l
     last: dict[tuple[str, str], Mapping[str, Pin]] = {}
     states = []
     for touch in reversed(touches):
-        places = dict.fromkeys((path.split("/")[1], path.split("/")[3]) for path in touch.files)
+        overlays = dict.fromkeys((path.split("/")[1], path.split("/")[3]) for path in touch.files)
         if since:
-            for place in places:
-                last.setdefault(place, _pins(replayed, *place))
+            for overlay in overlays:
+                last.setdefault(overlay, _pins(replayed, *overlay))
         for path, id in touch.files.items():
             if path.endswith(f"/{MARKS_FILE}"):
                 continue  # order and holds: no version is read from it
@@ -224,7 +224,7 @@ def _states(repository: Repository, tip: str, folder: str, since: str = "") -> l
                 replayed.blobs[path] = id
             else:
                 replayed.blobs.pop(path, None)
-        for app, env in reversed(places):
+        for app, env in reversed(overlays):
             pins = _pins(replayed, app, env)
             states.append(_State(touch, app, env, last.get((app, env), {}), pins))
             last[app, env] = pins

@@ -59,8 +59,8 @@ def subject(notes: Sequence[PromotionNote]) -> str:
     """One line: what is promoted where, from which to which version."""
     if len(notes) == 1:
         return _line(notes[0])
-    places = ", ".join(f"{note.app} to {note.env}" for note in notes)
-    text = f"promote {places}"
+    summary = ", ".join(f"{note.app} to {note.env}" for note in notes)
+    text = f"promote {summary}"
     return text if len(text) <= SUBJECT_WIDTH else f"promote {len(notes)} overlays"
 
 

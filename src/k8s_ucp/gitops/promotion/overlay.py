@@ -74,9 +74,9 @@ class Overlay:
         """Changes from the current versions to the given ones."""
         return tuple(Change(name, self.pins[name], pin) for name, pin in pins.items())
 
-    def places(self, names: Iterable[str]) -> tuple[str, ...]:
+    def location_texts(self, names: Iterable[str]) -> tuple[str, ...]:
         """Where the versions are, if not in a kustomization's images."""
-        return tuple(each for name in names if (each := self.target(name).places))
+        return tuple(each for name in names if (each := self.target(name).location_text))
 
     def counterpart(self, target: Target) -> Target | None:
         """The target that corresponds to one of another environment, or None."""
@@ -117,10 +117,10 @@ def read_overlay(tip: Tip, app: str, env: str) -> Overlay:
 def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
     """Error for an overlay without an image whose version can be promoted."""
     config = config_file(app)
-    place, first = "path: image.tag", ""
+    key, first = "path: image.tag", ""
     if any(each.endswith(".jsonnet") for each in tip.files(where)):
         # Argo CD renders jsonnet; its arguments are in this file.
-        place = f"file: {SETTINGS}, path: directory.jsonnet.tlas.0.value"
+        key = f"file: {SETTINGS}, path: directory.jsonnet.tlas.0.value"
         if not _has_arguments(tip.read(f"{where}/{SETTINGS}") or b""):
             first = (
                 f"if {where} has a function with an argument for it, such as `tag`, add to "
@@ -131,7 +131,7 @@ def nothing_found(tip: Tip, app: str, where: str) -> NotEditable:
         f"{where} has no image whose version can be promoted"
         if tip.read(config) is None
         else f"{where} contains nothing that {config} names",
-        next=f"{first}name it in {config}: targets: [{{image: NAME, {place}}}]",
+        next=f"{first}name it in {config}: targets: [{{image: NAME, {key}}}]",
     )
 
 

@@ -158,11 +158,11 @@ class _ClonedBranch(RemoteBranch):
     def fetch(self) -> GitTip:
         tip = super().fetch()
         if not self.repository.contains(tip.commit, "HEAD"):
-            place = shlex.quote(str(self.repository.folder))
+            folder = shlex.quote(str(self.repository.folder))
             raise UcpError(
                 f"{self.repository.folder} has commits that are not on {self.remote}/{self.branch}",
                 next=(
-                    f"push them, or discard them: git -C {place} reset "
+                    f"push them, or discard them: git -C {folder} reset "
                     f"--hard {shlex.quote(f'{self.remote}/{self.branch}')}"
                 ),
             )

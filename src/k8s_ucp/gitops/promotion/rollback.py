@@ -43,7 +43,7 @@ class Rollback:
 def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     """What to write for a rollback at this commit. Raises what read_overlay raises."""
     overlay = read_overlay(tip, rollback.app, rollback.env)
-    place = f"{rollback.app} in {rollback.env}"
+    subject = f"{rollback.app} in {rollback.env}"
     wanted = {name: pin for name, pin in rollback.pins.items() if name in overlay.pins}
     asked = overlay.changes(wanted)
     changes = tuple(each for each in asked if each.old != each.new)
@@ -56,7 +56,7 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
         advice = (
             "check it, then run the rollback again if it is bad too" if wanted else "look at it"
         )
-        return Decision("conflict", note, asked, reason=f"{place} {meanwhile}", next=advice)
+        return Decision("conflict", note, asked, reason=f"{subject} {meanwhile}", next=advice)
     marks = dict(overlay.marks)
     if rollback.hold:
         held = {name: pin for name, pin in overlay.pins.items() if pin}
@@ -72,13 +72,13 @@ def decide_rollback(tip: Tip, rollback: Rollback) -> Decision:
     writes = written(overlay, pins, marks, rollback.charts)
     if not writes:
         has = {"rollback": "already has it", "hold": "is already held", "release": "has no hold"}
-        reason = f"{place} {has[kind]}"
+        reason = f"{subject} {has[kind]}"
         return Decision("unchanged", note, asked, reason=reason)
     if wanted and not changes:
         note = PromotionNote("release", rollback.app, rollback.env)
     rolled_back = () if rollback.release_hold else [str(each.old) for each in changes if each.old]
-    places = overlay.places(wanted)
-    return Decision("promoted", note, asked, writes, places=places, held=tuple(rolled_back))
+    locations = overlay.location_texts(wanted)
+    return Decision("promoted", note, asked, writes, locations=locations, held=tuple(rolled_back))
 
 
 def previous(overlay: Overlay, pasts: Sequence[PinsAtCommit]) -> dict[str, Pin]:

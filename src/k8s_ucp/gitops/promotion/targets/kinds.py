@@ -1,6 +1,6 @@
-"""The kinds of places that hold a version, and how each is read and written. A closed set.
+"""The kinds of locations of a version, and how each is read and written. A closed set.
 
-A target can have several places, which hold the same version and change together.
+A target can have several locations, which hold the same version and change together.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Target:
     line: str = ""
 
     @property
-    def places(self) -> str:
-        """Where the version is, as text; "" for a kustomization's images, the usual place."""
+    def location_text(self) -> str:
+        """Where the version is; "" for a kustomization's images, which is usual."""
         return ", ".join(
             dict.fromkeys(each for location in self.locations if (each := _described(location)))
         )
@@ -135,7 +135,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
 
 
 def write(location: VersionLocation, text: Texts, pin: Pin, folder: str) -> dict[str, str]:
-    """New texts of the files that change if this place gets the version. Raises NotEditable."""
+    """New texts of the files that change if this location gets the version. Raises NotEditable."""
     where = f"{folder}/{location.file}"
     if isinstance(location, KustomizeImage):
         return {location.file: set_pin(text(location.file), location.name, pin, where)}
@@ -191,7 +191,7 @@ def value_pin(tag: str, digest: str) -> Pin:
 
 
 def common(pins: Sequence[Pin]) -> Pin:
-    """The version that several places have in common; empty if they differ."""
+    """The version that several locations have in common; empty if they differ."""
     return pins[0] if pins and all(pin == pins[0] for pin in pins) else NO_PIN
 
 

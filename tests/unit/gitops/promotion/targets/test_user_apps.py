@@ -72,7 +72,7 @@ class TestCharts:
     def test_the_tag_is_written_to_the_values_of_the_environment(self) -> None:
         decision = promote(chart())
         assert written(decision) == {"values-stage.yaml": OWN.replace("1.0.0", "2.0.0")}
-        assert decision.places == ("image.tag in values-stage.yaml",)
+        assert decision.locations == ("image.tag in values-stage.yaml",)
         (change,) = decision.note.changes
         assert change == type(change)("example.org/web", Pin("1.0.0"), Pin("2.0.0"))
 
@@ -305,7 +305,7 @@ class TestManifests:
             "web.yaml": files["web.yaml"].replace("web:1", "web:2.0.0"),
             "job.json": files["job.json"].replace("web:1", "web:2.0.0"),
         }
-        assert "spec.template.spec.containers.0.image in web.yaml" in decision.places[0]
+        assert "spec.template.spec.containers.0.image in web.yaml" in decision.locations[0]
 
     def test_a_digest_replaces_the_tag_in_a_manifest(self) -> None:
         there = plain({"web.yaml": pod("web", "a/web:1")})
