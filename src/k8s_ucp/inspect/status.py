@@ -15,7 +15,7 @@ from k8s_ucp.inspect.crossplane_objects import is_ready, references_of
 from k8s_ucp.inspect.mirror_status import mirror_rows, why
 from k8s_ucp.inspect.pods.problems import reason_and_pods
 from k8s_ucp.inspect.resource_conditions import Cause, first_cause
-from k8s_ucp.kube import Object, annotations_of, labels_of
+from k8s_ucp.kube import Object, annotations_of, labels_of, namespaced_name
 from k8s_ucp.providers import DEFAULT, cloud_providers
 from k8s_ucp.reconciler.runtime.conditions import first_of, is_true
 from k8s_ucp.sync_status import sync_of
@@ -267,9 +267,7 @@ def claim_reasons(seen: ClusterSnapshot) -> dict[str, str]:
 
 def claim_name(item: Object) -> str:
     """Kind, namespace and name."""
-    metadata = item["metadata"]
-    name = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-    return f"{item['kind']} {name}"
+    return f"{item['kind']} {namespaced_name(item)}"
 
 
 def _place(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -43,6 +43,7 @@ from k8s_ucp.kube.kinds import (
     annotations_of,
     controller_reference,
     labels_of,
+    namespaced_name,
     versions_in,
 )
 from k8s_ucp.kube.kubeconfig import current_context, read_kubeconfig
@@ -87,6 +88,7 @@ __all__ = [
     "current_context",
     "kinds_in",
     "labels_of",
+    "namespaced_name",
     "read_kubeconfig",
     "versions_in",
 ]

@@ -60,6 +60,12 @@ def annotations_of(item: Mapping[str, Any]) -> Mapping[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
+def namespaced_name(item: Mapping[str, Any]) -> str:
+    """`namespace/name`, or `name` for a cluster-scoped object."""
+    namespace, name = item["metadata"].get("namespace"), item["metadata"]["name"]
+    return f"{namespace}/{name}" if namespace else str(name)
+
+
 def controller_reference(item: Object) -> Object:
     """An entry for metadata.ownerReferences of objects that are deleted with this one."""
     metadata = item["metadata"]

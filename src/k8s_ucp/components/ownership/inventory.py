@@ -26,6 +26,7 @@ from k8s_ucp.kube import (
     NotFound,
     Object,
     labels_of,
+    namespaced_name,
 )
 from k8s_ucp.names import ARGOCD_NAMESPACE, KUBECONFIG_LABEL, SECRET_TYPE, TOPOLOGY
 
@@ -166,7 +167,7 @@ class Inventory:
     def foreign(self) -> list[str]:
         """Descriptions of others' objects that would be deleted with our kinds and namespaces."""
         found = [
-            f"{kind.kind} {_place(item)}"
+            f"{kind.kind} {namespaced_name(item)}"
             for kind, item in self.instances()
             if not self._is_explained(item)
         ]
@@ -175,7 +176,7 @@ class Inventory:
             sets = [each["metadata"]["name"] for each in items if each["kind"] == "StatefulSet"]
             writers = self._writers(items)
             found += [
-                f"{item['kind']} {_place(item)}"
+                f"{item['kind']} {namespaced_name(item)}"
                 for item in items
                 if not self._is_explained(item, inside=False)
                 and not _is_volume_of(item, sets)
@@ -341,8 +342,3 @@ def _is_by_us(item: Object, operation: str | None = None) -> bool:
 def _program(path: str) -> str:
     """The last part of a command or an image, without the tag."""
     return path.rpartition("/")[2].partition(":")[0]
-
-
-def _place(item: Object) -> str:
-    about = item["metadata"]
-    return "/".join(part for part in (about.get("namespace"), about["name"]) if part)

@@ -13,11 +13,11 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from k8s_ucp.errors import UcpError
-from k8s_ucp.kube import Expired, Kind, Kube, NotFound, Object
+from k8s_ucp.kube import Expired, Kind, Kube, NotFound, Object, namespaced_name
 from k8s_ucp.reconciler.runtime.logs import Log
 from k8s_ucp.reconciler.runtime.metrics import Metrics
 from k8s_ucp.reconciler.runtime.work_queue import BackOff
@@ -38,16 +38,8 @@ SHORT_SECONDS = 0.2
 _FORGET = ("managedFields",)
 
 
-def identifier(item: Mapping[str, object]) -> str:
-    """`namespace/name`, or `name` for cluster-scoped objects."""
-    metadata = item["metadata"]
-    assert isinstance(metadata, Mapping)
-    namespace = metadata.get("namespace")
-    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
-
-
 class InformerStore:
-    """Objects by identifier. They are never changed in place, only replaced."""
+    """Objects by `namespace/name`. They are never changed in place, only replaced."""
 
     def __init__(self) -> None:
         self._objects: dict[str, Object] = {}
@@ -64,7 +56,7 @@ class InformerStore:
     def put(self, item: Object) -> Object | None:
         """Store `item`; returns the object that it replaces."""
         with self._lock:
-            key = identifier(item)
+            key = namespaced_name(item)
             before = self._objects.get(key)
             self._objects[key] = item
             return before
@@ -154,12 +146,12 @@ class Informer:
     def _list(self) -> str:
         items, version = self._list_all()
         known = self.store.identifiers()
-        missing = known - {identifier(each) for each in items}
+        missing = known - {namespaced_name(each) for each in items}
         while missing:
             # An incomplete list must not delete anything: an object counts as deleted if two lists
             # in a row don't contain it.
             items, version = self._list_all()
-            still = known - {identifier(each) for each in items}
+            still = known - {namespaced_name(each) for each in items}
             for key in missing & still:
                 known.discard(key)
                 self._notify(self.store.drop(key), None)
@@ -201,7 +193,7 @@ class Informer:
                 self._last_response = time.monotonic()
                 version = item["metadata"].get("resourceVersion", version)
                 if event == "DELETED":
-                    self._notify(self.store.drop(identifier(item)), None)
+                    self._notify(self.store.drop(namespaced_name(item)), None)
                 elif event != "BOOKMARK":
                     self._seen(item)
             self._answered()
@@ -212,7 +204,7 @@ class Informer:
     def _seen(self, item: Object) -> None:
         kept = self._reduced(item)
         if kept is None:
-            self._notify(self.store.drop(identifier(item)), None)
+            self._notify(self.store.drop(namespaced_name(item)), None)
         else:
             self._put(kept)
 

@@ -9,7 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from k8s_ucp.kube import CRD, Kind, Kube, KubeError, NotFound, Object, Unreachable, versions_in
+from k8s_ucp.kube import (
+    CRD,
+    Kind,
+    Kube,
+    KubeError,
+    NotFound,
+    Object,
+    Unreachable,
+    namespaced_name,
+    versions_in,
+)
 
 WORKERS = 2
 _FLEETING = {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"}
@@ -130,13 +140,7 @@ def _items(kube: Kube, name: str, kind: Kind) -> dict[str, Item] | str:
     except KubeError as error:
         # Such as a failing conversion webhook.
         return error.message
-    return {f"{name} {place(each)}": _item(name, each) for each in listed}
-
-
-def place(item: Object) -> str:
-    """Namespace and name of an object."""
-    metadata = item["metadata"]
-    return "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
+    return {f"{name} {namespaced_name(each)}": _item(name, each) for each in listed}
 
 
 def _item(kind: str, item: Object) -> Item:
