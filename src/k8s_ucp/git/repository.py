@@ -158,15 +158,15 @@ class Repository:
         if not wanted:
             return {}
         raw = self.git("cat-file", "--batch", stdin="".join(f"{id}\n" for id in wanted).encode())
-        found, place = {}, 0
+        found, offset = {}, 0
         for id in wanted:
-            end = raw.index(b"\n", place)
-            head = raw[place:end].split(b" ")
+            end = raw.index(b"\n", offset)
+            head = raw[offset:end].split(b" ")
             if len(head) != 3:
                 raise GitFailed(f"{self.folder} has no object {id}", next="git fsck")
             size = int(head[2])
             found[id] = raw[end + 1 : end + 1 + size]
-            place = end + 1 + size + 1
+            offset = end + 1 + size + 1
         return found
 
     def contains(self, name: str, commit: str) -> bool:
@@ -332,18 +332,23 @@ def run_git(
                 connection.close()
             if action not in (*_NETWORK, "clone"):
                 raise
-            place = redact(_place(action, arguments, folder, where))
+            repository_name = redact(_repository_name(action, arguments, folder, where))
             raise DeadlineExceeded(
-                f"`git {action}` of {place}", timeout, "its host gave no answer", next=_SILENT
+                f"`git {action}` of {repository_name}",
+                timeout,
+                "its host gave no answer",
+                next=_SILENT,
             ) from error
         if code in codes:
             return out
         output = errors.decode("utf-8", "replace")
         if action == "push":
             output = out.decode("utf-8", "replace") + output
-        place = _place(action, arguments, folder, where)
+        repository_name = _repository_name(action, arguments, folder, where)
         secrets = [credential.password] if credential else []
-        failure = classify(action, redact(place), redact(output, secrets), str(folder or where))
+        failure = classify(
+            action, redact(repository_name), redact(output, secrets), str(folder or where)
+        )
         # Another process, such as an editor or another command, briefly holds a lock in this clone.
         if pause is None or not isinstance(failure, Locked):
             break
@@ -353,7 +358,7 @@ def run_git(
     raise failure
 
 
-def _place(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
+def _repository_name(action: str, arguments: Sequence[str], folder: Path | None, where: str) -> str:
     """The name of the repository in an error: the remote's URL if the call goes to a remote."""
     if action in _NETWORK and folder is not None:
         with contextlib.suppress(GitFailed):

@@ -243,14 +243,14 @@ def environment_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
 
 def claim_causes(seen: ClusterSnapshot) -> dict[str, Cause]:
     """Why claims aren't ready, by `claim_name`; preferably from their composed resources."""
-    made = {_place(each, each["metadata"]): each for each in seen.resources}
+    made = {_reference_key(each, each["metadata"]): each for each in seen.resources}
     found = {}
     for each in seen.claims:
         cause = first_cause([each])
         if cause and first_of(each, ("Synced",), "False") is None:
             own = {"namespace": each["metadata"].get("namespace")}
-            places = [_place(one, {**own, **one}) for one in references_of(each)]
-            parts = [made[place] for place in places if place in made]
+            keys = [_reference_key(one, {**own, **one}) for one in references_of(each)]
+            parts = [made[key] for key in keys if key in made]
             cause = first_cause(parts) or cause
         if cause:
             found[claim_name(each)] = cause
@@ -270,7 +270,7 @@ def claim_name(item: Object) -> str:
     return f"{item['kind']} {namespaced_name(item)}"
 
 
-def _place(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
+def _reference_key(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> tuple[str | None, ...]:
     named = (item["apiVersion"], item["kind"])
     return (*named, metadata.get("namespace"), metadata["name"])
 

@@ -232,7 +232,7 @@ class Kube(Connection):
 
     def create(self, item: Object) -> Object:
         """Create an object. Raises Conflict if it exists."""
-        kind, namespace, _ = self._place(item)
+        kind, namespace, _ = self._kind_and_key(item)
         answer: Object = self.request(
             "POST", kind.path(namespace), query={"fieldManager": FIELD_MANAGER}, body=item
         )
@@ -251,7 +251,7 @@ class Kube(Connection):
 
         subresource: apply only that, such as `status`. Raises NotFound if there is no object.
         """
-        kind, namespace, name = self._place(item)
+        kind, namespace, name = self._kind_and_key(item)
         query = _present(
             fieldManager=manager,
             force="true" if force else "false",
@@ -289,7 +289,7 @@ class Kube(Connection):
 
     def replace(self, item: Object, *, subresource: str = "") -> Object:
         """Write the whole object. Raises Conflict if it changed since it was read."""
-        kind, namespace, name = self._place(item)
+        kind, namespace, name = self._kind_and_key(item)
         path = kind.path(namespace, name) + (f"/{subresource}" if subresource else "")
         answer: Object = self.request("PUT", path, query={"fieldManager": FIELD_MANAGER}, body=item)
         return answer
@@ -373,7 +373,7 @@ class Kube(Connection):
                     found.setdefault((kind.group, kind.plural), kind)
         return list(found.values())
 
-    def _place(self, item: Object) -> tuple[Kind, str | None, str]:
+    def _kind_and_key(self, item: Object) -> tuple[Kind, str | None, str]:
         kind = self.kind_of(item["apiVersion"], item["kind"])
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "default") if kind.namespaced else None

@@ -9,7 +9,7 @@ HOME = "us-east-1"
 """The region for which S3 requires the absence of a location constraint."""
 
 
-def _place(declared: Declared) -> Parameters:
+def _location(declared: Declared) -> Parameters:
     region = declared.parameters.get("region", HOME)
     return {} if region == HOME else {"CreateBucketConfiguration": {"LocationConstraint": region}}
 
@@ -22,7 +22,7 @@ BUCKET = AwsKind(
     delete="DeleteBucket",
     delete_ask=by_name("Bucket"),
     fields={},
-    more=lambda declared: {"Bucket": declared.name, **_place(declared)},
+    more=lambda declared: {"Bucket": declared.name, **_location(declared)},
 )
 
 KINDS = (BUCKET,)

@@ -29,7 +29,7 @@ def check_project(gcloud: Gcloud) -> None:
 
 def choose_version(gcloud: Gcloud, settings: GkeSettings) -> str | None:
     """The full version for the requested one; None if none is requested. Raises UsageError."""
-    config = gcloud.json("container", "get-server-config", settings.place())
+    config = gcloud.json("container", "get-server-config", settings.location_flag())
     if settings.version is None:
         return None
     wanted = settings.version.removeprefix("v")

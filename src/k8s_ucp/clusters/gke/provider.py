@@ -26,7 +26,7 @@ from k8s_ucp.clusters.gke.settings import (
     GkeSettings,
     admin_kubeconfig,
     is_zone,
-    place,
+    location_flag,
 )
 from k8s_ucp.credentials import credential_ref, load
 from k8s_ucp.errors import DeadlineExceeded, UcpError
@@ -276,7 +276,7 @@ class GkeProvider:
 
     def _resize(self, name: str, found: Cluster, nodes: int, until: float) -> None:
         per_zone = nodes if is_zone(found["location"]) or not nodes else 1
-        words = ("container", "clusters", "resize", name, place(found["location"]))
+        words = ("container", "clusters", "resize", name, location_flag(found["location"]))
         flags = (f"--node-pool={POOL}", f"--num-nodes={per_zone}", "--async")
 
         def change() -> str:
@@ -294,7 +294,7 @@ class GkeProvider:
 
     def _remove(self, name: str, found: Cluster, until: float) -> None:
         """Delete our cluster and wait until it is gone."""
-        where = place(found["location"])
+        where = location_flag(found["location"])
         words = ("container", "clusters", "delete", name, where, "--async")
 
         def change() -> str:

@@ -73,9 +73,9 @@ class GkeSettings:
         """
         return self.location if is_zone(self.location) else min(of_region, default="")
 
-    def place(self) -> str:
+    def location_flag(self) -> str:
         """The flag for the location."""
-        return place(self.location)
+        return location_flag(self.location)
 
     def create_words(self, owner: str, version: str | None) -> list[str]:
         """Arguments of `gcloud`. version: a full GKE version; None for the channel's default."""
@@ -85,7 +85,7 @@ class GkeSettings:
             "clusters",
             "create",
             self.name,
-            self.place(),
+            self.location_flag(),
             f"--num-nodes={per_zone}",
             f"--machine-type={self.machine}",
             f"--disk-size={DISK_GIGABYTES}",
@@ -105,7 +105,7 @@ def is_zone(location: str) -> bool:
     return bool(_ZONE.fullmatch(location))
 
 
-def place(location: str) -> str:
+def location_flag(location: str) -> str:
     """The flag for a zone or a region."""
     return f"--{'zone' if is_zone(location) else 'region'}={location}"
 

@@ -144,8 +144,8 @@ class AwsController(Controller):
 
     def _has_config(self, kind: Kind, name: str, namespace: str) -> bool:
         watch = self._configs[kind.kind]
-        place = f"{namespace}/{name}" if kind.namespaced else name
-        return bool(watch.store.get(place) or self._kube.find(kind, name, namespace))
+        object_name = f"{namespace}/{name}" if kind.namespaced else name
+        return bool(watch.store.get(object_name) or self._kube.find(kind, name, namespace))
 
     def _delay(self) -> float:
         with self._rating:
@@ -225,8 +225,8 @@ class AwsController(Controller):
         if key not in self._early:
             return False
         self._early.discard(key)
-        name, _, place = key.partition("/")
-        item = self._watches[name].store.get(place)
+        name, _, object_name = key.partition("/")
+        item = self._watches[name].store.get(object_name)
         return item is not None and not self._is_resolvable(name, item)
 
     def _is_resolvable(self, name: str, item: Object) -> bool:
@@ -239,7 +239,7 @@ class AwsController(Controller):
                 if wanted.objects is None:
                     objects = store.all()
                 else:
-                    found = (store.get("/".join(place)) for place in wanted.objects)
+                    found = (store.get("/".join(object_name)) for object_name in wanted.objects)
                     objects = [each for each in found if each]
                 resolve(wanted, objects)
         except ReferenceMissing:

@@ -131,7 +131,7 @@ class Usages:
         status = item.get("status") or {}
         wanted: Object = {"users": len(users)}
         if leaving:
-            who = [f"{each['resourceRef']['kind']} {_place(each)}" for each in users]
+            who = [f"{each['resourceRef']['kind']} {_user_of(each)}" for each in users]
             message = f"{BLOCKED}: {some_of(who, 3)}"
             self._events.record(item, "UsageAccounting", message, warning=True)
             condition = Condition("Terminating", "True", "InUse", message)
@@ -158,5 +158,5 @@ def _differs(existing: Object, usage: Object) -> bool:
     return any(existing.get(each) != usage[each] for each in parts)
 
 
-def _place(usage: Object) -> str:
+def _user_of(usage: Object) -> str:
     return f"{usage['metadata']['namespace']}/{usage['resourceRef']['name']}"

@@ -67,7 +67,7 @@ class CoreState:
         if section not in self.restored():
             return False
         if section == EXTERNAL_NAMES:
-            label, namespace, name = _place(key)
+            label, namespace, name = _split_key(key)
             kind = self._managed().get(label)
             return kind is not None and self._declared(kind, namespace, name) is None
         if not self._looked_at(section, key):
@@ -114,7 +114,7 @@ class CoreState:
         served = self._managed()
         missing = set()
         for key, external_name in given.items():
-            label, namespace, name = _place(key)
+            label, namespace, name = _split_key(key)
             kind = served.get(label)
             resource = self._declared(kind, namespace, name) if kind else None
             if kind is None or resource is None:
@@ -261,6 +261,6 @@ def _key(item: Object) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
-def _place(key: str) -> tuple[str, str | None, str]:
+def _split_key(key: str) -> tuple[str, str | None, str]:
     kind, namespace, name = key.split("/")
     return kind, namespace or None, name

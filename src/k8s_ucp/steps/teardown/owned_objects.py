@@ -63,7 +63,7 @@ class OwnedObjects:
     def networks(self) -> list[Object]:
         """Networks and roles of these clusters, except those that kept claims may use."""
         kept = () if self.context.teardown.delete_data else self.claims
-        used = set(map(_place, kept))
+        used = set(map(_environment_and_cloud, kept))
         return [
             each
             for each in self._resources
@@ -159,17 +159,17 @@ def _group(item: Object) -> str:
     return str(item["apiVersion"]).partition("/")[0]
 
 
-def _place(claim: Object) -> tuple[str, str]:
+def _environment_and_cloud(claim: Object) -> tuple[str, str]:
     """Environment and cloud of a claim; "" if not specified."""
     spec = claim.get("spec") or {}
     chosen = ((spec.get("crossplane") or {}).get("compositionSelector") or {}).get("matchLabels")
     return str(spec.get("environment") or ""), str((chosen or {}).get(CLOUD) or "")
 
 
-def _is_used(item: Object, places: set[tuple[str, str]]) -> bool:
+def _is_used(item: Object, used: set[tuple[str, str]]) -> bool:
     """Whether a kept claim may use it."""
     environment = item["metadata"]["labels"][ENVIRONMENT]
     return any(
-        place in ("", environment) and (not cloud or f".{cloud}." in f".{_group(item)}")
-        for place, cloud in places
+        used_in in ("", environment) and (not cloud or f".{cloud}." in f".{_group(item)}")
+        for used_in, cloud in used
     )

@@ -42,16 +42,16 @@ def beside_builds(
     releases: Sequence[ReleaseOfBuild],
 ) -> Iterator[DiscoveredApp]:
     """The objects built beside releases, as another app with an overlay per environment."""
-    places: dict[str, list[ReleaseOfBuild]] = {}
+    by_folder: dict[str, list[ReleaseOfBuild]] = {}
     for each in releases:
-        places.setdefault(_without_environment(each.build), []).append(each)
-    for place, found in places.items():
+        by_folder.setdefault(_without_environment(each.build), []).append(each)
+    for folder, found in by_folder.items():
         names = sorted({each.app.name for each in found})
-        name = names[0] if len(names) == 1 else named_by(place, "all")[1]
+        name = names[0] if len(names) == 1 else named_by(folder, "all")[1]
         builds = list(
             {(each.build.folder, each.build.environment): each for each in found}.values()
         )
-        yield from _beside_place(f"{name}-more", builds, names)
+        yield from _beside_app(f"{name}-more", builds, names)
 
 
 def _without_environment(build: FluxBuild) -> str:
@@ -59,7 +59,7 @@ def _without_environment(build: FluxBuild) -> str:
     return "/".join(above)
 
 
-def _beside_place(
+def _beside_app(
     name: str, builds: Sequence[ReleaseOfBuild], names: Sequence[str]
 ) -> Iterator[DiscoveredApp]:
     generated: dict[str, bytes] = {}

@@ -123,13 +123,13 @@ def git_revision(ref: Mapping[str, Any]) -> str | None:
 
 
 def versions_of(
-    places: Sequence[str | None], charts: Sequence[tuple[RemoteSource | None, str]]
+    environments: Sequence[str | None], charts: Sequence[tuple[RemoteSource | None, str]]
 ) -> dict[str, str | None]:
     """{environment: version of the chart} if they differ. Raises NotAlone."""
     if all(each == charts[0] for each in charts):
         return {}
     remotes = [remote for remote, _ in charts]
-    found = chart_versions(zip(places, remotes, strict=True))
+    found = chart_versions(zip(environments, remotes, strict=True))
     if found is None:
         raise NotAlone("HelmRelease of Flux has different charts per environment")
     return found

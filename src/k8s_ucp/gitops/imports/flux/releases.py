@@ -251,18 +251,18 @@ def _release(
     told: folders whose other objects a note already lists; receives more. Raises NotAlone.
     """
     first = releases[0]
-    places = [_environment(each, around) for each in releases]
+    environments = [_environment(each, around) for each in releases]
     if not all(map(chart_of, releases)):
         raise NotAlone(_PATCHED, is_patched=True)
-    if len(releases) > 1 and (None in places or len({*places}) < len(places)):
+    if len(releases) > 1 and (None in environments or len({*environments}) < len(environments)):
         raise NotAlone(
             "HelmRelease of Flux is declared several times under this name", is_repeated=True
         )
     found = [chart_source(each, source_of(each, sources), around) for each in releases]
     remote, path = found[0]
-    versions = versions_of(places, found)
+    versions = versions_of(environments, found)
     values: dict[str, str | bytes] = {}
-    for environment, each in zip(places, releases, strict=True):
+    for environment, each in zip(environments, releases, strict=True):
         if values_of_release := _values(each, around.tree):
             values[environment or ""] = dump_all([values_of_release]).encode()
     spec = part(first.content, "spec")
@@ -275,7 +275,7 @@ def _release(
         where=first.where,
         path=path,
         values=values,
-        environments=tuple(sorted(each for each in places if each)),
+        environments=tuple(sorted(each for each in environments if each)),
         namespace=namespace,
         remote=remote,
         versions=versions,
