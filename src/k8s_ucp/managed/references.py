@@ -50,7 +50,7 @@ class ReferenceLookup:
     labels: Mapping[str, str] = field(default_factory=dict)
     controller: str = ""
 
-    def asks_for(self, item: Object) -> bool:
+    def selects(self, item: Object) -> bool:
         """Whether it selects an object, which must be of the reference's kind."""
         metadata = item["metadata"]
         namespace = metadata.get("namespace", "")
@@ -64,7 +64,9 @@ class ReferenceLookup:
         )
 
 
-def wanted_of(item: Object, references: Iterable[ResourceReference]) -> list[ReferenceLookup]:
+def unresolved_lookups(
+    item: Object, references: Iterable[ResourceReference]
+) -> list[ReferenceLookup]:
     """References to be resolved; fields that have a value are skipped."""
     parameters = (item.get("spec") or {}).get("forProvider") or {}
     unresolved = (each for each in references if not at_path(parameters, each.field))
@@ -90,26 +92,26 @@ def lookups_of(item: Object, references: Iterable[ResourceReference]) -> list[Re
     return found
 
 
-def resolve(wanted: ReferenceLookup, existing: Iterable[Object]) -> Any:
+def resolve(lookup: ReferenceLookup, existing: Iterable[Object]) -> Any:
     """The value of a field: one id, or a list of ids. existing: objects of the kind.
 
     Raises ReferenceMissing if a selected object does not exist or has no id yet.
     """
-    reference = wanted.reference
+    reference = lookup.reference
     objects = {
         (each["metadata"].get("namespace", ""), each["metadata"]["name"]): each for each in existing
     }
-    if wanted.objects is not None:
-        for place in wanted.objects:
-            if place not in objects:
-                name = place[1] if place[0] == wanted.namespace else "/".join(place)
+    if lookup.objects is not None:
+        for key in lookup.objects:
+            if key not in objects:
+                name = key[1] if key[0] == lookup.namespace else "/".join(key)
                 raise ReferenceMissing(f"{reference.kind} {name} does not exist")
-        chosen = [objects[place] for place in wanted.objects]
+        chosen = [objects[key] for key in lookup.objects]
     else:
-        chosen = [each for _, each in sorted(objects.items()) if wanted.asks_for(each)]
+        chosen = [each for _, each in sorted(objects.items()) if lookup.selects(each)]
         if not chosen:
-            labels = ", ".join(f"{key}={value}" for key, value in wanted.labels.items())
-            where = f" in {wanted.namespace}" if wanted.namespace else ""
+            labels = ", ".join(f"{key}={value}" for key, value in lookup.labels.items())
+            where = f" in {lookup.namespace}" if lookup.namespace else ""
             raise ReferenceMissing(f"no {reference.kind}{where} matches {labels or 'the selector'}")
     ids = [_id(reference, each) for each in chosen]
     return ids if reference.many else ids[0]

@@ -19,7 +19,12 @@ from k8s_ucp.managed.reconcile import (
     Result,
     merged,
 )
-from k8s_ucp.managed.references import ReferenceLookup, ResourceReference, resolve, wanted_of
+from k8s_ucp.managed.references import (
+    ReferenceLookup,
+    ResourceReference,
+    resolve,
+    unresolved_lookups,
+)
 
 CONNECTION_TYPE = "connection.crossplane.io/v1alpha1"
 MANAGER = "k8s-ucp-cloud"
@@ -56,8 +61,8 @@ class KubeStore:
 
     def resolve(self, item: Object) -> Resolved:
         found: Object = {}
-        for wanted in wanted_of(item, self.references):
-            put_path(found, wanted.reference.field, resolve(wanted, self._asked_for(wanted)))
+        for lookup in unresolved_lookups(item, self.references):
+            put_path(found, lookup.reference.field, resolve(lookup, self._candidates(lookup)))
         parameters = merged(item["spec"]["forProvider"], found)
         secrets = self._secret_values(parameters, item["metadata"].get("namespace"))
         return Resolved({**parameters, **secrets}, found)
@@ -93,22 +98,22 @@ class KubeStore:
         for type, condition in new.items():
             if condition:
                 conditions[type] = _condition(type, condition, conditions.get(type), self.now())
-        wanted: Object = {"conditions": list(conditions.values())}
+        desired: Object = {"conditions": list(conditions.values())}
         if result.at_provider is not None:
-            wanted["atProvider"] = dict(result.at_provider)
-        if any(status.get(key) != value for key, value in wanted.items()):
-            self._patch(item, {"status": wanted}, subresource="status")
+            desired["atProvider"] = dict(result.at_provider)
+        if any(status.get(key) != value for key, value in desired.items()):
+            self._patch(item, {"status": desired}, subresource="status")
 
     def now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat(timespec="microseconds")
 
-    def _asked_for(self, wanted: ReferenceLookup) -> list[Object]:
+    def _candidates(self, lookup: ReferenceLookup) -> list[Object]:
         """Read named objects one by one, since a list would contain all others, too."""
-        kind = self.kinds[wanted.reference.kind]
-        if wanted.objects is None:
-            labels = ",".join(f"{key}={value}" for key, value in sorted(wanted.labels.items()))
-            return self.kube.list_all(kind, wanted.namespace or None, labels=labels or None)
-        found = (self.kube.find(kind, name, place or None) for place, name in wanted.objects)
+        kind = self.kinds[lookup.reference.kind]
+        if lookup.objects is None:
+            labels = ",".join(f"{key}={value}" for key, value in sorted(lookup.labels.items()))
+            return self.kube.list_all(kind, lookup.namespace or None, labels=labels or None)
+        found = (self.kube.find(kind, name, place or None) for place, name in lookup.objects)
         return [each for each in found if each]
 
     def _secret_values(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from k8s_ucp.managed.reconcile import ReferenceMissing
-from k8s_ucp.managed.references import ResourceReference, resolve, wanted_of
+from k8s_ucp.managed.references import ResourceReference, resolve, unresolved_lookups
 from k8s_ucp.names import EXTERNAL_NAME
 
 VPC = ResourceReference("vpcId", "VPC")
@@ -31,8 +31,8 @@ def value(
     item: dict[str, Any] = {"metadata": {"name": "mine"}, "spec": {"forProvider": parameters}}
     if owner:
         item["metadata"]["ownerReferences"] = [{"uid": owner, "controller": True}]
-    (wanted,) = wanted_of(item, [reference])
-    return resolve(wanted, objects)
+    (lookup,) = unresolved_lookups(item, [reference])
+    return resolve(lookup, objects)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_an_unresolvable_reference_is_reported_with_its_reason(
 def test_a_field_with_a_value_is_not_resolved() -> None:
     item = {"metadata": {}, "spec": {"forProvider": {"vpcId": "v", "vpcIdRef": {"name": "b"}}}}
 
-    assert wanted_of(item, [VPC]) == []
+    assert unresolved_lookups(item, [VPC]) == []
 
 
 def test_a_reference_in_a_nested_field_is_resolved() -> None:
@@ -85,11 +85,11 @@ def test_a_reference_in_a_nested_field_is_resolved() -> None:
     given = {"subnetIdRefs": [{"name": "b"}, {"name": "a"}]}
     item = {"metadata": {}, "spec": {"forProvider": {"vpcConfig": given}}}
 
-    (wanted,) = wanted_of(item, [subnets])
+    (lookup,) = unresolved_lookups(item, [subnets])
 
-    assert wanted.objects == (("", "b"), ("", "a"))
+    assert lookup.objects == (("", "b"), ("", "a"))
     done = {"vpcConfig": {**given, "subnetIds": ["s-1"]}}
-    assert wanted_of({"metadata": {}, "spec": {"forProvider": done}}, [subnets]) == []
+    assert unresolved_lookups({"metadata": {}, "spec": {"forProvider": done}}, [subnets]) == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_reference_uses_its_own_namespace_unless_it_names_another(
         each["metadata"]["namespace"] = namespace
     item = {"metadata": {"namespace": "team"}, "spec": {"forProvider": parameters}}
 
-    (wanted,) = wanted_of(item, [VPC])
+    (lookup,) = unresolved_lookups(item, [VPC])
 
-    asked_for = [each for each in objects if wanted.asks_for(each)]
-    assert resolve(wanted, asked_for) == expected
+    selected = [each for each in objects if lookup.selects(each)]
+    assert resolve(lookup, selected) == expected

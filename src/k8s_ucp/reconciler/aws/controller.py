@@ -21,7 +21,7 @@ from k8s_ucp.managed.reconcile import (
     Result,
     reconcile,
 )
-from k8s_ucp.managed.references import ResourceReference, lookups_of, resolve, wanted_of
+from k8s_ucp.managed.references import ResourceReference, lookups_of, resolve, unresolved_lookups
 from k8s_ucp.managed.store import KubeStore
 from k8s_ucp.names import CREATION_FAILED, CREATION_PENDING, CREATION_SUCCEEDED, EXTERNAL_NAME
 from k8s_ucp.reconciler.access.core_client import connect
@@ -216,8 +216,8 @@ class AwsController(Controller):
         for name, store in self._stores.items():
             references = [each for each in store.references if each.kind in named]
             for other in self._without(name, waiting_for) if references else ():
-                asks = any(each.asks_for(item) for each in lookups_of(other, references))
-                if asks and self._is_resolvable(name, other):
+                selects = any(each.selects(item) for each in lookups_of(other, references))
+                if selects and self._is_resolvable(name, other):
                     self.queue.add(_key(name, other))
 
     def _is_early(self, key: str) -> bool:
@@ -234,14 +234,14 @@ class AwsController(Controller):
         if "deletionTimestamp" in item["metadata"]:
             return True
         try:
-            for wanted in wanted_of(item, self._stores[name].references):
-                store = self._watches[_NAMES[wanted.reference.kind]].store
-                if wanted.objects is None:
+            for lookup in unresolved_lookups(item, self._stores[name].references):
+                store = self._watches[_NAMES[lookup.reference.kind]].store
+                if lookup.objects is None:
                     objects = store.all()
                 else:
-                    found = (store.get("/".join(object_name)) for object_name in wanted.objects)
+                    found = (store.get("/".join(object_name)) for object_name in lookup.objects)
                     objects = [each for each in found if each]
-                resolve(wanted, objects)
+                resolve(lookup, objects)
         except ReferenceMissing:
             return False
         return True
